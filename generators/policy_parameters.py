@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL, manifest_of
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
 
@@ -60,7 +60,7 @@ def _pools(plan: Plan) -> dict[str, str]:
 
 
 def _pool(pool: Pool) -> dict[str, str]:
-    taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in pool.taints if taint.effect in _REPELS]
+    taints = [_taint(taint) for taint in pool.taints if taint.effect in _REPELS]
     data = {
         f"resources.{pool.name}": _counts(pool.slices_per_node),
         f"sharing.{pool.name}": pool.sharing.mode,
@@ -86,6 +86,11 @@ def _tenants(plan: Plan) -> dict[str, str]:
         data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
         data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
         data[f"exposure.{tenant.namespace}"] = _words(tenant.exposure)
+        taints = (taint for name in tenant.grants for taint in plan.pool(name).taints)
+        data[f"tolerations.{tenant.namespace}"] = _words(map(_taint, taints))
+        for key, names in (("secrets", tenant.job_secrets), ("claims", tenant.job_claims)):
+            if names is not None:  # without the key: any
+                data[f"{key}.{tenant.namespace}"] = _words(names)
     return data
 
 
@@ -119,6 +124,10 @@ def _limits(plan: Plan) -> dict[str, str]:
         "jobRetries": str(limits.job_retries),
         "budgetAfterSeconds": str(limits.budget_after_seconds),
     }
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}"
 
 
 def _flag(value: bool) -> str:

@@ -142,6 +142,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
         nodes["terminationGracePeriod"] = draw(durations.filter(lambda duration: duration != "Never"))
     if draw(st.booleans()):
         nodes["zones"] = ["us-east-1a", "us-east-1b"]
+    if draw(st.booleans()):
+        nodes["disk"] = draw(st.sampled_from(("31Gi", "2Ti")))
     return nodes
 
 
@@ -207,6 +209,10 @@ def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
             "serviceAccounts": draw(st.sampled_from(([], [f"team-{name}/default"]))),
             "exposure": draw(st.lists(st.sampled_from(("LoadBalancer", "NodePort")), unique=True)),
         }
+    if draw(st.booleans()):
+        listed = st.lists(st.sampled_from(("data", "keys.example")), unique=True)
+        tenant["jobs"] = draw(st.fixed_dictionaries({}, optional={"secrets": listed, "claims": listed}))
+        tenant["jobs"]["checkpoints"] = f"s3://models/team-{name}/"
     if draw(st.booleans()):
         tenant["id"] = _id(name)
     if draw(st.booleans()):

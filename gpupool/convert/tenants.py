@@ -124,7 +124,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
         if count:
             why = f"its quota of {resource} is {count} more than the pools can have together"
             namespace.note("wrong", why, "raise nodes.max")
-    return tenant | _access(cluster, name)
+    return tenant | _access(cluster, name) | _jobs(cluster, name)
 
 
 def _quota(quota: Part, counts: Counter[str]) -> None:
@@ -255,6 +255,14 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
+
+
+def _jobs(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
+    """What its jobs may use, where that is listed: an empty list is another thing than none."""
+    part = cluster.parameters.get(_TENANTS)
+    found = {key: part.at("data", f"{key}.{namespace}") for key in ("secrets", "claims")} if part else {}
+    listed = {key: str(names.value).split() for key, names in found.items() if names}
+    return {"jobs": listed} if listed else {}
 
 
 def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:

@@ -31,6 +31,10 @@ FOR_PODS = Fraction(9, 10)
 """Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
 memory, as Karpenter 1.14 assumes), kubelet, system and daemon sets."""
 
+DISK_MIB = 20 * 1024
+"""Disk that comes with each slice where the file does not say how much a node has: a model of some billion
+parameters, or its data; one job that writes without end does not fill the node."""
+
 POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
 SYSTEM_NAMESPACE = "gpupool-system"
@@ -131,6 +135,8 @@ class Pool:
     jobs_only: bool
     max_unavailable: int
     window: Window | None
+    disk_mib: int | None
+    """Disk of one node that jobs share; None where the file does not say it."""
     mig_config: str | None
     """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
 
@@ -168,6 +174,13 @@ class Pool:
         if len(shares) < len(self.machines):
             return None
         return Share(max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares))
+
+    def disk_share_mib(self, resource: str) -> int:
+        """What a job may write to its node's disk with each unit of `resource`: the least that every node
+        has for it."""
+        if self.disk_mib is None:
+            return DISK_MIB
+        return int(self.disk_mib * FOR_PODS * self.equivalents[resource] / self.gpus_per_node)
 
     @property
     def gpu_memory_mib(self) -> int | None:

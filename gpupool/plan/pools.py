@@ -13,6 +13,7 @@ from gpupool.plan import model as plan
 from gpupool.plan.capacity import capacities, machines, parse_window, sharing_of
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
+from gpupool.spec.field_types import memory_mib
 
 
 def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
@@ -53,6 +54,7 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         jobs_only=pool.jobs_only,
         max_unavailable=pool.maintenance.max_unavailable,
         window=_window(pool.maintenance),
+        disk_mib=memory_mib(nodes.disk) if nodes.disk else None,
         mig_config=mig,
     )
 

@@ -157,6 +157,9 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
         exposure=tuple(tenant.access.exposure),
+        job_secrets=None if tenant.jobs.secrets is None else tuple(tenant.jobs.secrets),
+        job_claims=None if tenant.jobs.claims is None else tuple(tenant.jobs.claims),
+        checkpoints=tenant.jobs.checkpoints,
         extra=extra,
         requests=_requests(context, grants, extra),
     )

@@ -77,6 +77,12 @@ class Tenant:
     """As namespace/name."""
     exposure: tuple[str, ...]
     """How its Services may be reached from outside: LoadBalancer, NodePort, ExternalIPs."""
+    job_secrets: tuple[str, ...] | None
+    """Secrets that its jobs in the queue may use; None: any of its namespace."""
+    job_claims: tuple[str, ...] | None
+    """PersistentVolumeClaims likewise."""
+    checkpoints: str | None
+    """`s3://bucket/folder/` that its jobs' checkpoints lie in; None: anywhere."""
     extra: Share
     """CPU and memory beside what comes with the granted GPUs."""
     requests: Share | None

@@ -23,6 +23,7 @@ from gpupool.spec.field_types import (
     DurationOrNever,
     LabelKey,
     LabelValue,
+    Memory,
     Model,
     Name,
     NodeFact,
@@ -205,6 +206,8 @@ class Nodes(Model):
     """GPUs per existing node (static); default 1."""
     size: Compute | None = None
     """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
+    disk: Memory | None = None
+    """Disk of one node that the queue's jobs share for local files; default: 20Gi for each slice."""
 
 
 class Taint(Model):

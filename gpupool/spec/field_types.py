@@ -101,6 +101,15 @@ Image = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$", max_length=500)
 ]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$")]
+CheckpointPrefix = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/"
+        r"([A-Za-z0-9!_*'()=+@:,-][A-Za-z0-9!_.*'()=+@:,-]*/)*$",
+        max_length=900,
+    ),
+]
+"""A bucket, or folders of it, with a slash at the end; no part of it begins with a dot."""
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]

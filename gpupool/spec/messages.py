@@ -32,6 +32,8 @@ _PATTERNS = {
     "^[0-9a-f]{8}-": "a UUID in lower case such as 0b6f3c1e-5a0d-4c7e-9a54-2f1d7c3e8b90",
     "^https?://([a-z0-9]": "scheme, host and port alone, in lower case, such as https://models.example.com",
     "^https?://[^/@?#": "an address such as http://prometheus.monitoring:9090",
+    "^s3://": "a folder with a slash at its end, without empty parts or parts that begin with a dot, as "
+    "s3://models/team-vision/",
     "^https?://[^/": "an address such as https://id.example.com",
     "^[^@": "an e-mail address",
     "^ami-": "an image's id such as ami-0123456789abcdef0",
@@ -47,7 +49,7 @@ _PATTERNS = {
     "^[0-9]+(\\.": 'a driver version or branch in quotes, such as "550"',
     "^[A-Za-z0-9]([A-Za-z0-9._-]": "a value of nvidia.com/gpu.product such as NVIDIA-GeForce-RTX-4090",
     "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
-    "(\\.[a-z0-9]": "a node name: words of lower-case letters, digits and '-', joined by '.'",
+    "(\\.[a-z0-9]": "a name: words of lower-case letters, digits and '-', joined by '.'",
     "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
 }
 

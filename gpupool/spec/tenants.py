@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Text, Usd, Uuid
+from gpupool.spec.field_types import (
+    AccountName,
+    CheckpointPrefix,
+    Compute,
+    Model,
+    Name,
+    NodeName,
+    Positive,
+    Text,
+    Usd,
+    Uuid,
+)
 
 
 class Grant(Model):
@@ -76,6 +87,15 @@ class Access(Model):
     """How the tenant's Services may be reached from outside the cluster; default: not at all."""
 
 
+class TenantJobs(Model):
+    secrets: list[NodeName] | None = None
+    """Secrets of its namespace that its jobs may use, for variables and to pull images; default: any."""
+    claims: list[NodeName] | None = None
+    """PersistentVolumeClaims of its namespace that its jobs may mount; default: any."""
+    checkpoints: CheckpointPrefix | None = None
+    """Folder that its jobs' checkpoints lie in, as s3://bucket/folder/; default: anywhere."""
+
+
 class Tenant(Model):
     name: Name
     """Name of the tenant."""
@@ -99,3 +119,5 @@ class Tenant(Model):
     """Money; absent: unlimited."""
     access: Access = Access()
     """Who acts for the tenant."""
+    jobs: TenantJobs = TenantJobs()
+    """What its jobs in the queue may use."""

@@ -36,6 +36,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.selector": _listed([f"{key}={value}" for key, value in sorted(pool.node_selector.items())]),
         "nodes.gpus": None if pool.capacities else str(pool.gpus_per_node),
         "nodes.size": None if pool.capacities else _share(pool.machines[0].size),
+        "nodes.disk": None if pool.disk_mib is None else memory_quantity(pool.disk_mib),
         "nodes.max": str(pool.nodes_max),
         "nodes.warm": str(pool.warm),
         "nodes.spotShare": f"{pool.spot_share:g}",
@@ -106,6 +107,9 @@ def tenant_settings(tenant: Tenant) -> dict[str, str | None]:
         "access.oidcGroups": _listed(tenant.oidc_groups),
         "access.serviceAccounts": _listed(tenant.service_accounts),
         "access.exposure": _listed(tenant.exposure),
+        "jobs.secrets": _chosen(tenant.job_secrets),
+        "jobs.claims": _chosen(tenant.job_claims),
+        "jobs.checkpoints": tenant.checkpoints,
         "extra": _share(tenant.extra) if tenant.extra != NOTHING else None,
     }
     for project in tenant.projects:
@@ -129,6 +133,11 @@ def _alerts(budget: Budget | None) -> str | None:
 
 def _overrun(budget: Budget | None) -> str | None:
     return f"{budget.overrun_by:g}" if budget and budget.overrun_by else None
+
+
+def _chosen(items: Sequence[str] | None) -> str | None:
+    """An empty list is not the same as none."""
+    return None if items is None else _listed(items) or "[]"
 
 
 def _listed(items: Sequence[str]) -> str | None:

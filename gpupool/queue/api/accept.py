@@ -14,6 +14,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.checkpoints import lies_in
 from gpupool.queue.domain.offers import MIG, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
@@ -150,6 +151,28 @@ def _check_addresses(plan: Plan, body: JobRequest) -> None:
             )
 
 
+def _check_granted(tenant: Tenant, body: JobRequest) -> None:
+    """What the tenant's `jobs` of the environment file leave open to its jobs. Raises Problem."""
+    place, folder = body.checkpoint_s3_path, tenant.checkpoints
+    if place and folder and not lies_in(place, folder):
+        raise Problem(
+            "not-for-jobs",
+            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, where jobs of {tenant.name} keep them",
+        )
+    volumes = [volume.claim for volume in body.volumes]
+    for field, names, allowed_names in (
+        ("env_from_secrets", body.env_from_secrets, tenant.job_secrets),
+        ("image_pull_secrets", body.image_pull_secrets, tenant.job_secrets),
+        ("volumes", volumes, tenant.job_claims),
+    ):
+        wrong = [name for name in names if allowed_names is not None and name not in allowed_names]
+        if wrong:
+            listed = ", ".join(allowed_names or ()) or "none"
+            raise Problem(
+                "not-for-jobs", f"{field}: jobs of {tenant.name} may not use {wrong[0]!r}; allowed: {listed}"
+            )
+
+
 def _isolation(body: JobRequest, offer: Offer) -> str:
     """shared or exclusive: whole GPUs and MIG instances are never shared."""
     whole = offer.key == MIG or offer.gpu_micro >= MICRO
@@ -203,6 +226,7 @@ def accept(
     plan = now.plan
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
+    _check_granted(tenant, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")

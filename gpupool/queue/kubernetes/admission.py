@@ -43,7 +43,8 @@ ANY_JOB = "00000000-0000-7000-8000-000000000000"
 """Stands for a job's id: no verdict depends on it."""
 FREE_FIELDS = frozenset({"command", "env"})
 """Fields of the container that differ from job to job. They matter only to policies that name them."""
-_FREE_FIELD = re.compile(rf"\b({'|'.join(FREE_FIELDS)})\b")
+_FREE_FIELD = re.compile(rf"""(?:\.\??|(?<=[\w\])])\[\??\\?['"])({"|".join(FREE_FIELDS)})\b""")
+"""How a policy reads one; in a list of fields that a container may have, it is a word only."""
 REMEMBERED = 1024
 """Verdicts that are kept, each of about 3 KiB."""
 LONGEST = 16_384

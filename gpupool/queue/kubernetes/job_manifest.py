@@ -19,7 +19,7 @@ from gpupool.plan.pods import (
     SHARES_LABEL,
     pod_fields,
 )
-from gpupool.plan.tenants import Tenant
+from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.variables import variables
 
@@ -42,6 +42,10 @@ CAPACITY_TYPE = "karpenter.sh/capacity-type"
 HOSTNAME = "kubernetes.io/hostname"
 BUDGET = "gpupool.dev/budget-usd"
 """What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
+SECRETS = "gpupool.dev/secrets"
+"""The Secrets that the accepted request names, apart by spaces: the policy `queue-jobs-are-as-made` lets the
+Job use no others."""
+DISK = "ephemeral-storage"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 INDEX = "batch.kubernetes.io/job-completion-index"
 FROM_REQUEST = {
@@ -96,6 +100,9 @@ def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) 
     if nodes > 1:
         spec["completionMode"] = "Indexed"
     annotations = {BUDGET: f"{(job.hold_micro or 0) / MICRO:.6f}"}
+    secrets = {*(job.request.get("env_from_secrets") or ()), *(job.request.get("image_pull_secrets") or ())}
+    if secrets:
+        annotations[SECRETS] = " ".join(sorted(secrets))
     metadata = {
         "name": name,
         "namespace": tenant.namespace,
@@ -142,6 +149,7 @@ def _template(
     fields = pod_fields(pool, job.resource, units)
     share = pool.share(job.resource)
     size = (share * units).as_dict() if share else {}
+    disk = memory_quantity(pool.disk_share_mib(job.resource) * units)
     given = job.request
     container: Object = {
         "name": CONTAINER,
@@ -149,8 +157,13 @@ def _template(
         "env": _variables(job, nodes),
         "envFrom": [{"secretRef": {"name": name}} for name in given.get("env_from_secrets") or ()],
         "resources": {
-            "requests": size,
-            "limits": {**fields.limits, **{name: size[name] for name in ("memory",) if name in size}},
+            # None of the disk: a limit alone is requested too, and a node with less would never be chosen.
+            "requests": {**size, DISK: "0"},
+            "limits": {
+                **fields.limits,
+                **{name: size[name] for name in ("memory",) if name in size},
+                DISK: disk,
+            },
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [

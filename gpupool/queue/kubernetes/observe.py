@@ -216,6 +216,9 @@ def _pod_outcome(pod: Object) -> Outcome:
         return Outcome("preempted", "its pod was deleted", code)
     if status.get("reason") == "DeadlineExceeded":
         return Outcome("timeout", status.get("message") or "its deadline has passed", code, retry=False)
+    if status.get("reason") == "Evicted" and status.get("message"):
+        # Over a limit of its own, as of local disk: what its node lacks is a disruption.
+        return Outcome("failed", str(status["message"])[:500], code)
     if worst is None and status.get("phase") == "Succeeded":
         return Outcome("succeeded", None, 0)
     if worst is None:

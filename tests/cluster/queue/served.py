@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from gpupool.local.ports import free_port
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
+from gpupool.queue.kubernetes.job_manifest import manifest
+from gpupool.queue.records import Job, Level, State
 from tests.cluster.kube import Kube
 
 Object = dict[str, Any]
@@ -36,8 +40,8 @@ PATIENCE_S = 120.0
 
 def apply(kube: Kube, plan: Plan) -> None:
     """What `gpupool up` sends, without its checks; returns once quotas and policies are enforced."""
-    for manifest in generate(plan):
-        kube.api.apply(manifest.body, "gpupool", force=True)
+    for one in generate(plan):
+        kube.api.apply(one.body, "gpupool", force=True)
     tenant = plan.tenants[0].namespace
     pod = {
         "apiVersion": "v1",
@@ -61,6 +65,20 @@ def _refusal(request: Callable[[], object]) -> str:
     except ApiError as error:
         return str(error)
     return ""
+
+
+def a_job(plan: Plan, tenant: str = "vision", number: int = 2, **request: Any) -> Object:
+    """The Job of an attempt over two nodes, as the launcher makes it."""
+    attempt = Job(
+        id=f"0190b0f0-0000-7000-8000-00000000a{number:03}", tenant=tenant, project=None, user="ada",
+        name="train", state=State.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, retries=0,
+        priority="low", level=Level.LOW, isolation="shared", gpu_count=8, preemptible=True, preempts=False,
+        timeout_s=600, budget_limit_micro=None, offers=(), plan_hash="", enqueued_at=datetime.now(UTC),
+        request={"container_image": "busybox:1.37", "container_command": ["sleep", "60"], **request},
+        pool="training", resource="nvidia.com/gpu", capacity_type="on-demand", placement=((0, 4), (1, 4)),
+    )  # fmt: skip
+    found = next(one for one in plan.tenants if one.name == tenant)
+    return copy.deepcopy(manifest(attempt, plan, found))
 
 
 def simulated(spec: Object) -> Object:

@@ -15,15 +15,16 @@ import pytest
 from generators import generate
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import API_USER, ATTEMPT_LABEL, JOB_LABEL, LAUNCHER_USER, RECORDED_FINALIZER
+from gpupool.plan.pods import API_USER, LAUNCHER_USER, RECORDED_FINALIZER
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
+from gpupool.queue.kubernetes.job_manifest import service
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.served import apply
+from tests.cluster.queue.served import a_job, apply
 
 Object = dict[str, Any]
 NAMESPACE = "queue-vision"
@@ -50,27 +51,11 @@ VERBS = [
     for resource in rule["resources"]
     for verb in rule["verbs"]
 ]
-LABELS = {JOB_LABEL: "01a20575-744c-7a35-97ee-98f4beb51c24", ATTEMPT_LABEL: "1"}
-ABOUT: Object = {"name": "probe", "namespace": NAMESPACE, "labels": LABELS}
-SERVICE: Object = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": ABOUT,
-    "spec": {"clusterIP": "None", "selector": LABELS},
-}
-JOB: Object = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": ABOUT,
-    "spec": {
-        "suspend": True,
-        "completionMode": "Indexed",
-        "completions": 1,
-        "template": {
-            "spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "busybox:1.37"}]}
-        },
-    },
-}
+UID = "11111111-1111-1111-1111-111111111111"
+JOB = a_job(PLAN)
+NAME = JOB["metadata"]["name"]
+ABOUT: Object = {key: JOB["metadata"][key] for key in ("name", "namespace", "labels")}
+SERVICE = service({**JOB, "metadata": {**JOB["metadata"], "uid": UID}}) or {}
 POD: Object = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -90,7 +75,6 @@ POD: Object = {
         ],
     },
 }
-UID = "11111111-1111-1111-1111-111111111111"
 
 
 def held(thing: Object) -> Object:
@@ -167,16 +151,15 @@ def applied(kube: Kube) -> Iterator[Kube]:
     kube.wipe()
     apply(kube, PLAN)
     kube.api.create(POD)
-    yield kube
+    with kube.still("kube-controller-manager"):  # so that a Job has no pods
+        yield kube
     kube.wipe()
 
 
 @pytest.fixture
 def nothing_there(applied: Kube) -> Iterator[Kube]:
     yield applied
-    applied.api.delete("batch/v1", "Job", "probe", NAMESPACE)
-    applied.api.delete("v1", "Service", "probe", NAMESPACE)
-    applied.wait("the Job is gone", lambda: not applied.api.get("batch/v1", "Job", "probe", NAMESPACE))
+    _forget(applied)
 
 
 @pytest.mark.parametrize(("role", "number", "resource", "verb"), VERBS)
@@ -225,6 +208,7 @@ def _set(kube: Kube, role: str, rules: list[Object]) -> None:
 
 
 def _forget(kube: Kube) -> None:
-    kube.api.delete("batch/v1", "Job", "probe", NAMESPACE)
-    kube.api.delete("v1", "Service", "probe", NAMESPACE)
-    kube.wait("the Job is gone", lambda: not kube.api.get("batch/v1", "Job", "probe", NAMESPACE))
+    if kube.api.get("batch/v1", "Job", NAME, NAMESPACE):
+        kube.api.delete("batch/v1", "Job", NAME, NAMESPACE)
+        kube.api.patch("batch/v1", "Job", NAME, {"metadata": {"finalizers": None}}, NAMESPACE)
+    kube.api.delete("v1", "Service", NAME, NAMESPACE)

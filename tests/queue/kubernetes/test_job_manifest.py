@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.plan.model import POOL_LABEL, Plan
+from gpupool.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
     JOB_LABEL,
@@ -36,6 +37,7 @@ from gpupool.queue.kubernetes.job_manifest import (
 )
 from gpupool.queue.records import Job, Level, Offer, Placement, State, new_id
 from gpupool.spec.load import load
+from vapcheck.server.canonical_text import amount
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
 LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -132,17 +134,38 @@ def test_pods_ask_for_what_was_decided_and_say_what_the_plan_says(place: Place) 
     fields = pod_fields(pool, place.offer.resource, place.offer.request // nodes)
     (container,) = spec["containers"]
     limits = container["resources"]["limits"]
-    assert {name: count for name, count in limits.items() if name != "memory"} == fields.limits
+    of_the_node = ("memory", "ephemeral-storage")
+    assert {name: count for name, count in limits.items() if name not in of_the_node} == fields.limits
     assert sum(int(limits[place.offer.resource]) for _ in range(nodes)) == place.offer.request
     share = pool.share(place.offer.resource)
-    assert container["resources"]["requests"] == (
-        (share * (place.offer.request // nodes)).as_dict() if share else {}
-    )
+    requests = dict(container["resources"]["requests"])
+    assert requests.pop("ephemeral-storage") == "0", "else Kubernetes requests the limit"
+    assert requests == ((share * (place.offer.request // nodes)).as_dict() if share else {})
     assert spec["tolerations"] == fields.spec["tolerations"]
     expected = {POOL_LABEL: pool.name}
     if len(pool.capacities) > 1:
         expected[CAPACITY_TYPE] = place.capacity_type
     assert spec["nodeSelector"] == expected
+
+
+@pytest.mark.parametrize("place", PLACES, ids=Place.__str__)
+def test_the_disk_of_a_node_is_divided_among_its_slices(place: Place) -> None:
+    pool = place.plan.pool(place.offer.pool)
+    units = place.offer.request // len(place.placement)
+
+    def limit_mib(disk_mib: int | None) -> tuple[Fraction | float, Pool]:
+        sized = replace(pool, disk_mib=disk_mib)
+        plan = replace(place.plan, pools=tuple(sized if one is pool else one for one in place.plan.pools))
+        (container,) = manifest(job(place), plan, place.tenant)["spec"]["template"]["spec"]["containers"]
+        limit = amount(container["resources"]["limits"]["ephemeral-storage"])
+        assert limit is not None
+        return limit / 2**20, sized
+
+    assert limit_mib(None)[0] == 20 * 1024 * units
+    limit, sized = limit_mib(1_000_000)
+    assert limit == sized.disk_share_mib(place.offer.resource) * units
+    node = sum(sized.disk_share_mib(name) * count for name, count in pool.slices_per_node.items())
+    assert 700_000 < node <= 900_000, "a layout may leave a part of a GPU unused"
 
 
 @pytest.mark.parametrize("place", PLACES, ids=Place.__str__)

@@ -154,6 +154,10 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         pod(None, phase="Failed", reason="Evicted", message="Usage of EmptyDir volume exceeds the limit."),
         Outcome("failed", "Usage of EmptyDir volume exceeds the limit."),
     ),
+    "evicted while it ran": (
+        pod(ended(137), phase="Failed", reason="Evicted", message="Container job exceeded its local limit."),
+        Outcome("failed", "Container job exceeded its local limit.", 137),
+    ),
     "refused by what plays its kubelet": (
         pod(None, phase="Failed", reason="NoCommand", message="its container has no command"),
         Outcome("failed", "its container has no command"),

@@ -65,11 +65,11 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "policy off": (
         section("policies", default="warn"),
-        ("caution", "policy", "weaker: all 33 policies go from deny to warn"),
+        ("caution", "policy", "weaker: all 36 policies go from deny to warn"),
     ),
     "most policies off": (
         section("policies", default="warn", overrides={"pin-images": "deny"}),
-        ("caution", "policy", "32 policies go from deny to warn: "),
+        ("caution", "policy", "35 policies go from deny to warn: "),
     ),
     "one policy off": (
         section("policies", overrides={"pin-images": "audit"}),
