@@ -24,6 +24,7 @@ import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from gpupool.client import local_token
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
@@ -117,7 +118,7 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
     """Run until SIGTERM or SIGINT. `ready` gets the address once the roles run. Raises GpupoolError."""
     if options.dev and options.host not in LOOPBACK:
         raise GpupoolError(
-            f"--dev asks for no credentials, so that it listens on this machine alone, not on {options.host}"
+            f"--dev reads without credentials, so that it listens on loopback alone, not on {options.host}"
         )
     if options.echo and not options.dev:
         raise GpupoolError("--echo goes with --dev only")
@@ -237,7 +238,7 @@ async def _run(
 def _app(
     options: Options, source: PlanSource, db: Database, measures: Measures, pods: PodTokens | None
 ) -> FastAPI:
-    """The API and the pages, or without that role the checks alone."""
+    """The API and the pages, or without that role the checks alone. Raises GpupoolError."""
     loops = set(options.roles) - {"api"}
     if "executor" in loops and options.on_cluster:
         loops.add("launcher")
@@ -245,6 +246,7 @@ def _app(
         source.present,
         db,
         dev=options.dev,
+        token=_token(options.folder) if options.dev else None,
         pods=pods,
         admission=options.admission,
         registry=measures.registry,
@@ -254,6 +256,16 @@ def _app(
     if "api" in options.roles:
         add_pages(app)
     return app
+
+
+def _token(folder: Path) -> Path:
+    try:
+        return local_token.ensure(folder)
+    except OSError as error:
+        raise GpupoolError(
+            f"can't keep the queue's token in {folder}: {error.strerror}; give a folder of your own in"
+            " GPUPOOL_QUEUE_DIR"
+        ) from None
 
 
 async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:
