@@ -16,7 +16,7 @@ import typer
 
 from gpupool import project
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
+from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
@@ -117,6 +117,7 @@ def serve(
         database=database or os.environ.get(DATABASE) or None,
         nats=nats,
         dev=dev,
+        token=_token() if dev else None,
         echo=echo,
         kubeconfig=kubeconfig,
         acting_as=acting_as,
@@ -148,6 +149,19 @@ def _in_background(arguments: list[str], port: int) -> None:
         started = JobQueue(queue_folder()).start(given, port, step)
     again = "runs already" if started.already else "runs"
     print(f"the job queue {again} at {started.address}; its log is {started.log}")
+
+
+def _token() -> Path:
+    from gpupool.client import local_token
+
+    folder = queue_folder()
+    try:
+        return local_token.ensure(folder)
+    except OSError as error:
+        raise GpupoolError(
+            f"{folder}: the queue's token can't be kept there: {error.strerror}; name a folder of your own in"
+            " GPUPOOL_QUEUE_DIR"
+        ) from None
 
 
 def _link(port: int) -> str:

@@ -24,7 +24,6 @@ import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from gpupool.client import local_token
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
@@ -83,6 +82,8 @@ class Options:
     nats: str | None = None
     """Instead of queue.nats of the environment file."""
     dev: bool = False
+    token: Path | None = None
+    """The file with the token that commands need, with `dev`."""
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
     kubeconfig: Path | None = None
@@ -238,7 +239,7 @@ async def _run(
 def _app(
     options: Options, source: PlanSource, db: Database, measures: Measures, pods: PodTokens | None
 ) -> FastAPI:
-    """The API and the pages, or without that role the checks alone. Raises GpupoolError."""
+    """The API and the pages, or without that role the checks alone."""
     loops = set(options.roles) - {"api"}
     if "executor" in loops and options.on_cluster:
         loops.add("launcher")
@@ -246,7 +247,7 @@ def _app(
         source.present,
         db,
         dev=options.dev,
-        token=_token(options.folder) if options.dev else None,
+        token=options.token,
         pods=pods,
         admission=options.admission,
         registry=measures.registry,
@@ -256,16 +257,6 @@ def _app(
     if "api" in options.roles:
         add_pages(app)
     return app
-
-
-def _token(folder: Path) -> Path:
-    try:
-        return local_token.ensure(folder)
-    except OSError as error:
-        raise GpupoolError(
-            f"can't keep the queue's token in {folder}: {error.strerror}; give a folder of your own in"
-            " GPUPOOL_QUEUE_DIR"
-        ) from None
 
 
 async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:

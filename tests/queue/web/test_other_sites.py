@@ -61,6 +61,7 @@ def rebound() -> Iterator[BrowserContext]:
     if program is None:
         absent("no chromium to look at pages with; Debian: apt-get install chromium")
     arguments = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * 127.0.0.1"]
+    arguments += ["--disable-features=LocalNetworkAccessChecks"]  # a defence of newer browsers, and not ours
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments, timeout=PATIENCE)
         context = browser.new_context()
