@@ -171,7 +171,7 @@ def _link(port: int) -> str:
     token = local_token.read(path)
     if token is None:
         raise UsageError(f"there is no token in {path}; start `gpupool serve ENV --dev` first")
-    # An address and no name: nobody else can listen there while the queue does.
+    # An address and no name: no other account can listen there while the queue does.
     return f"http://127.0.0.1:{port}/login?once={local_token.seal(token, 'link', port, local_token.LINK_S)}"
 
 

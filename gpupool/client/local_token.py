@@ -1,8 +1,8 @@
 """The token of a project's own queue (`gpupool serve ENV --dev`): a file that only its owner can read.
 
-Clients do not send the token itself but a seal: of the port that they call, and valid for a minute. Whoever
-listens there in the queue's place gets nothing that opens the queue. It needs the standard library alone, and
-must not send anything.
+Clients do not send the token itself but a seal: of the port that they call, and valid for a minute. A program
+that listens there in the queue's place gets nothing that opens the queue. It needs the standard library
+alone, and must not send anything.
 """
 
 from __future__ import annotations

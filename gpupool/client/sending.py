@@ -103,7 +103,7 @@ class _LocalToken(httpx2.Auth):
         if token is not None:
             sealed = local_token.seal(token, "call", request.url.port or 80, local_token.CALL_S)
             request.headers["Authorization"] = f"Bearer {sealed}"
-            if request.url.host == "localhost":  # not to whoever listens on [::1], where the queue does not
+            if request.url.host == "localhost":  # others may listen on [::1], where the queue does not
                 request.url = request.url.copy_with(host="127.0.0.1")
         yield request
 

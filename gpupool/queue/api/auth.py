@@ -86,7 +86,7 @@ def local(context: Context) -> str | None:
 
 
 def token_place(context: Context) -> str:
-    return f"; it is in {context.token}, and given as GPUPOOL_KEY" if context.token else ""
+    return f"; it is in {context.token}: give it as GPUPOOL_KEY" if context.token else ""
 
 
 def check_commands(context: Context, caller: Principal, http_job: bool) -> None:
@@ -95,7 +95,7 @@ def check_commands(context: Context, caller: Principal, http_job: bool) -> None:
     if not http_job and not caller.commands:
         raise Problem(
             "token-needed",
-            f"container jobs run commands on this machine; they need its token{token_place(context)}",
+            f"container jobs run commands here; they need the token of this queue{token_place(context)}",
         )
 
 

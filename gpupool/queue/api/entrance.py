@@ -1,8 +1,8 @@
 """What every request passes first, and every answer last: is the queue called by a name of its own, does a
 page of another site ask, how has the request come; and headers that no answer is without.
 
-It looks at raw headers alone and believes none of them: a name is compared with a list, and what can't be
-told is refused. Who asks is in `gpupool.queue.api.auth`. This module must not read bodies.
+It looks at raw headers alone and believes none of them: a name is compared with a list, and what is not clear
+is refused. Who asks is in `gpupool.queue.api.auth`. This module must not read bodies.
 """
 
 from __future__ import annotations

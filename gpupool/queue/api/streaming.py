@@ -65,7 +65,7 @@ class Stream(StreamingResponse):
             try:
                 if not await self._still():
                     return
-            except Exception as error:  # the reader asks again, and is told
+            except Exception as error:  # the reader asks again, and gets a problem
                 log.info("stream.ended", error=str(error))
                 return
 

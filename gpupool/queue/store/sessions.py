@@ -50,7 +50,7 @@ async def find(db: Database, text: str, token: str | None, now: datetime) -> Api
 
 
 async def end(db: Database, text: str, now: datetime) -> None:
-    """Refuse the session from now on, whoever presents it."""
+    """Refuse the session from now on, from any browser."""
     if FORM.fullmatch(text):
         async with db.connection() as connection:
             await run(connection, "session_end", hash=_hash(text), now=now)

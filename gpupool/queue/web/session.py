@@ -67,7 +67,7 @@ async def resume(context: Context, request: Request) -> Principal | None:
 
 
 async def end(context: Context, request: Request) -> None:
-    """End the session of the request, for whoever has its cookie."""
+    """End the session of the request, for all that have its cookie."""
     await sessions.end(context.db, cookie(request, SESSION), context.clock())
 
 

@@ -1,4 +1,4 @@
-"""The token of a project's own queue: found by the client, and sent to nobody else."""
+"""The token of a project's own queue: found by the client, and sent to no other host."""
 
 from __future__ import annotations
 
