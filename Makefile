@@ -45,6 +45,7 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
+	@echo "signed in, once:  $$(gpupool serve local --link)"
 	@echo "the job queue and its page:  http://localhost:$${GPUPOOL_PORT:-8021}"
 
 down: setup ## stop the local control plane and the job queue; nothing is left

@@ -14,10 +14,10 @@ from generators.manifest import HelmRelease
 from generators.metadata import merged
 from generators.project_files import gpu_texts, policy_texts
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.queue import Chart, SecretKey
+from gpupool.plan.queue import RELEASE, Chart, SecretKey
 from gpupool.schema import chart_values as chart
 
-NAME = "gpu-scheduler"
+NAME = RELEASE
 _DEFAULT_PORTS = {"http": 80, "https": 443, "nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
 
 

@@ -16,7 +16,7 @@ import typer
 from gpupool import project
 from gpupool.cli.connections import DATABASE, NATS, database_url, nats_url
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
+from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
@@ -49,7 +49,8 @@ def serve(
         bool,
         typer.Option(
             "--dev",
-            help="Ask for no credentials, on this machine alone, and run commands of container jobs here.",
+            help="On this machine alone: reading and HTTP jobs need no credential, and container jobs, whose "
+            "commands run here, the token in .gpupool/queue.",
         ),
     ] = False,
     echo: Annotated[
@@ -72,6 +73,10 @@ def serve(
     background: Annotated[
         bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
     ] = False,
+    link: Annotated[
+        bool,
+        typer.Option("--link", help="Print a link that signs a browser in to the one with --dev, once."),
+    ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
     purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
 ) -> None:
@@ -88,6 +93,9 @@ def serve(
 
     if stop:
         _stop(purge)
+        return
+    if link:
+        print(_link(port))
         return
     if purge:
         raise UsageError("--purge removes the data of a queue that is stopped; give --stop with it")
@@ -109,6 +117,7 @@ def serve(
         database=database,
         nats=nats,
         dev=dev,
+        token=_token() if dev else None,
         echo=echo,
         kubeconfig=kubeconfig,
         acting_as=acting_as,
@@ -140,6 +149,30 @@ def _in_background(arguments: list[str], port: int) -> None:
         started = JobQueue(queue_folder()).start(given, port, step)
     again = "runs already" if started.already else "runs"
     print(f"the job queue {again} at {started.address}; its log is {started.log}")
+
+
+def _token() -> Path:
+    from gpupool.client import local_token
+
+    folder = queue_folder()
+    try:
+        return local_token.ensure(folder)
+    except OSError as error:
+        raise GpupoolError(
+            f"{folder}: the queue's token can't be kept there: {error.strerror}; name a folder of your own in"
+            " GPUPOOL_QUEUE_DIR"
+        ) from None
+
+
+def _link(port: int) -> str:
+    from gpupool.client import local_token
+
+    path = queue_folder() / local_token.NAME
+    token = local_token.read(path)
+    if token is None:
+        raise UsageError(f"there is no token in {path}; start `gpupool serve ENV --dev` first")
+    # An address and no name: no other account can listen there while the queue does.
+    return f"http://127.0.0.1:{port}/login?once={local_token.seal(token, 'link', port, local_token.LINK_S)}"
 
 
 def _stop(purge: bool) -> None:

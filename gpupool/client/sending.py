@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from gpupool.client import local_token
 from gpupool.client.errors import GpupoolClientError, NotSent, TransportError, error_of
 from gpupool.client.operations import Call
 from gpupool.client.values import JobSpec
@@ -46,7 +47,8 @@ class Settings:
     url: str | None = None
     """Default: GPUPOOL_URL, or http://localhost:8021."""
     key: str | None = field(default=None, repr=False)
-    """An API key or OIDC token; default: GPUPOOL_KEY."""
+    """An API key or OIDC token; default: GPUPOOL_KEY, and at an address of this machine the token of the
+    project that one stands in (`gpupool serve --dev`)."""
     tenant: str | None = None
     """Name or id; default: GPUPOOL_TENANT, or the only tenant of the credential."""
     project: str | None = None
@@ -79,6 +81,7 @@ class Settings:
         # A proxy can't reach the loopback interface of this machine.
         local = host in ("localhost", "127.0.0.1", "::1")
         return {
+            "auth": _LocalToken() if local and not key else None,
             "base_url": url,
             "headers": headers,
             "timeout": httpx2.Timeout(self.timeout_s),
@@ -89,6 +92,20 @@ class Settings:
     def with_project(self, spec: JobSpec) -> JobSpec:
         """`spec` for the project of these settings, unless it names its own."""
         return {"project_id": self.project, **spec} if self.project else spec
+
+
+class _LocalToken(httpx2.Auth):
+    """Proves to the project's own queue whose requests these are, if the project has a token: each request
+    has a seal of its own, for the port that it goes to."""
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        token = local_token.find()
+        if token is not None:
+            sealed = local_token.seal(token, "call", request.url.port or 80, local_token.CALL_S)
+            request.headers["Authorization"] = f"Bearer {sealed}"
+            if request.url.host == "localhost":  # others may listen on [::1], where the queue does not
+                request.url = request.url.copy_with(host="127.0.0.1")
+        yield request
 
 
 def _host(url: str) -> str:

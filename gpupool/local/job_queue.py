@@ -96,7 +96,7 @@ class JobQueue:
 
     def purge(self) -> None:
         """Remove the data of a queue that does not run. What else is in the folder stays."""
-        for name in ("data", "nats", "owner.pid", "log", "nats.log", "serve.log"):
+        for name in ("data", "nats", "owner.pid", "log", "nats.log", "serve.log", "token"):
             path = self.folder / name
             if path.is_dir():
                 shutil.rmtree(path)

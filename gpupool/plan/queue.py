@@ -14,6 +14,9 @@ from gpupool.spec import queue as spec
 from gpupool.spec.environment import Environment
 from gpupool.spec.field_types import duration_seconds
 
+RELEASE = "gpu-scheduler"
+"""The Helm release, whose name the Service of the API has in the cluster."""
+
 
 @dataclass(frozen=True, slots=True)
 class SecretKey:
@@ -72,6 +75,8 @@ class QueueSettings:
     longest_timeout_s: int = 1209600
     """The longest timeout that a job may name: policies.limits.jobDeadline."""
     event_prefix: str = "mlops.gpu.jobs"
+    url: str | None = None
+    """Origin under which browsers reach the API and its pages; None: any name is answered to."""
     targets: tuple[str, ...] = ()
     """Origins (scheme, host, port) that HTTP jobs may call."""
     database: SecretKey | None = None
@@ -126,6 +131,7 @@ def queue_settings(environment: Environment) -> QueueSettings:
         unscheduled_s=duration_seconds(given.start.unscheduled),
         not_started_s=duration_seconds(given.start.not_started),
         event_prefix=given.event_prefix,
+        url=given.url,
         targets=tuple(given.targets),
         database=_secret(given.database.secret_ref) if given.database else None,
         nats_url=given.nats.url if given.nats else None,

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gpupool.findings import GpupoolError
+from gpupool.queue.api.entrance import TARGET
 from gpupool.queue.store.wakeup import EVERY, SUBMITTED, Bell
 
 
@@ -32,6 +34,8 @@ async def answer(app: ASGIApp, listening: socket.socket, bell: Bell) -> None:
     """Answer requests until cancelled; ring after each that may have changed a job."""
     config = uvicorn.Config(
         _Rings(app, bell),
+        http=_Protocol,
+        proxy_headers=False,
         log_config=None,
         lifespan="off",
         access_log=False,
@@ -39,6 +43,14 @@ async def answer(app: ASGIApp, listening: socket.socket, bell: Bell) -> None:
         timeout_graceful_shutdown=3,
     )
     await _Server(config).serve([listening])
+
+
+class _Protocol(HttpToolsProtocol):
+    """Keeps what the request line asks for: of an address with a host in it, uvicorn hands on its path."""
+
+    def on_headers_complete(self) -> None:
+        self.scope[TARGET] = self.url  # type: ignore[literal-required]
+        super().on_headers_complete()
 
 
 class _Server(uvicorn.Server):

@@ -146,6 +146,11 @@ class NewJob:
     deadline_at: datetime | None = None
     """A job that is still queued then expires."""
 
+    @property
+    def is_http(self) -> bool:
+        """Whether it is a request that the queue sends; else it runs a command."""
+        return bool(self.request.get("target_url"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(NewJob):
@@ -228,6 +233,8 @@ class Principal:
     """jobs:read, jobs:write, usage:read, admin."""
     source: str
     """key, oidc, pod or dev."""
+    commands: bool = True
+    """Whether it may submit and change container jobs, and take others' place."""
 
     def acts_for(self, tenant: str) -> bool:
         return "*" in self.tenants or tenant in self.tenants

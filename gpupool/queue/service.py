@@ -83,6 +83,8 @@ class Options:
     nats: str | None = None
     """Instead of queue.nats of the environment file."""
     dev: bool = False
+    token: Path | None = None
+    """The file with the token that commands need, with `dev`."""
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
     kubeconfig: Path | None = None
@@ -118,7 +120,7 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
     """Run until SIGTERM or SIGINT. `ready` gets the address once the roles run. Raises GpupoolError."""
     if options.dev and options.host not in LOOPBACK:
         raise GpupoolError(
-            f"--dev asks for no credentials, so that it listens on this machine alone, not on {options.host}"
+            f"--dev reads without credentials, so that it listens on loopback alone, not on {options.host}"
         )
     if options.echo and not options.dev:
         raise GpupoolError("--echo goes with --dev only")
@@ -247,6 +249,7 @@ def _app(
         source.present,
         db,
         dev=options.dev,
+        token=options.token,
         pods=pods,
         admission=options.admission,
         registry=measures.registry,

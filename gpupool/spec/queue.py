@@ -140,6 +140,9 @@ class Queue(Model):
         "mlops.gpu.jobs"
     )
     """Prefix of event subjects."""
+    url: Origin | None = None
+    """Public address of the API and its pages, such as https://queue.example.com: no other name is then
+    answered to but the Service's in the cluster, and with https cookies are for https alone; absent: any."""
     chart: Chart | None = None
     """Runs the queue in the cluster, by Helm; absent: it is not installed there."""
     targets: Annotated[list[Origin], Field(max_length=1000)] = []

@@ -111,9 +111,10 @@ class Rank:
     preemptible: bool
 
 
-def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
+def rank_of(plan: Plan, tenant: Tenant, asked: str | None, preempts: bool = True) -> Rank:
     """The priority that `asked` comes to: itself, or the next lower level that the file has. Raises Problem
-    above the tenant's maxPriority; a job that asks for none gets at most that."""
+    above the tenant's maxPriority; a job that asks for none gets at most that. `preempts`: whether the caller
+    may end others' jobs by it."""
     if not plan.priorities:
         level = Level[(asked or "medium").upper()]
         return Rank(level.name.lower(), level, preempts=False, preemptible=False)
@@ -134,7 +135,7 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
             f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}",
         )
     found = levels[level]
-    return Rank(level.name.lower(), level, found.preempts, found.preemptible)
+    return Rank(level.name.lower(), level, preempts and found.preempts, found.preemptible)
 
 
 def _check_addresses(plan: Plan, body: JobRequest) -> None:
@@ -219,12 +220,18 @@ def _check_array(tenant: Tenant, body: JobRequest) -> None:
 
 
 def accept(
-    now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
+    now: Current,
+    tenant: Tenant,
+    project: str | None,
+    user: str,
+    body: JobRequest,
+    at: datetime,
+    preempts: bool = True,
 ) -> list[Job]:
-    """The jobs that the request makes, as they are once they are stored: one, or `array` of them. Raises
-    Problem, Refused."""
+    """The jobs that the request makes, as they are once they are stored: one, or `array` of them. `preempts`:
+    whether the caller may end others' jobs. Raises Problem, Refused."""
     plan = now.plan
-    rank = rank_of(plan, tenant, body.priority)
+    rank = rank_of(plan, tenant, body.priority, preempts)
     _check_addresses(plan, body)
     _check_granted(tenant, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s

@@ -6,13 +6,12 @@ I/O.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
@@ -181,9 +180,3 @@ def of_text(media_type: str, description: str) -> dict[str, Any]:
         "response_class": Response,
         "responses": {200: {"content": content, "description": description}},
     }
-
-
-def event_stream(events: AsyncIterator[bytes]) -> Response:
-    """Server-sent events, which no proxy is to keep or collect."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
 
 from gpupool import __version__
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
@@ -22,6 +23,7 @@ from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
+from gpupool.queue.api.entrance import Entrance
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
@@ -42,11 +44,19 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
+class _Application(FastAPI):
+    """FastAPI within the entrance: also what it answers where all else fails has passed there."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Entrance(super().build_middleware_stack(), self.state.context)
+
+
 def create_app(
     current: Callable[[], Current],
     db: Database,
     *,
     dev: bool = False,
+    token: Path | None = None,
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
     pods: PodTokens | None = None,
@@ -57,13 +67,14 @@ def create_app(
     late: Callable[[], Sequence[str]] = list,
     checks_alone: bool = False,
 ) -> FastAPI:
-    """The API over `db`. `dev`: requests from loopback need no credential. `pods` verifies tokens of pods;
+    """The API over `db`. `dev`: requests from loopback need no credential, and one with the token in the file
+    `token`, or an API key, to run commands. `pods` verifies tokens of pods;
     without it none is accepted. `admission` judges container jobs by the cluster's policies; without it
     nothing does. `rate`: requests of each caller; `failures`: invalid credentials of each address.
     `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
     process that don't get on, so that it is not ready. `checks_alone`: of the operations those of `metrics`,
     for a process that runs other roles."""
-    app = FastAPI(
+    app = _Application(
         title="gpupool job queue",
         version=__version__,
         description="Submit GPU jobs, see why they wait and what they cost.",
@@ -76,6 +87,7 @@ def create_app(
         current=current,
         db=db,
         dev=dev,
+        token=token,
         clock=clock,
         keys=Keys(db),
         oidc=oidc or Oidc(),

@@ -1,5 +1,5 @@
-"""Who a request comes from: an API key, a token of a pod or of the OIDC provider, or, with `--dev` on
-loopback alone, no credential.
+"""Who a request comes from: an API key, a token of a pod or of the OIDC provider, or, with `--dev` alone, the
+token of the project, or no credential on loopback, which runs no commands.
 
 What a credential grants is the Principal; `X-` headers choose among it later (`gpupool.queue.api.accept`).
 This module must not read any header but Authorization and X-Api-Key.
@@ -7,18 +7,28 @@ This module must not read any header but Authorization and X-Api-Key.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from gpupool.client import local_token
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.credentials import KEY_PREFIX, Rejected, Unverifiable
+from gpupool.queue.api.entrance import came
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import Principal
 
-ALL_SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read", "users:any", "admin"})
+OWNER = Principal("dev", frozenset("*"), frozenset({"admin"}), "dev")
+"""With the token of the project."""
+ANYBODY = Principal(
+    "dev",
+    frozenset("*"),
+    frozenset({"jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read"}),
+    "dev",
+    commands=False,
+)
+"""Without a credential, on loopback."""
 _LONGEST = 16_384
 
 SCHEMES = {
@@ -32,7 +42,8 @@ SCHEMES = {
 """How the OpenAPI document says it. FastAPI's own classes would look at each request a second time."""
 
 
-async def _principal(context: Context, request: Request) -> Principal:
+async def verified(context: Context, request: Request) -> Principal:
+    """Who the request comes from, not counted. Raises Rejected, Unverifiable."""
     credential = request.headers.get("x-api-key", "")
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if not credential and scheme.lower() == "bearer":
@@ -43,6 +54,8 @@ async def _principal(context: Context, request: Request) -> Principal:
         raise Rejected("the credential is no key and no token")
     if credential.startswith(KEY_PREFIX):
         return await context.keys.verify(credential, context.clock())
+    if credential.startswith(local_token.PREFIX):
+        return owner(context, request, credential)
     plan = context.plan()
     pod = await context.pods.verify(credential, plan, context.now()) if context.pods else None
     return pod or await context.oidc.verify(credential, plan, context.now())
@@ -51,22 +64,39 @@ async def _principal(context: Context, request: Request) -> Principal:
 def _without_credential(context: Context, request: Request) -> Principal:
     if not context.dev:
         raise Rejected("the request has no credential")
-    if not _loopback(request) or "x-forwarded-for" in request.headers or "forwarded" in request.headers:
-        raise Rejected("requests without a credential are for loopback alone")
-    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise Rejected("pages of other sites need a credential")
-    return Principal("dev", frozenset("*"), ALL_SCOPES, "dev")
+    if not came(request).direct:
+        raise Rejected(
+            "without a credential answers are for programs and pages of this machine alone, not through a"
+            " proxy and not to pages of other sites"
+        )
+    return ANYBODY
 
 
-def _loopback(request: Request) -> bool:
-    """Whether the client is this machine, and asks for it by a local name: a page of another origin whose
-    name was pointed at 127.0.0.1 (DNS rebinding) does not."""
-    if request.client is None or request.url.hostname not in ("localhost", "127.0.0.1", "::1"):
-        return False
-    try:
-        return ipaddress.ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+def owner(context: Context, request: Request, presented: str, use: local_token.Use = "call") -> Principal:
+    """The developer whose queue this is. Raises Rejected."""
+    token = local(context)
+    if token is None or not local_token.opens(token, use, came(request).port, presented, context.now()):
+        raise Rejected(f"this is not the token of the queue that answers here{token_place(context)}")
+    return OWNER
+
+
+def local(context: Context) -> str | None:
+    """The token of this project's queue, as its file has it now; None where there is none."""
+    return local_token.read(context.token) if context.dev and context.token else None
+
+
+def token_place(context: Context) -> str:
+    return f"; it is in {context.token}: give it as GPUPOOL_KEY" if context.token else ""
+
+
+def check_commands(context: Context, caller: Principal, http_job: bool) -> None:
+    """Raises Problem where the caller may not run commands, and the job is one. Who may not submit a job may
+    not change it either."""
+    if not http_job and not caller.commands:
+        raise Problem(
+            "token-needed",
+            f"container jobs run commands here; they need the token of this queue{token_place(context)}",
+        )
 
 
 async def principal(
@@ -77,7 +107,7 @@ async def principal(
     address = address_of(request)
     check_rate(context.failures.empty(address, context.now()), "too many invalid credentials")
     try:
-        found = await _principal(context, request)
+        found = await verified(context, request)
     except Rejected as error:
         context.failures.take(address, context.now())
         raise Problem("unauthenticated", str(error)) from None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
 from fastapi import Request
@@ -34,6 +35,8 @@ class Context:
     db: Database
     dev: bool
     """Whether requests from loopback need no credential."""
+    token: Path | None
+    """The file with the token of this project's queue, with `dev`."""
     clock: Callable[[], datetime]
     keys: Keys
     oidc: Oidc

@@ -11,16 +11,17 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
-from gpupool.queue.api.jobs import Present, ReadableJob
+from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.streaming import Stream, allowed
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import attempts, jobs, outbox
@@ -87,16 +88,17 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
 
 @router.get("/gpu-jobs/{id}/logs", operation_id="logs", **of_text("text/plain", "The output."))
 async def job_logs(
+    request: Request,
     context: Present,
+    choice: Chosen,
     job: ReadableJob,
     follow: bool = False,
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended."""
-    return StreamingResponse(
-        output(context, job.id, attempt, after, follow), media_type="text/plain; charset=utf-8"
-    )
+    still = allowed(context, request, choice, None, job)
+    return Stream(output(context, job.id, attempt, after, follow), still, "text/plain; charset=utf-8")
 
 
 async def output(

@@ -26,7 +26,7 @@ from gpupool.queue.api.accept import (
     scope_of,
     tenant_of,
 )
-from gpupool.queue.api.auth import Reader, Writer, principal
+from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
@@ -72,7 +72,9 @@ async def _readable(context: Present, caller: Reader, choice: Chosen, id: JobId)
 
 
 async def _changeable(context: Present, caller: Writer, choice: Chosen, id: JobId) -> Job:
-    return await visible(context, caller, choice.tenant, id)
+    job = await visible(context, caller, choice.tenant, id)
+    check_commands(context, caller, job.is_http)
+    return job
 
 
 ReadableJob = Annotated[Job, Depends(_readable)]
@@ -96,6 +98,7 @@ async def submit_job(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
 ) -> dict[str, Any]:
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
+    check_commands(context, principal, body.target_url is not None)
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
@@ -104,7 +107,8 @@ async def submit_job(
     key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
     fresh: Job | None = None
     try:
-        made = await _admitted(context, current, accept(current, tenant, project, choice.user, body, at))
+        accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
+        made = await _admitted(context, current, accepted)
         await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or made[0].depends_on else made[0]
@@ -187,7 +191,8 @@ async def validate_job(
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
-    accepted = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
+    project = project_of(tenant, choice, body)
+    accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
     made = await _admitted(context, current, accepted)
     job = made[0]
     if job.depends_on:
@@ -253,6 +258,7 @@ async def get_job(context: Present, job: ReadableJob, response: Response) -> dic
 @router.patch("/gpu-jobs/{id}", operation_id="set_priority", response_model=answers.JobBody)
 async def set_priority(
     context: Present,
+    principal: Writer,
     job: ChangeableJob,
     body: PriorityChange,
     response: Response,
@@ -262,7 +268,7 @@ async def set_priority(
     current = context.current()
     if job.tenant not in current.tenants:
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
-    rank = rank_of(current.plan, current.tenants[job.tenant], body.priority)
+    rank = rank_of(current.plan, current.tenants[job.tenant], body.priority, principal.commands)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
     changed = await jobs.reprioritise(
         context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts

@@ -1,7 +1,8 @@
 """GET /api/v1/events: the events of the caller's tenants as they happen (server-sent events).
 
-Each event's `id` is its position among all events, which Last-Event-ID continues after. A stream ends after a
-quarter of an hour, so that its reader proves again who it is. This module must not place or publish events.
+Each event's `id` is its position among all events, which Last-Event-ID continues after. A stream ends when
+its reader may no longer read (`gpupool.queue.api.streaming`), and after a quarter of an hour. This module
+must not place or publish events.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from gpupool.queue.api.accept import scope_of
-from gpupool.queue.api.answers import event_stream, of_text
+from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.streaming import allowed, event_stream
 from gpupool.queue.events.envelope import encoded, envelope
 from gpupool.queue.store import outbox
 from gpupool.queue.store.errors import StoreError
@@ -33,6 +35,7 @@ _POSITION = r"^[0-9]{1,18}$"
 
 @router.get("/events", operation_id="events", **of_text("text/event-stream", "Events."))
 async def events(
+    request: Request,
     context: Present,
     principal: Reader,
     choice: Chosen,
@@ -49,7 +52,7 @@ async def events(
             raise Problem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
-    return event_stream(follow(context, tenants, position))
+    return event_stream(follow(context, tenants, position), allowed(context, request, choice, tenants))
 
 
 async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:

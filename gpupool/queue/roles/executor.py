@@ -136,7 +136,7 @@ class Executor:
     async def _outcome(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
         """How the attempt ended; whatever goes wrong here is a failure of the attempt."""
         try:
-            if job.request.get("target_url"):
+            if job.is_http:
                 return await self.http.send(job, stop)
             if not self.dev:
                 reason = "container jobs need Kubernetes; in direct mode their command runs with --dev only"

@@ -39,6 +39,7 @@ class Janitor(LeaderRole):
         archived = await housekeeping.archive(self.db, now - JOBS_KEPT)
         await housekeeping.prune(self.db, "events", now - EVENTS_KEPT)
         await housekeeping.prune(self.db, "idempotency", now - IDEMPOTENCY_KEPT)
+        await housekeeping.prune(self.db, "sessions", now)
         for output in ("results", "logs"):
             await housekeeping.prune(self.db, output, now - timedelta(seconds=self.logs_kept_s()))
         await housekeeping.prune_lanes(self.db)

@@ -60,7 +60,8 @@ async def archive(db: Database, before: datetime, limit: int = 1000) -> int:
 
 async def prune(db: Database, what: str, before: datetime, limit: int = 5000) -> int:
     """Delete what is from before then; how many. `what`: `events` that are published, keys of `idempotency`,
-    `results` (answers of targets), or `logs` of jobs whose last attempt ended before then."""
+    `sessions` of pages, `results` (answers of targets), or `logs` of jobs whose last attempt ended before
+    then."""
     return await db.run(f"prune_{what}", before=before, limit=limit)
 
 

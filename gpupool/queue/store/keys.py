@@ -55,19 +55,10 @@ async def find(db: Database, presented: str, now: datetime | None = None) -> Api
         expected = bytes(rows[0]["hash"]) if rows else b"\0" * 32
         if not hmac.compare_digest(expected, _hash(presented)) or not rows:
             return None
-        key = _valid(rows[0], now)
+        key = valid_key(rows[0], now)
         if key and (key.last_used_at is None or (now - key.last_used_at).total_seconds() > 60):
             await run(connection, "key_used", id=key.id, now=now)
     return key
-
-
-async def session_secret(db: Database, id: str, now: datetime) -> tuple[ApiKey, bytes] | None:
-    """A key that is still valid, and a secret to sign its sessions with: of this key and this database alone,
-    and no way back to the key. None where the key is unknown, expired or revoked."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "key_find", id=id)
-    key = _valid(rows[0], now) if rows else None
-    return (key, hmac.digest(bytes(rows[0]["hash"]), b"sessions of pages", "sha256")) if key else None
 
 
 async def listed(db: Database) -> list[ApiKey]:
@@ -86,7 +77,7 @@ def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _valid(row: Row, now: datetime) -> ApiKey | None:
+def valid_key(row: Row, now: datetime) -> ApiKey | None:
     """The key of a row; None where it has expired or is revoked."""
     key = _key(row)
     return None if key.revoked_at or (key.expires_at and key.expires_at <= now) else key

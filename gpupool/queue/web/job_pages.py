@@ -11,21 +11,23 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
 from gpupool.plan.model import Plan
 from gpupool.queue.api.answers import job_json, waiting_of
+from gpupool.queue.api.auth import check_commands
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json
 from gpupool.queue.api.job_details import output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
+from gpupool.queue.api.streaming import Stream
 from gpupool.queue.records import Job, State
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
 from gpupool.queue.web.overview import cost_so_far
 from gpupool.queue.web.rendering import HEADERS, visitor_page
-from gpupool.queue.web.visitor import CurrentVisitor, Visitor
+from gpupool.queue.web.visitor import CurrentVisitor, Visitor, still
 
 router = APIRouter(include_in_schema=False)
 PER_PAGE = 50
@@ -82,6 +84,8 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
     tried = await attempts.of_job(context.db, job.id)
     why = await terms_of(context, visitor.principal, job)
     start = why["projected_start"] if why else None
+    open_ = not job.state.final and not job.cancel_requested and visitor.principal.may("jobs:write")
+    runs = job.is_http or visitor.principal.commands
     return visitor_page(
         request,
         context,
@@ -102,7 +106,8 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
         logs={one.attempt: await _log(context, job, one.attempt) for one in tried[-5:]},
         result=await _result(context, job),
-        may_cancel=not job.state.final and not job.cancel_requested and visitor.principal.may("jobs:write"),
+        may_cancel=open_ and runs,
+        sign_in_to_cancel=open_ and not runs,
     )
 
 
@@ -141,15 +146,18 @@ async def _result(context: Context, job: Job) -> dict[str, Any] | None:
 
 
 @router.get("/jobs/{id}/log/{attempt}")
-async def whole_log(context: Present, job: VisibleJob, attempt: int) -> Response:
+async def whole_log(
+    request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob, attempt: int
+) -> Response:
     """An attempt's output as plain text."""
     text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
-    return StreamingResponse(text, 200, HEADERS, "text/plain; charset=utf-8")
+    return Stream(text, still(context, request, visitor), "text/plain; charset=utf-8", HEADERS)
 
 
 @router.post("/jobs/{id}/cancel")
 async def cancel(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     await session.checked_form(request)
     visitor.needs("jobs:write")
+    check_commands(context, visitor.principal, job.is_http)
     await jobs.cancel(context.db, job.id, visitor.principal.subject, context.clock())
     return RedirectResponse(f"/jobs/{job.id}", 303, HEADERS)

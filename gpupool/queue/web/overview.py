@@ -13,10 +13,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from gpupool.queue.api.answers import event_stream, waiting_of
+from gpupool.queue.api.answers import waiting_of
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.pools import pools_of
+from gpupool.queue.api.streaming import event_stream
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.records import Job, Reason, State
 from gpupool.queue.store import jobs
@@ -25,7 +26,7 @@ from gpupool.queue.web import shares
 from gpupool.queue.web.pool_drawing import COLOURS, drawn_pool
 from gpupool.queue.web.remembered import Remembered
 from gpupool.queue.web.rendering import visitor_page
-from gpupool.queue.web.visitor import CurrentVisitor, Visitor, visitor
+from gpupool.queue.web.visitor import CurrentVisitor, Visitor, still
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 25
@@ -156,14 +157,14 @@ def _held(context: Context, visitor: Visitor, job: Job) -> dict[str, Any]:
     }
 
 
-@router.get("/live", dependencies=[Depends(visitor)])
-async def live(context: Present) -> Response:
+@router.get("/live")
+async def live(request: Request, context: Present, visitor: CurrentVisitor) -> Response:
     """Server-sent events without content: something has changed, so that a page may be read again."""
-    return event_stream(_changes(context))
+    return event_stream(_changes(context), still(context, request, visitor))
 
 
 async def _changes(context: Context) -> AsyncIterator[bytes]:
-    """Ends after a while, so that its reader proves again who it is."""
+    """Ends after a while, so that none is for ever."""
     begin = asyncio.get_running_loop().time()
     last = -1
     yield b"retry: 3000\n\n"

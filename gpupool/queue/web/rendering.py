@@ -34,11 +34,10 @@ POLICY = (
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
+"""Of pages, beside those of every answer (`gpupool.queue.api.entrance`)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
 router = APIRouter(include_in_schema=False)
@@ -64,7 +63,7 @@ async def static_file(hash: str, name: str) -> Response:
     known, content = _static().get(name, ("", b""))
     if not known or hash != known:
         raise Problem("not-found", f"there is no file {name[:100]!r}")
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(content, 200, headers, _TYPES[name.rpartition(".")[2]])
 
 

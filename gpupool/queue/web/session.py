@@ -1,7 +1,8 @@
 """Sign-in sessions and CSRF tokens, both in cookies that scripts can't read.
 
-A session names an API key and is signed with a secret that follows from the key's stored hash: any replica
-can check it, and it ends with the key. The key itself is in no cookie. This module must not know pages.
+A session is a row of the database, found by a random value that its cookie has: signing out ends it wherever
+the cookie is, and so does the end of the key. Where the public address is https, cookies are for this host
+and https alone (`__Host-`, RFC 6265bis 4.1.3.2). This module must not know pages.
 """
 
 from __future__ import annotations
@@ -9,68 +10,86 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from urllib.parse import parse_qs, urlsplit
+from datetime import datetime, timedelta
+from urllib.parse import parse_qs
 
 from fastapi import Request
 from starlette.responses import Response
 
+from gpupool.client import local_token
+from gpupool.queue.api import auth
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.credentials import principal_of
+from gpupool.queue.api.credentials import Rejected, principal_of
+from gpupool.queue.api.entrance import came
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.records import Principal
-from gpupool.queue.store import keys
+from gpupool.queue.records import ApiKey, Principal
+from gpupool.queue.store import keys, sessions
 
 SESSION, FORM = "gpupool_session", "gpupool_form"
 LASTS_S = 12 * 3600
-_VALUE = re.compile(r"([a-z0-9]{12})\.([0-9]{1,12})\.([0-9a-f]{64})")
 _NONCE = re.compile(r"[0-9a-f]{64}")
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
-async def begin(context: Context, key_text: str) -> str | None:
-    """A new session's cookie; None where the text is no valid key."""
-    key = await keys.find(context.db, key_text, context.clock())
-    found = await keys.session_secret(context.db, key.id, context.clock()) if key else None
-    if found is None:
+async def begin(context: Context, request: Request, credential: str) -> str | None:
+    """A new session's cookie, for an API key or the local token; None where the text is neither."""
+    if credential.startswith(local_token.PREFIX):
+        return await _begin_of_owner(context, request, credential, "call")
+    key = await keys.find(context.db, credential, context.clock())
+    return await sessions.begin(context.db, _end(context), key=key.id) if key else None
+
+
+async def begin_by_link(context: Context, request: Request, seal: str) -> str | None:
+    """The same, for what a link has that `gpupool serve` has printed: each begins one session."""
+    return await _begin_of_owner(context, request, seal, "link")
+
+
+async def _begin_of_owner(
+    context: Context, request: Request, presented: str, use: local_token.Use
+) -> str | None:
+    try:
+        auth.owner(context, request, presented, use)
+    except Rejected:
         return None
-    key, secret = found
-    ends = int(context.now()) + LASTS_S
-    return f"{key.id}.{ends}.{_signature(secret, key.id, ends)}"
+    link = presented if use == "link" else None
+    return await sessions.begin(context.db, _end(context), token=auth.local(context), link=link)
+
+
+def _end(context: Context) -> datetime:
+    return context.clock() + timedelta(seconds=LASTS_S)
 
 
 async def resume(context: Context, request: Request) -> Principal | None:
     """Whose session the request belongs to; None where it has none that is still valid."""
-    form = _VALUE.fullmatch(request.cookies.get(SESSION, ""))
-    if form is None or int(form[2]) <= context.now():
-        return None
-    found = await keys.session_secret(context.db, form[1], context.clock())
-    if found is None or not hmac.compare_digest(_signature(found[1], form[1], int(form[2])), form[3]):
-        return None
-    return principal_of(found[0])
+    text = cookie(request, SESSION)
+    found = await sessions.find(context.db, text, auth.local(context), context.clock()) if text else None
+    return principal_of(found) if isinstance(found, ApiKey) else auth.OWNER if found else None
 
 
-def _signature(secret: bytes, id: str, ends: int) -> str:
-    return hmac.new(secret, f"{id}.{ends}".encode(), "sha256").hexdigest()
+async def end(context: Context, request: Request) -> None:
+    """End the session of the request, for all that have its cookie."""
+    await sessions.end(context.db, cookie(request, SESSION), context.clock())
+
+
+def cookie(request: Request, name: str) -> str:
+    return request.cookies.get(_called(request, name), "")
 
 
 def nonce_of(request: Request) -> str:
     """The random value that the browser's CSRF tokens follow from; a new one where it has none."""
-    given = request.cookies.get(FORM, "")
-    return given if _NONCE.fullmatch(given) else secrets.token_hex(32)
+    present = cookie(request, FORM)
+    return present if _NONCE.fullmatch(present) else secrets.token_hex(32)
 
 
 def token(nonce: str, request: Request) -> str:
     """The CSRF token of this browser and session."""
-    bound = f"form {request.cookies.get(SESSION, '')}"
+    bound = f"form {cookie(request, SESSION)}"
     return hmac.new(nonce.encode(), bound.encode("utf-8", "replace"), "sha256").hexdigest()
 
 
 async def checked_form(request: Request) -> dict[str, str]:
-    """The fields of a form that one of our own pages sent. Raises Problem."""
-    origin = request.headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
-    if foreign or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Problem("form-not-accepted", "the form was sent from another site")
+    """The fields of a form that one of our own pages sent. Raises Problem. (Other sites' are refused before:
+    `gpupool.queue.api.entrance`.)"""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
         raise Problem("unsupported-media-type", "a form of these pages is expected")
     try:
@@ -78,7 +97,7 @@ async def checked_form(request: Request) -> dict[str, str]:
     except ValueError:
         raise Problem("invalid-request", "the form can't be read") from None
     fields = {name: values[-1] for name, values in given.items()}
-    nonce, presented = request.cookies.get(FORM, ""), fields.get("token", "")
+    nonce, presented = cookie(request, FORM), fields.get("token", "")
     if not _NONCE.fullmatch(nonce) or not hmac.compare_digest(
         token(nonce, request).encode(), presented.encode("utf-8", "replace")
     ):
@@ -88,7 +107,16 @@ async def checked_form(request: Request) -> dict[str, str]:
 
 def keep(response: Response, request: Request, name: str, value: str, lasts_s: int | None = None) -> None:
     """Set one of the cookies."""
-    https = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
     response.set_cookie(
-        name, value, max_age=lasts_s, httponly=True, samesite="strict", secure=https, path="/"
+        _called(request, name),
+        value,
+        max_age=lasts_s,
+        httponly=True,
+        samesite="strict",
+        secure=came(request).https,
+        path="/",
     )
+
+
+def _called(request: Request, name: str) -> str:
+    return f"__Host-{name}" if came(request).https else name

@@ -1,4 +1,4 @@
-"""`/login` and `/logout`: an API key for a session.
+"""`/login` and `/logout`: an API key, the token of `serve --dev`, or a link with its seal for a session.
 
 This module must not know what a key allows.
 """
@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from gpupool.queue.api import auth
+from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.web import session
 from gpupool.queue.web.rendering import HEADERS, page
@@ -21,34 +22,60 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/login")
 async def sign_in_page(
-    request: Request, context: Present, next: Annotated[str, Query(max_length=1000)] = "/"
+    request: Request,
+    context: Present,
+    next: Annotated[str, Query(max_length=1000)] = "/",
+    once: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    return _form(request, context.plan().environment, _local(next))
-
-
-def _form(request: Request, environment: str, next: str, status: int = 200, error: str = "") -> Response:
-    return page(request, "login", status, environment=environment, next=next, error=error)
-
-
-@router.post("/login")
-async def sign_in(request: Request, context: Present) -> Response:
-    address = auth.address_of(request)
-    auth.check_rate(context.failures.empty(address, context.now()), "too many invalid keys")
-    fields = await session.checked_form(request)
-    next = _local(fields.get("next", "/"))
-    begun = await session.begin(context, fields.get("key", "").strip())
+    """The form; with what a link of `gpupool serve` has in `once` a session, and on to the page."""
+    if not once:
+        return _form(request, context, _local(next))
+    _check_rate(request, context)
+    begun = await session.begin_by_link(context, request, once)
     if begun is None:
-        context.failures.take(address, context.now())
-        error = "This is no valid API key; it may have expired or been revoked."
-        return _form(request, context.plan().environment, next, 401, error)
-    response = RedirectResponse(next, 303, HEADERS)
+        return _refused(
+            request, context, "/", "The link has been used, or is too old: make up prints another."
+        )
+    return _signed_in(request, "/", begun)
+
+
+def _check_rate(request: Request, context: Context) -> None:
+    wait_s = context.failures.empty(auth.address_of(request), context.now())
+    auth.check_rate(wait_s, "too many invalid keys")
+
+
+def _form(request: Request, context: Context, next: str, status: int = 200, error: str = "") -> Response:
+    values = {"environment": context.plan().environment, "dev_token": context.dev and context.token}
+    return page(request, "login", status, next=next, error=error, **values)
+
+
+def _refused(request: Request, context: Context, next: str, error: str) -> Response:
+    context.failures.take(auth.address_of(request), context.now())
+    return _form(request, context, next, 401, error)
+
+
+def _signed_in(request: Request, next: str, begun: str) -> Response:
+    response = RedirectResponse(next, 303, HEADERS | {"Referrer-Policy": "no-referrer"})
     session.keep(response, request, session.SESSION, begun, session.LASTS_S)
     return response
 
 
+@router.post("/login")
+async def sign_in(request: Request, context: Present) -> Response:
+    _check_rate(request, context)
+    fields = await session.checked_form(request)
+    next = _local(fields.get("next", "/"))
+    begun = await session.begin(context, request, fields.get("key", "").strip())
+    if begun is None:
+        error = "This is no valid API key; it may have expired or been revoked."
+        return _refused(request, context, next, error)
+    return _signed_in(request, next, begun)
+
+
 @router.post("/logout")
-async def sign_out(request: Request) -> Response:
+async def sign_out(request: Request, context: Present) -> Response:
     await session.checked_form(request)
+    await session.end(context, request)
     response = RedirectResponse("/login", 303, HEADERS)
     for name in (session.SESSION, session.FORM):
         session.keep(response, request, name, "", 0)

@@ -16,6 +16,7 @@ from gpupool.queue.api import auth
 from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.streaming import Still
 from gpupool.queue.records import Principal
 from gpupool.queue.web import session
 
@@ -65,16 +66,32 @@ class Visitor:
         return said
 
 
-async def _principal(context: Context, request: Request) -> tuple[Principal, bool]:
+async def _session(context: Context, request: Request) -> Principal | None:
+    """Who has signed in, where the request has no credential beside the session."""
     if "authorization" in request.headers or "x-api-key" in request.headers:
-        return await auth.principal(context, request), False
+        return None
     found = await session.resume(context, request)
+    if found is None and not context.dev:
+        raise SignInNeeded
+    return found
+
+
+async def _principal(context: Context, request: Request) -> tuple[Principal, bool]:
+    found = await _session(context, request)
     if found is None:
-        if not context.dev:
-            raise SignInNeeded
         return await auth.principal(context, request), False
     auth.within_rate(context, found)
     return found, True
+
+
+def still(context: Context, request: Request, visitor: Visitor) -> Still:
+    """Whether the request is still of the same visitor."""
+
+    async def same() -> bool:
+        found = await _session(context, request)
+        return (found or await auth.verified(context, request)) == visitor.principal
+
+    return same
 
 
 async def visitor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
+from gpupool.client import local_token
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.queue.api.app import create_app
@@ -57,6 +59,8 @@ class Served:
     db: Database
     client: httpx2.AsyncClient
     clock: Clock
+    owner: dict[str, str]
+    """Headers with the local token, with `--dev`; else none."""
 
     async def key(
         self,
@@ -70,9 +74,8 @@ class Served:
         return {"Authorization": f"Bearer {secret}"}
 
     async def submit(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
-        response = await self.client.post(
-            "/api/v1/gpu-jobs", json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"} | (headers or {})
-        )
+        given = self.owner | {"X-Tenant-Id": "vision"} | (headers or {})
+        response = await self.client.post("/api/v1/gpu-jobs", json=HTTP_JOB | fields, headers=given)
         assert response.status_code == 201, response.text
         return dict(response.json())
 
@@ -88,10 +91,13 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
     await dispatch.mirror(db, "hash", policies)
     clock = Clock()
     now = current(plan)
-    app = create_app(lambda: now, As(db, "api"), dev=dev, clock=clock, **more)
-    transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
-        yield Served(app, db, client, clock)
+    with tempfile.TemporaryDirectory() as folder:
+        file = local_token.ensure(Path(folder))
+        app = create_app(lambda: now, As(db, "api"), dev=dev, token=file, clock=clock, **more)
+        transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
+        owner = {"Authorization": f"Bearer {local_token.read(file)}"} if dev else {}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
+            yield Served(app, db, client, clock, owner)
 
 
 @asynccontextmanager

@@ -190,13 +190,14 @@ def test_what_a_policy_of_the_cluster_refuses_is_not_accepted(api: Any) -> None:
     async def test(served: Served) -> None:
         unpinned = CONTAINER_JOB | {"container_image": "busybox"}
         for place in (JOBS, f"{JOBS}:validate"):
-            response = await served.client.post(place, json=unpinned, headers={"X-Tenant-Id": "vision"})
+            headers = served.owner | {"X-Tenant-Id": "vision"}
+            response = await served.client.post(place, json=unpinned, headers=headers)
             assert problem(response) == "policy-refuses"
             said = "policy pin-images: image busybox is not pinned; name a version or a digest"
             body = response.json()
             assert (response.status_code, body["detail"]) == (422, f"{said}; change container_image")
             assert body["errors"] == [{"pointer": "#/container_image", "detail": said}]
-            response = await served.client.post(place, json=CONTAINER_JOB, headers={"X-Tenant-Id": "vision"})
+            response = await served.client.post(place, json=CONTAINER_JOB, headers=headers)
             assert response.is_success, response.text
         assert (await served.submit())["target_url"] == "http://example"
         images = {job["container_image"] for job in (await served.client.get(JOBS)).json()["jobs"]}
@@ -227,9 +228,8 @@ def test_the_offers_on_which_policies_take_a_job_remain(api: Any, monkeypatch: p
 
 
 def test_a_key_finds_its_job_though_policies_refuse_it_now(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    headers = {"X-Tenant-Id": "vision", "Idempotency-Key": "one"}
-
     async def test(served: Served) -> None:
+        headers = served.owner | {"X-Tenant-Id": "vision", "Idempotency-Key": "one"}
         first = await served.client.post(JOBS, json=CONTAINER_JOB, headers=headers)
         monkeypatch.setattr(Verdicts, "refusals", lambda *_: [Refusal("own", "not now", None)])
         again = await served.client.post(JOBS, json=CONTAINER_JOB, headers=headers)

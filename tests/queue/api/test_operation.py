@@ -165,7 +165,7 @@ def test_usage_is_what_the_ledger_settled(api: Any) -> None:
 
 def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
     async def test(served: Served) -> None:
-        key = {"X-Tenant-Id": "vision", "Idempotency-Key": "k"}
+        key = served.owner | {"X-Tenant-Id": "vision", "Idempotency-Key": "k"}
         made = await running(served, headers=key, **HELD)
         place = "/api/v1/gpu-jobs"
         again = await served.submit(headers=key, **HELD)
@@ -173,7 +173,7 @@ def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
         other = await served.client.post(place, json=HELD | {"job_name": "b"}, headers=key)
         assert problem(other) == "idempotency-mismatch"
         body = {"gpu_pool_requested": "t4", "container_image": "a"}
-        refused = await served.client.post(place, json=body, headers={"X-Tenant-Id": "vision"})
+        refused = await served.client.post(place, json=body, headers=served.owner | {"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")
         dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
         assert dry.json()["budget_allows"] is False

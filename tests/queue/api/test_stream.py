@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
-from gpupool.queue.api import job_details, stream
-from gpupool.queue.store import attempts, dispatch, outbox
+from gpupool.queue.api import job_details, stream, streaming
+from gpupool.queue.api.oidc import LEEWAY, Oidc
+from gpupool.queue.plan_source import current
+from gpupool.queue.store import attempts, dispatch, keys, outbox
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import Served, listening, problem
+from tests.queue.api.test_credentials import AUTH, PEOPLE, Provider, token
 from tests.queue.store.samples import finished, running, sql
 
 EVENTS = "/api/v1/events"
@@ -131,3 +135,76 @@ def test_a_log_is_followed_until_the_job_ends(api: Any, monkeypatch: pytest.Monk
         assert text == ""
 
     api(test)
+
+
+async def _until_over(response: httpx2.Response, seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        async for _ in response.aiter_bytes():
+            pass
+
+
+def test_streams_end_soon_after_their_key_is_revoked(api: Any) -> None:
+    """As it is in use: within 20 s. An open stream of another key goes on."""
+
+    async def test(served: Served) -> None:
+        job = await running(served.db)
+        _, secret = await keys.create(served.db, "gone", ("vision",), ("jobs:read",), None)
+        gone = {"Authorization": f"Bearer {secret}"}
+        logs = f"/api/v1/gpu-jobs/{job.id}/logs?follow=true"
+        async with listening(served.app) as client:
+            async with (
+                client.stream("GET", EVENTS, headers=gone) as one,
+                client.stream("GET", logs, headers=gone) as two,
+                client.stream("GET", EVENTS, headers=await served.key("vision")) as other,
+            ):
+                assert {one.status_code, two.status_code, other.status_code} == {200}
+                moving = asyncio.create_task(_tick(served))
+                await keys.revoke(served.db, secret.split("_")[1])
+                await asyncio.gather(_until_over(one), _until_over(two))
+                moving.cancel()
+                with pytest.raises(TimeoutError):
+                    await _until_over(other, 1)
+            assert problem(await client.get(EVENTS, headers=gone)) == "unauthenticated"
+
+    api(test, dev=False)
+
+
+async def _tick(served: Served) -> None:
+    """The test's clock moves as time does."""
+    while True:
+        await asyncio.sleep(0.5)
+        served.clock.forward(0.5)
+
+
+@pytest.mark.parametrize("what", ["expires", "loses its group", "loses its tenant"])
+def test_streams_end_with_what_their_token_grants(
+    api: Any, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(streaming, "CHECK_S", 0.2)
+
+    async def test(served: Served) -> None:
+        job = await running(served.db)
+        context = served.app.state.context
+        plan = context.plan()
+        first, *others = plan.tenants
+        present = {
+            "loses its group": replace(plan, tenants=(replace(first, oidc_groups=()), *others)),
+            "loses its tenant": replace(plan, tenants=tuple(others)),
+        }
+        headers = {"Authorization": f"Bearer {token()}", "X-Tenant-Id": "vision"}
+        async with (
+            listening(served.app) as client,
+            client.stream("GET", EVENTS, headers=headers) as one,
+            client.stream("GET", f"/api/v1/gpu-jobs/{job.id}/logs?follow=true", headers=headers) as two,
+        ):
+            assert {one.status_code, two.status_code} == {200}
+            over = [asyncio.create_task(_until_over(stream, 10)) for stream in (one, two)]
+            await asyncio.sleep(1)
+            assert not any(task.done() for task in over)
+            if what == "expires":
+                served.clock.forward(601 + LEEWAY)
+            else:
+                object.__setattr__(context, "current", lambda: current(present[what]))
+            await asyncio.gather(*over)
+
+    api(test, dev=False, queue=AUTH, oidc=Oidc(Provider()), vision=PEOPLE)

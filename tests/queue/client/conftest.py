@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import uvicorn
 
+from gpupool.cli.serve import queue_folder
+from gpupool.client import local_token
 from gpupool.queue.api.app import create_app
 from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch
@@ -45,7 +47,7 @@ def queue(database: Any) -> Callable[[Test], None]:
             with socket.socket() as listening:
                 listening.bind(("127.0.0.1", 0))
                 port = listening.getsockname()[1]
-                app = create_app(lambda: now, db, dev=True)
+                app = create_app(lambda: now, db, dev=True, token=local_token.ensure(queue_folder()))
                 server = uvicorn.Server(
                     uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
                 )

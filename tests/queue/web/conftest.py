@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import httpx2
 import psycopg
 import pytest
 
+from gpupool.client import local_token
 from gpupool.local.ports import free_port
 from gpupool.queue.store import keys
 from gpupool.queue.store.database import Database
@@ -34,9 +35,11 @@ Test = Callable[[Served], Coroutine[Any, Any, Any]]
 def pages(database: Any) -> Callable[..., Any]:
     """Runs `async def test(served)` on the API with its pages."""
 
-    def run(test: Test, dev: bool = False) -> Any:
+    def run(test: Test, dev: bool = False, queue: dict[str, Any] | None = None) -> Any:
+        plan = replace(local_plan(), queue=replace(local_plan().queue, **(queue or {})))
+
         async def opened(db: Database) -> Any:
-            async with served(db, local_plan(), dev) as running:
+            async with served(db, plan, dev) as running:
                 add_pages(running.app)
                 running.client.headers["accept"] = "text/html"
                 return await test(running)
@@ -53,16 +56,21 @@ class Site:
     address: str
     database: str
 
+    def headers(self, key: str | None = None) -> dict[str, str]:
+        """With a key, or else the token of this project, which a site with `--dev` takes."""
+        credential = key or local_token.find()
+        return {"Authorization": f"Bearer {credential}"} if credential else {}
+
     def submit(self, tenant: str = "vision", key: str | None = None, **fields: Any) -> str:
         """A new job's id; a container job on a shared T4 where nothing else is asked for."""
         body = {"gpu_pool_requested": "notebooks", "container_image": "python:3.12"} | fields
-        headers = {"X-Tenant-Id": tenant} | ({"X-Api-Key": key} if key else {})
+        headers = {"X-Tenant-Id": tenant} | self.headers(key)
         answer = httpx2.post(f"{self.address}/api/v1/gpu-jobs", json=body, headers=headers, timeout=60)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
     def wait(self, job: str, *states: str, key: str | None = None) -> None:
-        headers = {"X-Api-Key": key} if key else {}
+        headers = self.headers(key)
         for _ in range(600):
             found = httpx2.get(f"{self.address}/api/v1/gpu-jobs/{job}", headers=headers, timeout=60).json()
             if found["state"] in states:

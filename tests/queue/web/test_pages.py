@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from gpupool.client import local_token
 from tests.browser.conftest import PATIENCE
 from tests.browser.test_report_page import MEASURE
 from tests.queue.web.conftest import Site
@@ -128,6 +129,10 @@ def test_a_new_job_appears_without_loading_the_page_again(
     expect(shown.locator("#running")).to_contain_text("appears")
     expect(shown.locator("#pools")).to_contain_text("vision: appears")
     page = opened(f"{dev_site.address}/jobs/{id}")
+    expect(page.get_by_role("button", name="Cancel this job")).to_have_count(0)
+    page.get_by_role("link", name="Sign in", exact=True).last.click()
+    page.get_by_label("API key").fill(local_token.find() or "")
+    page.get_by_role("button", name="Sign in").click()
     page.locator("summary", has_text="Request").click()
     page.get_by_role("button", name="Cancel this job").click()
     expect(page.locator("#head")).to_contain_text("cancelled")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
 import pytest
 from httpx2 import Response
 
+from gpupool.client import local_token
 from gpupool.queue.store import keys
 from gpupool.queue.web.session import SESSION
-from tests.queue.api.served import Served
+from tests.queue.api.served import Served, listening
 from tests.queue.store.samples import dispatched, sql
 
 TOKEN = re.compile(r'name="token" value="([0-9a-f]{64})"')
@@ -71,9 +73,8 @@ def test_a_session_ends_with_its_key_and_can_t_be_extended(pages) -> None:
     async def test(served: Served) -> None:
         text = await signed_in(served, "vision")
         assert (await served.client.get("/jobs")).status_code == 200
-        id, ends, signature = served.client.cookies[SESSION].split(".")
         good = served.client.cookies[SESSION]
-        for forged in (f"{id}.{int(ends) + 1}.{signature}", f"{id}.{ends}.{'0' * 64}"):
+        for forged in (good[:-1] + ("a" if good[-1] != "a" else "b"), good + "a", "0" * 43):
             served.client.cookies.clear()
             answer = await served.client.get("/jobs", headers={"Cookie": f"{SESSION}={forged}"})
             assert answer.status_code == 303
@@ -163,12 +164,24 @@ def test_nothing_changes_without_a_token_of_this_browser_and_session(pages) -> N
     pages(test)
 
 
-def test_sign_out_ends_the_session_of_this_browser(pages) -> None:
+def test_sign_out_ends_the_session_and_its_streams_wherever_the_cookie_is(pages) -> None:
     async def test(served: Served) -> None:
         await signed_in(served, "vision")
         form = token(await served.client.get("/jobs"))
-        assert (await served.client.post("/logout", data={"token": form})).status_code == 303
-        assert (await served.client.get("/jobs")).status_code == 303
+        stolen = {"Cookie": f"{SESSION}={served.client.cookies[SESSION]}"}
+        async with (
+            listening(served.app) as client,
+            client.stream("GET", "/live", headers=stolen) as live,
+        ):
+            assert live.status_code == 200
+            assert (await served.client.post("/logout", data={"token": form})).status_code == 303
+            assert (await served.client.get("/jobs")).status_code == 303
+            served.client.cookies.clear()
+            for path in ("/", "/jobs", "/live"):
+                assert (await served.client.get(path, headers=stolen)).status_code == 303
+            async with asyncio.timeout(20):
+                async for _ in live.aiter_bytes():
+                    pass
 
     pages(test)
 
@@ -304,3 +317,93 @@ def test_a_job_that_does_not_run_yet_is_shown_with_its_reason_and_not_as_running
         assert "No job runs." in running
 
     pages(test, dev=True)
+
+
+def test_where_the_public_address_is_https_cookies_are_for_this_host_and_https(pages) -> None:
+    async def test(served: Served) -> None:
+        served.client.base_url = "https://queue.example.com"
+        text = (await served.key("vision"))["Authorization"].removeprefix("Bearer ")
+        form = await served.client.get("/login")
+        answer = await served.client.post("/login", data={"token": token(form), "key": text, "next": "/jobs"})
+        for cookie in (form.headers["set-cookie"], answer.headers["set-cookie"]):
+            assert re.match(r"__Host-gpupool_(form|session)=", cookie)
+            assert {"Secure", "HttpOnly", "Path=/", "SameSite=strict"} <= set(cookie.split("; "))
+            assert "Domain" not in cookie
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
+        assert (await served.client.get("/jobs")).status_code == 200
+        value = served.client.cookies[f"__Host-{SESSION}"]
+        served.client.cookies.clear()
+        planted = {"Cookie": f"{SESSION}={value}"}  # a neighbour under example.com can set one of this name
+        assert (await served.client.get("/jobs", headers=planted)).status_code == 303
+
+    pages(test, queue={"url": "https://queue.example.com"})
+
+
+def test_no_header_makes_a_request_https(pages) -> None:
+    async def test(served: Served) -> None:
+        form = await served.client.get("/login", headers={"X-Forwarded-Proto": "https"})
+        assert "Secure" not in form.headers["set-cookie"]
+        assert "strict-transport-security" not in form.headers
+
+    pages(test)
+
+
+COMMAND = {"target_url": None, "request_json": None, "container_image": "a:1"}
+
+
+def test_with_dev_a_link_signs_in_once_and_the_token_by_the_form(pages) -> None:
+    async def test(served: Served) -> None:
+        id = (await served.submit(**COMMAND))["id"]
+        secret = local_token.read(served.app.state.context.token) or ""
+        page = await served.client.get(f"/jobs/{id}")
+        assert "Cancel this job" not in page.text
+        assert f"/login?next=/jobs/{id}" in page.text
+        form = {"token": token(await served.client.get("/login"))}
+        assert (await served.client.post(f"/jobs/{id}/cancel", data=form)).status_code == 401
+
+        now = served.clock().timestamp()
+        seal = local_token.seal(secret, "link", 8021, 900, now)
+        assert secret not in seal
+        for wrong in ("x", secret, local_token.seal(secret, "call", 8021, 900, now), seal[:-1]):
+            assert (await served.client.get(f"/login?once={wrong}")).status_code == 401
+        answer = await served.client.get(f"/login?once={seal}&next=/jobs")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "Cancel this job" in (await served.client.get(f"/jobs/{id}")).text
+        form = {"token": token(await served.client.get("/jobs"))}
+        assert (await served.client.post("/logout", data=form)).status_code == 303
+        again = await served.client.get(f"/login?once={seal}")
+        assert again.status_code == 401
+        assert "has been used" in again.text
+
+        form = {"token": token(await served.client.get("/login")), "key": secret}
+        answer = await served.client.post("/login", data=form)
+        assert answer.status_code == 303
+        assert secret not in answer.headers["set-cookie"]
+        form = {"token": token(await served.client.get(f"/jobs/{id}"))}
+        assert (await served.client.post(f"/jobs/{id}/cancel", data=form)).status_code == 303
+        served.app.state.context.token.unlink()
+        assert "Sign out" not in (await served.client.get("/jobs")).text, "it ends with the token"
+
+    pages(test, dev=True)
+
+
+def test_a_link_is_too_old_some_time(pages) -> None:
+    async def test(served: Served) -> None:
+        secret = local_token.read(served.app.state.context.token) or ""
+        seal = local_token.seal(secret, "link", 8021, 900, served.clock().timestamp())
+        served.clock.forward(901)
+        assert (await served.client.get(f"/login?once={seal}")).status_code == 401
+
+    pages(test, dev=True)
+
+
+def test_without_dev_neither_link_nor_token_sign_in(pages) -> None:
+    async def test(served: Served) -> None:
+        secret = local_token.read(served.app.state.context.token) or ""
+        seal = local_token.seal(secret, "link", 8021, 900, served.clock().timestamp())
+        assert (await served.client.get(f"/login?once={seal}")).status_code == 401
+        form = {"token": token(await served.client.get("/login")), "key": secret}
+        assert (await served.client.post("/login", data=form)).status_code == 401
+
+    pages(test)
