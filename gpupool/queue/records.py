@@ -229,6 +229,11 @@ class Principal:
     source: str
     """key, oidc, pod or dev."""
 
+    @property
+    def account(self) -> str:
+        """What its requests are counted by."""
+        return f"{self.source} {self.subject}"
+
     def acts_for(self, tenant: str) -> bool:
         return "*" in self.tenants or tenant in self.tenants
 

@@ -13,10 +13,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from gpupool.queue.api.accept import estimate_micro
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+from gpupool.queue.records import MICRO, Job, Offer, Principal, Reason, State, Waiting
 
 
 class WaitingBody(BaseModel):
@@ -183,7 +185,22 @@ def of_text(media_type: str, description: str) -> dict[str, Any]:
     }
 
 
-def event_stream(events: AsyncIterator[bytes]) -> Response:
+class Stream(StreamingResponse):
+    """An answer that does not end by itself: of these each caller, and all together, have only so many."""
+
+    def __init__(
+        self, content: AsyncIterator[bytes], streams: AtOnce, caller: Principal, **more: Any
+    ) -> None:
+        super().__init__(content, **more)
+        self._streams, self._caller = streams, caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.hold(self._caller.account) as held:
+            held.take()
+            await super().__call__(scope, receive, send)
+
+
+def event_stream(events: AsyncIterator[bytes], streams: AtOnce, caller: Principal) -> Response:
     """Server-sent events, which no proxy is to keep or collect."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+    return Stream(events, streams, caller, media_type="text/event-stream", headers=headers)

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from gpupool import __version__
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
@@ -83,6 +84,8 @@ def create_app(
         admission=admission,
         explanations=Explanations(db),
         positions=Cache(seconds=0.25),
+        bodies=AtOnce("bytes of bodies", each=8 * 2**20, all=32 * 2**20),
+        streams=AtOnce("streams", each=32, all=256),
         rate=rate or Buckets(per_second=1000, burst=2000),
         failures=failures or Buckets(per_second=2, burst=60),
     )

@@ -15,6 +15,7 @@ from typing import cast
 from fastapi import Request
 
 from gpupool.plan.model import Plan
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
@@ -44,6 +45,10 @@ class Context:
     explanations: Explanations
     positions: Cache[None, int]
     """Of the latest event, for all streams."""
+    bodies: AtOnce
+    """Bytes of bodies that callers have under way."""
+    streams: AtOnce
+    """Answers that do not end by themselves."""
     rate: Buckets
     """Of each caller."""
     failures: Buckets

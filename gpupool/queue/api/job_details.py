@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
+from gpupool.queue.api.answers import EventList, Stream, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
@@ -81,22 +81,24 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     if not ready or job.tenant not in current.supply.tenants:
         return None
     before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job), before, at)
+    found = await context.explanations.of(current, queued_of(job), before, at, reader)
     return explanation_json(found, job.tenant, reader)
 
 
 @router.get("/gpu-jobs/{id}/logs", operation_id="logs", **of_text("text/plain", "The output."))
 async def job_logs(
     context: Present,
+    reader: Reader,
     job: ReadableJob,
     follow: bool = False,
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended."""
-    return StreamingResponse(
-        output(context, job.id, attempt, after, follow), media_type="text/plain; charset=utf-8"
-    )
+    text, kind = output(context, job.id, attempt, after, follow), "text/plain; charset=utf-8"
+    if not follow:
+        return StreamingResponse(text, media_type=kind)
+    return Stream(text, context.streams, reader, media_type=kind)
 
 
 async def output(

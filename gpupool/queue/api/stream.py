@@ -49,7 +49,7 @@ async def events(
             raise Problem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
-    return event_stream(follow(context, tenants, position))
+    return event_stream(follow(context, tenants, position), context.streams, principal)
 
 
 async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:

@@ -25,7 +25,7 @@ from gpupool.queue.web import shares
 from gpupool.queue.web.pool_drawing import COLOURS, drawn_pool
 from gpupool.queue.web.remembered import Remembered
 from gpupool.queue.web.rendering import visitor_page
-from gpupool.queue.web.visitor import CurrentVisitor, Visitor, visitor
+from gpupool.queue.web.visitor import CurrentVisitor, Visitor
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 25
@@ -156,10 +156,10 @@ def _held(context: Context, visitor: Visitor, job: Job) -> dict[str, Any]:
     }
 
 
-@router.get("/live", dependencies=[Depends(visitor)])
-async def live(context: Present) -> Response:
+@router.get("/live")
+async def live(context: Present, visitor: CurrentVisitor) -> Response:
     """Server-sent events without content: something has changed, so that a page may be read again."""
-    return event_stream(_changes(context))
+    return event_stream(_changes(context), context.streams, visitor.principal)
 
 
 async def _changes(context: Context) -> AsyncIterator[bytes]:

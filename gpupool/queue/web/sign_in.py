@@ -32,13 +32,11 @@ def _form(request: Request, environment: str, next: str, status: int = 200, erro
 
 @router.post("/login")
 async def sign_in(request: Request, context: Present) -> Response:
-    address = auth.address_of(request)
-    auth.check_rate(context.failures.empty(address, context.now()), "too many invalid keys")
     fields = await session.checked_form(request)
     next = _local(fields.get("next", "/"))
     begun = await session.begin(context, fields.get("key", "").strip())
     if begun is None:
-        context.failures.take(address, context.now())
+        auth.count_invalid(context, request)
         error = "This is no valid API key; it may have expired or been revoked."
         return _form(request, context.plan().environment, next, 401, error)
     response = RedirectResponse(next, 303, HEADERS)
