@@ -28,6 +28,7 @@ from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
@@ -84,6 +85,9 @@ def create_app(
         admission=admission,
         explanations=Explanations(db),
         positions=Cache(seconds=0.25),
+        requests=AtOnce("requests", each=128, all=800),
+        turns=Turns(8),
+        large_turns=Turns(1),
         bodies=AtOnce("bytes of bodies", each=8 * 2**20, all=32 * 2**20),
         streams=AtOnce("streams", each=32, all=256),
         rate=rate or Buckets(per_second=1000, burst=2000),

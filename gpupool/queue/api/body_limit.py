@@ -7,6 +7,8 @@ it. This module must not look at what the JSON means.
 
 from __future__ import annotations
 
+import contextlib
+
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,9 +17,12 @@ from gpupool.queue.api.at_once import Held
 from gpupool.queue.api.auth import caller_of
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.problems import Problem, answer_error
+from gpupool.queue.api.turns import Turns
 from gpupool.queue.store.errors import StoreError
 
 LARGEST = 1 << 20
+LARGE = 64 * 1024
+"""A body of more bytes takes long to work on: of these each caller has one at a time."""
 LARGEST_FORM = 16 * 1024
 """Bytes of a form of the pages, which find out themselves who sends it."""
 
@@ -30,7 +35,7 @@ class BodyLimit:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif scope["path"].startswith("/api/"):
             await self._of_the_api(scope, receive, send)
@@ -41,17 +46,36 @@ class BodyLimit:
         context: Context = scope["app"].state.context
         request, body = Request(scope), _Body(scope, receive, LARGEST)
         try:
-            caller = await caller_of(context, request)
-            with context.bodies.hold(caller.account) as held:
-                text = await body.whole(held)
-                if text is not None:
-                    _check(request, text)
-                    await self._app(scope, _replay(text, receive), send)
+            caller = (await caller_of(context, request)).account
+            with context.requests.hold(caller) as requests, context.bodies.hold(caller) as held:
+                requests.take()
+                if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+                    await self._in_turn(context.turns, caller, scope, receive, send)
+                elif (text := await body.whole(held)) is not None:
+                    _check_type(request, text)
+                    turns = context.large_turns if len(text) > LARGE else context.turns
+                    await self._in_turn(turns, caller, scope, _Replay(text, receive), send)
         except (Problem, StoreError) as error:
             response = await answer_error(request, error)
             if body.more:
                 response.headers["Connection"] = "close"  # the rest is not read
             await response(scope, receive, send)
+
+    async def _in_turn(
+        self, turns: Turns[str], caller: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request of the caller, whose turn ends when the answer begins: a stream takes long."""
+        turn = contextlib.AsyncExitStack()
+        await turn.enter_async_context(turns.of(caller))
+
+        async def first(message: Message) -> None:
+            await turn.aclose()
+            await send(message)
+
+        async with turn:
+            if isinstance(receive, _Replay):
+                _check_shape(receive.text)
+            await self._app(scope, receive, first)
 
 
 class _Body:
@@ -96,31 +120,36 @@ class _Body:
         return Problem("body-too-large", detail, {"Connection": "close"})
 
 
-def _replay(text: bytes, receive: Receive) -> Receive:
-    sent = False
+class _Replay:
+    """Receives a body that has been read already, and then what comes after it."""
 
-    async def next_message() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": text, "more_body": False}
+    def __init__(self, text: bytes, receive: Receive) -> None:
+        self.text, self._receive = text, receive
+        self._sent = False
 
-    return next_message
+    async def __call__(self) -> Message:
+        if self._sent:
+            return await self._receive()
+        self._sent = True
+        return {"type": "http.request", "body": self.text, "more_body": False}
 
 
-def _check(request: Request, text: bytes) -> None:
-    """The media type, and the shape of the JSON. Raises Problem."""
-    if not text:
-        return
+def _check_type(request: Request, text: bytes) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+    if (
+        text
+        and kind != "application/json"
+        and not (kind.startswith("application/") and kind.endswith("+json"))
+    ):
         shown = kind[:100] or "none"
         raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
+
+
+def _check_shape(text: bytes) -> None:
     try:
         json_bounds.check(text)
     except json_bounds.TooDeep:
-        deepest = json_bounds.DEEPEST
-        raise Problem("json-too-deep", f"the JSON is nested deeper than {deepest}") from None
+        raise Problem("json-too-deep", f"the JSON is nested deeper than {json_bounds.DEEPEST}") from None
     except json_bounds.TooMany:
-        raise Problem("json-too-many", f"the JSON has more than {json_bounds.MOST_VALUES:,} values") from None
+        most = f"{json_bounds.MOST_VALUES:,} values, or {json_bounds.MOST_MEMBERS:,} members of objects"
+        raise Problem("json-too-many", f"the JSON has more than {most}") from None

@@ -10,16 +10,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from gpupool.queue.api.turns import Turns
+
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
-
-
-class _Turn:
-    """Who wants to read the value of one key."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
 
 
 class Cache(Generic[_K, _V]):
@@ -30,21 +24,14 @@ class Cache(Generic[_K, _V]):
         self._seconds, self._most = seconds, most
         self._values = OrderedDict[_K, tuple[float, _V]]()
         self._reading = asyncio.Semaphore(at_once)
-        self._turns = dict[_K, _Turn]()
+        self._turns = Turns[_K]()
 
     async def get(self, key: _K, now: float, read: Callable[[], Awaitable[_V]]) -> _V:
         """The value of `key`, read again where it is too old. What `read` raises is not remembered."""
         found = self._fresh(key, now)
         if found is None:
-            turn = self._turns.setdefault(key, _Turn())
-            turn.waiting += 1
-            try:
-                async with turn.lock, self._reading:
-                    found = self._fresh(key, now) or self._keep(key, (now, await read()))
-            finally:
-                turn.waiting -= 1
-                if not turn.waiting:
-                    del self._turns[key]
+            async with self._turns.of(key), self._reading:
+                found = self._fresh(key, now) or self._keep(key, (now, await read()))
         return found[1]
 
     def _fresh(self, key: _K, now: float) -> tuple[float, _V] | None:

@@ -8,11 +8,16 @@ what the JSON means.
 from __future__ import annotations
 
 DEEPEST = 20
-MOST_VALUES = 100_000
-"""Elements of arrays and members of objects together."""
-_ALL = bytes(range(256))
+MOST_VALUES, MOST_MEMBERS = 100_000, 50_000
+"""Elements of arrays and members of objects together, and members of objects alone."""
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS = bytes(set(_ALL) - set(b"[]{}"))
+
+
+def _but(kept: bytes) -> bytes:
+    return bytes(set(range(256)) - set(kept))
+
+
+_NO_STRUCTURE, _NO_BRACKETS = _but(b'[]{},:"'), _but(b"[]{}")
 
 
 class TooDeep(ValueError):
@@ -20,19 +25,21 @@ class TooDeep(ValueError):
 
 
 class TooMany(ValueError):
-    """It has more than MOST_VALUES values."""
+    """It has more than MOST_VALUES values or MOST_MEMBERS members."""
 
 
 def check(text: bytes) -> None:
     """Raises TooDeep, TooMany."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")  # a quote that is left begins or ends a string
-    if text.count(b'"') > 4 * MOST_VALUES:  # two strings a member
+    structure = text.translate(None, _NO_STRUCTURE).replace(b'""', b"")
+    if structure.count(b'"') > 2 * (MOST_VALUES + MOST_MEMBERS):
         raise TooMany
-    outside = b"".join(text.split(b'"')[::2])
+    outside = b"".join(structure.split(b'"')[::2])
     brackets = outside.translate(_BRACKETS, _NO_BRACKETS)
     opened = brackets.count(b"[")
-    if outside.count(b",") + opened > MOST_VALUES or len(brackets) > 2 * MOST_VALUES:
+    members, values = outside.count(b":"), outside.count(b",") + opened
+    if members > MOST_MEMBERS or values > MOST_VALUES or len(brackets) > 2 * MOST_VALUES:
         raise TooDeep if _deeper(brackets[: 4 * DEEPEST]) else TooMany
     if opened > DEEPEST and _deeper(brackets):
         raise TooDeep

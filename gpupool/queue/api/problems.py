@@ -93,7 +93,11 @@ ERRORS = (Problem, Refused, RequestValidationError, HTTPException, StoreError, E
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """The response to a request that failed."""
-    return answer(_problem_of(error, request.url.path), request.url.path)
+    response = answer(_problem_of(error, request.url.path), request.url.path)
+    # FastAPI keeps the error in the frame that raised it: that circle would hold the body until the next look
+    # for cycles, which is rare.
+    error.__traceback__ = None
+    return response
 
 
 def _problem_of(error: Exception, path: str) -> Problem:
