@@ -36,7 +36,7 @@ class Bounds:
     linger_s: float = 2.0
     """For what still comes of a request that is answered already, so that its sender can read the answer."""
     unread_s: float = 30.0
-    """A client that has taken less than `least_read` bytes in so long, while there were some, reads no more."""
+    """A client that has taken less than `least_read` bytes in so long, where there were more, is left."""
     least_read: int = 32 * 1024
     unsent: int = 64 * 2**20
     """Bytes of all answers that wait for their readers."""

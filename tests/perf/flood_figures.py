@@ -1,5 +1,5 @@
-"""How long others wait, and how much memory it takes, while somebody floods the queue: the real service on a real
-PostgreSQL. The floods (`tests.perf.floods`) run on the same two cores, so that times are upper bounds.
+"""How long others wait, and how much memory it takes, while somebody floods the queue: the real service on a
+real PostgreSQL. The floods (`tests.perf.floods`) run on the same two cores, so that times are upper bounds.
 
 python -m tests.perf.flood_figures [FLOOD...]    prints each; `make bench` has the worst of them
 """

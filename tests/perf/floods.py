@@ -1,4 +1,4 @@
-"""What somebody may send to the queue so that others wait: each flood is a function of this table, and runs in a
+"""What somebody may send to the queue so that others wait: each flood is a function of FLOODS, and runs in a
 process of its own. Only loopback addresses, and bounded in count.
 
 python -m tests.perf.floods FLOOD PORT    with what a flood needs as JSON on standard input

@@ -96,9 +96,10 @@ async def caller_of(context: Context, request: Request) -> Principal:
 
 
 def count_invalid(context: Context, request: Request) -> None:
-    """Count an invalid credential of the request's address. Raises Problem where there were too many. Only
-    when it has turned out to be invalid: so they are counted exactly, and an address that sends many shuts out
-    no valid one, its own or that of another behind the same proxy."""
+    """Count an invalid credential of the request's address. Raises Problem where there were too many.
+
+    Only when it has turned out to be invalid: so they are counted exactly, and an address that sends many
+    shuts out no valid one, its own or that of another behind the same proxy."""
     peer = request.client.host if request.client else ""
     forwarded = request.headers.getlist("x-forwarded-for")
     address = client_address(peer, forwarded, context.plan().queue.trusted_proxies)

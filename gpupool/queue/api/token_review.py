@@ -29,7 +29,7 @@ AUDIENCE = "gpupool"
 """What tokens must be made for where queue.auth names no audience."""
 SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read"})
 REMEMBERED_SECONDS = 10
-"""How long a token is accepted, or refused, without asking again: that of a deleted account works no longer."""
+"""How long a token is accepted or refused without asking again: that of a deleted account works no longer."""
 ISSUER_SECONDS = 600
 """How long the cluster's issuer is believed."""
 ANSWER_SECONDS = 5

@@ -95,11 +95,13 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
 
 
 @asynccontextmanager
-async def listening(app: FastAPI, **bounds: float) -> AsyncIterator[httpx2.AsyncClient]:
+async def listening(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the API on a real socket: in-process clients can't read a stream that does not end."""
-    async with port_of(app, **bounds) as port:
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            yield client
+    async with (
+        port_of(app) as port,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
+        yield client
 
 
 @asynccontextmanager

@@ -38,6 +38,7 @@ def raw(text: str) -> bytes:
     return body().replace(b'{"x": 1}', text.encode())
 
 
+MANY = dict.fromkeys(map(str, range(49_000)), 1)
 SENT = {
     "too large": (b'{"a": "' + b"x" * (1 << 20) + b'"}', "body-too-large"),
     "deep objects": (raw('{"a":' * 100_000 + "1" + "}" * 100_000), "json-too-deep"),
@@ -46,16 +47,16 @@ SENT = {
     "quotes that do not end": (b'\\"' * 500_000 + b"[" * 30, "json-too-deep"),
     "a megabyte of brackets": (b"[]" * (1 << 19), "json-too-many"),
     "deep between others": (raw("[" + "[]," * 30_000 + "[" * 20 + "]" * 20 + "]"), "json-too-deep"),
-    "deep behind text of brackets": (raw('["' + "]" * 99 + '\\\\\\"{", ' + "[" * 20 + "]" * 20 + "]"), "json-too-deep"),
+    "deep behind brackets in text": (raw('["]]]\\\\\\"{", ' + "[" * 20 + "]" * 20 + "]"), "json-too-deep"),
     "too many numbers": (raw("[" + "1," * 100_000 + "1]"), "json-too-many"),
     "too many strings": (raw('["' + '","' * 200_000 + '"]'), "json-too-many"),
     "too many members": (raw("{" + ",".join(f'"{n:x}":1' for n in range(50_001)) + "}"), "json-too-many"),
     "90,000 unknown fields": (b"{" + b",".join(b'"%x":1' % n for n in range(90_000)) + b"}", "json-too-many"),
-    "49,000 unknown fields": (json.dumps(dict.fromkeys(map(str, range(49_000)), 1)).encode(), "invalid-request"),
+    "49,000 unknown fields": (json.dumps(MANY).encode(), "invalid-request"),
     "a field of a megabyte": (b'{"' + b"x" * 1_000_000 + b'": 1}', "invalid-request"),
     "49,000 wrong variables": (container(env={f"={n}": 1 for n in range(49_000)}), "invalid-request"),
     "99,000 wrong arguments": (container(container_command=[1] * 99_000), "invalid-request"),
-    "a volume of 49,000 fields": (container(volumes=[dict.fromkeys(map(str, range(49_000)), 1)]), "invalid-request"),
+    "a volume of 49,000 fields": (container(volumes=[MANY]), "invalid-request"),
     "99,000 volumes": (container(volumes=[1] * 99_000), "invalid-request"),
     "a number of a million digits": (raw("9" * 1_000_000), "invalid-json"),
     "no JSON": (b"{", "invalid-json"),

@@ -1,4 +1,4 @@
-"""What reaches the server as bytes: requests that do not end, that are too large, or that nobody reads the answers to.
+"""What reaches the server as bytes: requests that do not end or are too large, answers that nobody reads.
 
 Real sockets, and the server as `gpupool serve` has it, with shorter times.
 """
@@ -98,7 +98,7 @@ def test_what_does_not_end_is_answered_and_closed_in_time(api: Any) -> None:
                 async def drip() -> None:
                     while True:
                         await asyncio.sleep(0.2)
-                        await client.send(b"x")
+                        await client.send(b"x" if sent.strip() else b"\r\n")
 
                 dripping = asyncio.create_task(drip()) if sent else None
                 try:
@@ -185,7 +185,8 @@ def test_bodies_come_in_any_form_that_http_has(api: Any) -> None:
         (head("POST", JOBS, "Content-Length: 5", "Content-Length: 6"), 400, "invalid-http"),
         (head("POST", JOBS, "Content-Length: -1"), 400, "invalid-http"),
         (head("POST", JOBS, "Content-Length: 5", "Transfer-Encoding: chunked"), 400, "invalid-http"),
-        (head("GET", "/healthz", f"Cookie: {'a=b; ' * 6000}", "Upgrade: h2c", "Connection: Upgrade"), 200, ""),
+        (head("GET", "/healthz", f"Cookie: {'a=b; ' * 6000}"), 200, ""),
+        (head("GET", "/healthz", "Upgrade: h2c", "Connection: Upgrade"), 200, ""),
         (head("GET", "/healthz", *(f"X{n}: 1" for n in range(90))), 200, ""),
     ],
 )  # fmt: skip

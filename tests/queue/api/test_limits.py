@@ -258,16 +258,14 @@ def test_only_proxies_of_the_file_say_where_requests_come_from(api: Any) -> None
 def test_what_is_held_is_given_back_whatever_happens() -> None:
     held = AtOnce("things", each=2, all=3)
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), held.hold("a") as mine:
+        with held.hold("a") as mine, held.hold("b") as other, held.hold("c") as third:
             mine.take(2)
             with pytest.raises(Problem, match="2 things at once"):
                 mine.take()
-            with held.hold("b") as other:
-                other.take()
-                with held.hold("c") as third, pytest.raises(Problem, match="3 things are under way"):
-                    third.take()
-            raise ZeroDivisionError
-    assert not held._held
+            other.take()
+            with pytest.raises(Problem, match="3 things are under way"):
+                third.take()
+        assert not held._held
 
 
 def test_turns_are_taken_in_order_and_forgotten() -> None:

@@ -1,5 +1,5 @@
-"""Credentials that others have to verify: a provider or an API server that is slow, large or strange, and tokens
-that claim strange things."""
+"""Credentials that others have to verify: a provider or an API server that is slow, large or strange, and
+tokens that claim strange things."""
 
 from __future__ import annotations
 
