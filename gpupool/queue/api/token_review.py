@@ -66,7 +66,7 @@ class _Account:
 
 
 class PodTokens:
-    """Verifies tokens of one cluster; remembers for some seconds what it was told."""
+    """Verifies tokens of one cluster; remembers for some seconds what the answer was."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

@@ -15,7 +15,7 @@ _K = TypeVar("_K", bound=Hashable)
 
 
 class Turns(Generic[_K]):
-    """`at_once` of each key at a time. Keys that nobody waits for are forgotten."""
+    """`at_once` of each key at a time. Keys without a turn are forgotten."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._at_once = at_once
