@@ -93,11 +93,7 @@ ERRORS = (Problem, Refused, RequestValidationError, HTTPException, StoreError, E
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """The response to a request that failed."""
-    response = answer(_problem_of(error, request.url.path), request.url.path)
-    # FastAPI keeps the error in the frame that raised it: that circle would hold the body until the next look
-    # for cycles, which is rare.
-    error.__traceback__ = None
-    return response
+    return answer(_problem_of(error, request.url.path), request.url.path)
 
 
 def _problem_of(error: Exception, path: str) -> Problem:
@@ -125,6 +121,11 @@ def _name_of(error: StoreError) -> str:
 
 def _of_validation(error: RequestValidationError) -> Problem:
     errors = error.errors()
+    for row in errors:
+        # A validator's exception knows the frames that called it, and they know the errors: a circle that would
+        # hold the body, as it was parsed, until the next look for circles. That is seldom (service.COLLECTED).
+        if isinstance(cause := row.get("ctx", {}).get("error"), Exception):
+            cause.__traceback__ = None
     if any(row["type"] == "json_invalid" for row in errors):
         return Problem("invalid-json", f"the body is not JSON: {errors[0]['ctx']['error']}")
     listed = _field_errors(errors)
