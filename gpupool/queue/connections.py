@@ -50,6 +50,10 @@ class Bounds:
     """Requests that wait for the answers to those before them."""
 
 
+_LARGE = 256 * 1024
+"""An answer of more bytes does not wait for the next sweep to be counted."""
+
+
 class _Refused(Exception):
     """Ends the parsing of a request."""
 
@@ -87,6 +91,10 @@ class Connections:
             elif old and each[connection.address] > self.bounds.unfinished_each:
                 each[connection.address] -= 1
                 connection.drop()
+        self.bound_unsent(now)
+
+    def bound_unsent(self, now: float) -> None:
+        """Drop who reads no more, and the largest of what waits where it is too much together."""
         unsent = {connection: connection.unsent(now) for connection in list(self.opened)}
         total = sum(unsent.values())
         for connection in sorted(unsent, key=lambda one: -unsent[one]):
@@ -249,6 +257,8 @@ class Connection(HttpToolsProtocol):
     def write(self, data: bytes) -> None:
         self._written += len(data)
         self.transport.write(data)
+        if len(data) > _LARGE:
+            self._among.bound_unsent(time.monotonic())
 
     def leave(self) -> None:
         """Close after what was written. Where more of the request may come, that is read for a while: closed
