@@ -88,6 +88,8 @@ class QueueSettings:
     auth_issuer: str | None = None
     """OIDC provider; None: API keys alone."""
     auth_audience: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks of proxies whose X-Forwarded-For is believed."""
     idle_below: float | None = None
     """Share of a GPU's time in use under which a job is idle; None: none is."""
     idle_for_s: int = 1800
@@ -138,6 +140,7 @@ def queue_settings(environment: Environment) -> QueueSettings:
         nats_secret=_secret(given.nats.secret_ref) if given.nats else None,
         auth_issuer=given.auth.issuer if given.auth else None,
         auth_audience=given.auth.audience if given.auth else None,
+        trusted_proxies=tuple(given.trusted_proxies),
         **_idle(given.idle),
         logs_keep_mib=given.logs.keep_mib,
         logs_keep_for_s=duration_seconds(given.logs.keep_for),

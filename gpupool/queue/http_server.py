@@ -6,15 +6,18 @@ This module must not know what is answered.
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
+import resource
 import socket
 from collections.abc import Iterator
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gpupool.findings import GpupoolError
-from gpupool.queue.api.entrance import TARGET
+from gpupool.queue.connections import Connection, Connections
 from gpupool.queue.store.wakeup import EVERY, SUBMITTED, Bell
 
 
@@ -32,33 +35,46 @@ def listen_on(host: str, port: int) -> tuple[socket.socket, str]:
 
 async def answer(app: ASGIApp, listening: socket.socket, bell: Bell) -> None:
     """Answer requests until cancelled; ring after each that may have changed a job."""
-    config = uvicorn.Config(
-        _Rings(app, bell),
-        http=_Protocol,
-        proxy_headers=False,
-        log_config=None,
-        lifespan="off",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-    )
-    await _Server(config).serve([listening])
+    _more_descriptors()
+    await Server(_Rings(app, bell)).serve([listening])
 
 
-class _Protocol(HttpToolsProtocol):
-    """Keeps what the request line asks for: of an address with a host in it, uvicorn hands on its path."""
+class Server(uvicorn.Server):
+    """uvicorn's, with bounds on connections, and without handlers of its own for signals: the service stops
+    all its parts in order."""
 
-    def on_headers_complete(self) -> None:
-        self.scope[TARGET] = self.url  # type: ignore[literal-required]
-        super().on_headers_complete()
-
-
-class _Server(uvicorn.Server):
-    """Without handlers of its own for signals: the service stops all its parts in order."""
+    def __init__(self, app: ASGIApp, connections: Connections | None = None) -> None:
+        self.connections = connections or Connections()
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it has a warning for each wrong request
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=cast(Any, functools.partial(Connection, self.connections)),
+                ws="none",
+                log_config=None,
+                lifespan="off",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # what proxies say is believed as the environment file says
+                timeout_graceful_shutdown=3,
+            )
+        )
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 5 == 0:  # of ten a second
+            self.connections.sweep()
+        return await super().on_tick(counter)
+
+
+def _more_descriptors() -> None:
+    """As many open files as may be: the usual 1,024 would end before the connections that are allowed do."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Rings:

@@ -236,6 +236,11 @@ class Principal:
     commands: bool = True
     """Whether it may submit and change container jobs, and take others' place."""
 
+    @property
+    def account(self) -> str:
+        """What its requests are counted by."""
+        return f"{self.source} {self.subject}"
+
     def acts_for(self, tenant: str) -> bool:
         return "*" in self.tenants or tenant in self.tenants
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from ipaddress import ip_network
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -97,6 +98,17 @@ Origin = Annotated[
     ),
 ]
 """Scheme, host and port of a web address."""
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise PydanticCustomError("network", "no network") from None
+
+
+Network = Annotated[str, StringConstraints(max_length=49), AfterValidator(_network)]
+"""Addresses in CIDR notation, such as 10.0.0.0/8."""
 Image = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$", max_length=500)
 ]

@@ -164,6 +164,9 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
                 f"{shown} is longer than Kubernetes' components can count",
                 f"use at most {context['longest']}",
             )
+        case "network":
+            form = "an address and the length of its prefix, without bits after that, such as 10.0.0.0/8"
+            return f"{shown} is no network", f"write {form}"
         case "mig_profiles":
             return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"
         case "secret_in_address":

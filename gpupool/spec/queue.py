@@ -15,6 +15,7 @@ from gpupool.spec.field_types import (
     Image,
     Model,
     Name,
+    Network,
     Origin,
     PlainAddress,
     Positive,
@@ -153,6 +154,8 @@ class Queue(Model):
     """Event broker; absent: none."""
     auth: Auth | None = None
     """OIDC provider whose tokens the queue accepts; absent: API keys alone."""
+    trusted_proxies: Annotated[list[Network], Field(max_length=100)] = []
+    """Networks of proxies whose X-Forwarded-For the queue believes, such as 10.0.0.0/8; default: none."""
     idle: Idle | None = None
     """What happens to jobs that hold GPUs and do not use them; absent: nothing."""
     logs: Logs = Logs()

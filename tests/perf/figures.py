@@ -22,6 +22,7 @@ from gpupool.sharing.verdict import maximal_layouts
 from gpupool.spec.load import load
 from tests.perf import (
     assert_figures,
+    flood_figures,
     job_figures,
     large,
     policy_figures,
@@ -130,6 +131,10 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-memory",
             "queue-list-page",
         ),
+    ),
+    (
+        flood_figures.floods,
+        ("flood-p50", "flood-p99", "flood-healthz-p99", "flood-failed", "flood-memory"),
     ),
     (
         job_figures.side_by_side,

@@ -61,16 +61,16 @@ def queue(folder: Path) -> Iterator[Figure]:
                 connection.execute(f"CREATE DATABASE {name}")
         for name in ("http", "rounds", "history"):
             migrate(server.url(name))
-        environment = _environment(folder)
-        yield from _over_http(environment, server.url("http"))
-        yield from _rounds(environment, server.url("rounds"))
+        given = environment(folder)
+        yield from _over_http(given, server.url("http"))
+        yield from _rounds(given, server.url("rounds"))
         yield from _pages(server.url("history"))
     finally:
         server.stop()
         shutil.rmtree(data, ignore_errors=True)
 
 
-def _environment(folder: Path) -> Path:
+def environment(folder: Path, **queue: Any) -> Path:
     """1,000 tenants on pools with more slots than are ever used."""
     pools = [
         {
@@ -93,7 +93,7 @@ def _environment(folder: Path) -> Path:
         "pools": pools,
         "priorities": [{"name": "normal", "value": 100, "level": "medium"}],
         "tenants": tenants,
-        "queue": {"targets": ["http://example"], "aging": "999h", "reserveAfter": "999h"},
+        "queue": {"targets": ["http://example"], "aging": "999h", "reserveAfter": "999h", **queue},
     }
     path = folder / "queue.yaml"
     path.write_text(json.dumps(given))
@@ -101,7 +101,7 @@ def _environment(folder: Path) -> Path:
 
 
 @contextmanager
-def _served(environment: Path, url: str, port: int, *roles: str) -> Iterator[psutil.Process]:
+def served(environment: Path, url: str, port: int, *roles: str) -> Iterator[psutil.Process]:
     command = shipped.command("gpupool.cli.main", "serve", str(environment), "--port", str(port))
     variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": url}
     with subprocess.Popen(
@@ -126,13 +126,13 @@ def _over_http(environment: Path, url: str) -> Iterator[Figure]:
             return (await keys.create(db, "bench", ["*"], ["jobs:write", "jobs:read"], None))[1]
 
     secret = asyncio.run(key())
-    with _served(environment, url, port, "api"):
+    with served(environment, url, port, "api"):
         each, took = asyncio.run(_enqueue(port, secret, REQUESTS))
     yield "queue-enqueue", took / REQUESTS * 1000
     yield "queue-enqueue-p99", _p99(each) * 1000
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("TRUNCATE gpu_jobs, gpu_lanes, gpu_events")
-    with _served(environment, url, port, "api", "dispatcher"):
+    with served(environment, url, port, "api", "dispatcher"):
         time.sleep(2)
         asyncio.run(_paced(port, secret, 600, 100.0))
         time.sleep(2)
@@ -185,10 +185,10 @@ async def _post(session: aiohttp.ClientSession, port: int, secret: str, number: 
 
 def _takeover(environment: Path, url: str) -> float:
     """Seconds from the kill of a leader to the next one's epoch."""
-    with _served(environment, url, free_port(), "dispatcher") as first:
+    with served(environment, url, free_port(), "dispatcher") as first:
         time.sleep(4)
         before = _epoch(url, lambda epoch: epoch is not None)
-        with _served(environment, url, free_port(), "dispatcher"):
+        with served(environment, url, free_port(), "dispatcher"):
             time.sleep(4)
             first.kill()
             killed = time.perf_counter()

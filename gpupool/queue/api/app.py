@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from gpupool import __version__
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
@@ -29,6 +30,7 @@ from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
@@ -95,6 +97,11 @@ def create_app(
         admission=admission,
         explanations=Explanations(db),
         positions=Cache(seconds=0.25),
+        requests=AtOnce("requests", each=128, all=800),
+        turns=Turns(8),
+        large_turns=Turns(1),
+        bodies=AtOnce("bytes of bodies", each=8 * 2**20, all=32 * 2**20),
+        streams=AtOnce("streams", each=32, all=256),
         rate=rate or Buckets(per_second=1000, burst=2000),
         failures=failures or Buckets(per_second=2, burst=60),
     )

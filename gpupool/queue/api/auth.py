@@ -16,6 +16,7 @@ from gpupool.client import local_token
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.credentials import KEY_PREFIX, Rejected, Unverifiable
 from gpupool.queue.api.entrance import came
+from gpupool.queue.api.forwarded import client_address
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import Principal
 
@@ -104,27 +105,40 @@ async def principal(
     request: Request,
 ) -> Principal:
     """The verified caller of a request, within its rate."""
-    address = address_of(request)
-    check_rate(context.failures.empty(address, context.now()), "too many invalid credentials")
+    return await caller_of(context, request)
+
+
+async def caller_of(context: Context, request: Request) -> Principal:
+    """The same, found out and counted once for each request. Raises Problem."""
+    known: Principal | None = getattr(request.state, "caller", None)
+    if known is not None:
+        return known
     try:
         found = await verified(context, request)
     except Rejected as error:
-        context.failures.take(address, context.now())
+        count_invalid(context, request)
         raise Problem("unauthenticated", str(error)) from None
     except Unverifiable as error:
         raise Problem("unavailable", str(error), {"Retry-After": "5"}) from None
     within_rate(context, found)
+    request.state.caller = found
     return found
 
 
-def address_of(request: Request) -> str:
-    """What invalid credentials of one client are counted by."""
-    return f"address {request.client.host if request.client else ''}"
+def count_invalid(context: Context, request: Request) -> None:
+    """Count an invalid credential of the request's address. Raises Problem where there were too many.
+
+    Only when it has turned out to be invalid: so they are counted exactly, and an address that sends many
+    shuts out no valid one, its own or that of another behind the same proxy."""
+    peer = request.client.host if request.client else ""
+    forwarded = request.headers.getlist("x-forwarded-for")
+    address = client_address(peer, forwarded, context.plan().queue.trusted_proxies)
+    check_rate(context.failures.take(address, context.now()), "too many invalid credentials")
 
 
 def within_rate(context: Context, caller: Principal) -> None:
     """Count a request of the caller. Raises Problem."""
-    wait = context.rate.take(f"{caller.source} {caller.subject}", context.now())
+    wait = context.rate.take(caller.account, context.now())
     check_rate(wait, f"more requests than allowed by {caller.subject}")
 
 

@@ -1,85 +1,155 @@
-"""Bounds on what a request may send, checked before it is parsed: media type, size, depth of its JSON.
+"""Bounds on what a request may send: who sends it is known first, then size, media type and shape of its JSON
+are checked, all before it is parsed.
 
-Plain ASGI, because every request passes here. This module must not look at what the JSON means.
+Plain ASGI, because every request passes here, and because FastAPI would read a body before it asks who sends
+it. This module must not look at what the JSON means.
 """
 
 from __future__ import annotations
 
-import re
+import contextlib
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gpupool.queue.api.problems import Problem, answer
+from gpupool.queue.api import json_bounds
+from gpupool.queue.api.at_once import Held
+from gpupool.queue.api.auth import caller_of
+from gpupool.queue.api.context import Context
+from gpupool.queue.api.problems import Problem, answer_error
+from gpupool.queue.api.turns import Turns
+from gpupool.queue.store.errors import StoreError
 
 LARGEST = 1 << 20
-DEEPEST = 20
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_BRACKET = re.compile(rb"[\[\]{}]")
-"""A string that does not end is one as well: each byte is looked at once, whatever the body."""
+LARGE = 64 * 1024
+"""A body of more bytes takes long to work on: of these each caller has one at a time."""
+LARGEST_FORM = 16 * 1024
+"""Bytes of a form of the pages, which find out themselves who sends it."""
 
 
 class BodyLimit:
-    """Answers 413 to bodies over 1 MiB, 415 to other media types, 422 to JSON nested deeper than 20."""
+    """Answers 401 before it reads a body of the API, 413 to bodies over 1 MiB, 415 to other media types, 422
+    to JSON that is nested too deep or has too many values, 429 to a caller who sends too much at once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
-        request = Request(scope, receive)
+        elif scope["path"].startswith("/api/"):
+            await self._of_the_api(scope, receive, send)
+        else:
+            await self._app(scope, _Body(scope, receive, LARGEST_FORM).next, send)
+
+    async def _of_the_api(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context: Context = scope["app"].state.context
+        request, body = Request(scope), _Body(scope, receive, LARGEST)
         try:
-            body = await _read(request)
-            if body and scope["path"].startswith("/api/"):  # forms of the pages check theirs themselves
-                _check_type(request.headers.get("content-type", ""))
-                _check_depth(body)
-        except ClientDisconnect:
-            return
-        except Problem as problem:
-            await answer(problem, scope["path"])(scope, receive, send)
-            return
-        sent = False
+            caller = (await caller_of(context, request)).account
+            with context.requests.hold(caller) as requests, context.bodies.hold(caller) as held:
+                requests.take()
+                if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+                    await self._in_turn(context.turns, caller, scope, receive, send)
+                elif (text := await body.whole(held)) is not None:
+                    _check_type(request, text)
+                    turns = context.large_turns if len(text) > LARGE else context.turns
+                    await self._in_turn(turns, caller, scope, _Replay(text, receive), send)
+        except (Problem, StoreError) as error:
+            response = await answer_error(request, error)
+            if body.more:
+                response.headers["Connection"] = "close"  # the rest is not read
+            await response(scope, receive, send)
 
-        async def replay() -> Message:
-            nonlocal sent
-            if sent:
-                return await receive()
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
+    async def _in_turn(
+        self, turns: Turns[str], caller: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request of the caller, whose turn ends when the answer begins: a stream takes long."""
+        turn = contextlib.AsyncExitStack()
+        await turn.enter_async_context(turns.of(caller))
 
-        await self._app(scope, replay, send)
+        async def first(message: Message) -> None:
+            await turn.aclose()
+            await send(message)
 
-
-async def _read(request: Request) -> bytes:
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length[:12]) > LARGEST:
-        raise _too_large()
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > LARGEST:
-            raise _too_large()
-    return bytes(body)
+        async with turn:
+            if isinstance(receive, _Replay):
+                _check_shape(receive.text)
+            await self._app(scope, receive, first)
 
 
-def _check_type(said: str) -> None:
-    kind = said.partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+class _Body:
+    """A request's body while it is received."""
+
+    def __init__(self, scope: Scope, receive: Receive, largest: int) -> None:
+        self._receive, self._largest = receive, largest
+        self._read = 0
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        self._length = int(length[:12]) if length.isdigit() else 0
+        self.more = bool(self._length) or b"transfer-encoding" in headers
+        """Whether there is more of it to read."""
+
+    async def next(self) -> Message:
+        """The next part. Raises Problem where it is too large."""
+        if self._length > self._largest:
+            raise self._too_large()
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > self._largest:
+                raise self._too_large()
+            self.more = bool(message.get("more_body"))
+        return message
+
+    async def whole(self, held: Held) -> bytes | None:
+        """All of it, counted as held by its sender; None where the client has gone. Raises Problem."""
+        text = bytearray()
+        while True:
+            message = await self.next()
+            if message["type"] == "http.disconnect":
+                return None
+            part = message.get("body", b"")
+            held.take(len(part))
+            text += part
+            if not message.get("more_body"):
+                return bytes(text)
+
+    def _too_large(self) -> Problem:
+        detail = f"the body has more than {self._largest} bytes"
+        return Problem("body-too-large", detail, {"Connection": "close"})
+
+
+class _Replay:
+    """Receives a body that has been read already, and then what comes after it."""
+
+    def __init__(self, text: bytes, receive: Receive) -> None:
+        self.text, self._receive = text, receive
+        self._sent = False
+
+    async def __call__(self) -> Message:
+        if self._sent:
+            return await self._receive()
+        self._sent = True
+        return {"type": "http.request", "body": self.text, "more_body": False}
+
+
+def _check_type(request: Request, text: bytes) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if (
+        text
+        and kind != "application/json"
+        and not (kind.startswith("application/") and kind.endswith("+json"))
+    ):
         shown = kind[:100] or "none"
         raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
 
 
-def _too_large() -> Problem:
-    return Problem("body-too-large", f"the body has more than {LARGEST} bytes", {"Connection": "close"})
-
-
-def _check_depth(body: bytes) -> None:
-    if body.count(b"{") + body.count(b"[") <= DEEPEST:
-        return
-    depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEEPEST:
-            raise Problem("json-too-deep", f"the JSON is nested deeper than {DEEPEST}")
+def _check_shape(text: bytes) -> None:
+    try:
+        json_bounds.check(text)
+    except json_bounds.TooDeep:
+        raise Problem("json-too-deep", f"the JSON is nested deeper than {json_bounds.DEEPEST}") from None
+    except json_bounds.TooMany:
+        most = f"{json_bounds.MOST_VALUES:,} values, or {json_bounds.MOST_MEMBERS:,} members of objects"
+        raise Problem("json-too-many", f"the JSON has more than {most}") from None

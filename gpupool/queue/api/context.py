@@ -16,12 +16,14 @@ from typing import cast
 from fastapi import Request
 
 from gpupool.plan.model import Plan
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store import outbox
@@ -47,6 +49,16 @@ class Context:
     explanations: Explanations
     positions: Cache[None, int]
     """Of the latest event, for all streams."""
+    requests: AtOnce
+    """Of operations, those included that wait for their caller's turn."""
+    turns: Turns[str]
+    """What is worked on for a caller at a time; a caller with more waits for itself alone."""
+    large_turns: Turns[str]
+    """The same for requests with large bodies."""
+    bodies: AtOnce
+    """Bytes of bodies that callers have under way."""
+    streams: AtOnce
+    """Answers that do not end by themselves."""
     rate: Buckets
     """Of each caller."""
     failures: Buckets

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
-from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
@@ -26,8 +26,9 @@ from gpupool.queue.store.snapshot import Known, take_snapshot
 PER_LANE = 20
 """Jobs of each lane that an explanation looks at."""
 FRESH_SECONDS = 1.0
-MOST_ASKED = 32
-"""Explanations that may wait for each other; each takes up to 100 rounds of decisions."""
+ASKED_EACH, ASKED_ALL = 8, 32
+"""Explanations of one caller, and of all, that may wait for each other; each takes up to 100 rounds of
+decisions."""
 
 
 class Explanations:
@@ -36,7 +37,9 @@ class Explanations:
         self._working = asyncio.Lock()
         self._seen = Cache[None, Snapshot](FRESH_SECONDS)
         self._known = Known()
-        self._asked = 0
+        self._asked = AtOnce("explanations", ASKED_EACH, ASKED_ALL)
+        self._explained = dict[Any, Explanation]()
+        self._explained_of: Snapshot | None = None
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
@@ -44,20 +47,28 @@ class Explanations:
             None, at.timestamp(), lambda: take_snapshot(self._db, at, PER_LANE, self._known)
         )
 
-    async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:
-        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""
+    async def of(
+        self, current: Current, job: Queued, before: int | None, at: datetime, reader: Principal
+    ) -> Explanation:
+        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all. Raises
+        Problem where `reader`, or everybody, asks for too many at once."""
         seen = await self.snapshot(at)
         known = next((other for other in seen.queued if other.job == job.job), job)
         if before is None:
             before = sum((other.tenant, other.lane) == (job.tenant, job.lane) for other in seen.queued)
-        if self._asked >= MOST_ASKED:
-            raise Problem("rate-limited", f"{MOST_ASKED} explanations are being worked out already")
-        self._asked += 1
-        try:
+        with self._asked.hold(reader.account) as held:
+            held.take()
             async with self._working:
-                return await asyncio.to_thread(explain, seen, current.supply, known, before)
-        finally:
-            self._asked -= 1
+                return await self._once(seen, current, known, before)
+
+    async def _once(self, seen: Snapshot, current: Current, job: Queued, before: int) -> Explanation:
+        """Work an explanation out, once for each view of the queue."""
+        if seen is not self._explained_of:
+            self._explained_of, self._explained = seen, {}
+        asked = (current.hash, job, before)
+        if asked not in self._explained:
+            self._explained[asked] = await asyncio.to_thread(explain, seen, current.supply, job, before)
+        return self._explained[asked]
 
 
 def queued_of(job: Job) -> Queued:
@@ -81,14 +92,14 @@ def queued_of(job: Job) -> Queued:
 
 def explanation_json(found: Explanation, tenant: str, reader: Principal) -> dict[str, Any]:
     """The explanation of a job of `tenant`, as `reader` may see it."""
-    start = found.projected_start
+    start, terms = found.projected_start, dict(found.terms)
     if not reader.acts_for("*"):
-        _hide_others(found.terms, tenant)
+        _hide_others(terms, tenant)
     return {
         "waiting": found.waiting,
         "position": found.ahead,
         "projected_start": time_text(datetime.fromtimestamp(start, UTC)) if start is not None else None,
-        "terms": found.terms,
+        "terms": terms,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
@@ -82,7 +82,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     if not ready or job.tenant not in current.supply.tenants:
         return None
     before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job), before, at)
+    found = await context.explanations.of(current, queued_of(job), before, at, reader)
     return explanation_json(found, job.tenant, reader)
 
 
@@ -90,6 +90,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
 async def job_logs(
     request: Request,
     context: Present,
+    reader: Reader,
     choice: Chosen,
     job: ReadableJob,
     follow: bool = False,
@@ -97,8 +98,10 @@ async def job_logs(
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended."""
-    still = allowed(context, request, choice, None, job)
-    return Stream(output(context, job.id, attempt, after, follow), still, "text/plain; charset=utf-8")
+    text, kind = output(context, job.id, attempt, after, follow), "text/plain; charset=utf-8"
+    if not follow:
+        return StreamingResponse(text, media_type=kind)
+    return Stream(text, context.streams, reader, allowed(context, request, choice, None, job), kind)
 
 
 async def output(

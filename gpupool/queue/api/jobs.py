@@ -199,7 +199,7 @@ async def validate_job(
         await jobs.check_dependency(context.db, job.tenant, job.depends_on)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job), None, at)
+    found = await context.explanations.of(current, queued_of(job), None, at, principal)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,

@@ -121,6 +121,11 @@ def _name_of(error: StoreError) -> str:
 
 def _of_validation(error: RequestValidationError) -> Problem:
     errors = error.errors()
+    for row in errors:
+        # A validator's exception knows the frames that called it, and these know the errors: a circle that
+        # holds the body, as it was parsed, until the next look for circles (seldom: service.COLLECTED).
+        if isinstance(cause := row.get("ctx", {}).get("error"), Exception):
+            cause.__traceback__ = None
     if any(row["type"] == "json_invalid" for row in errors):
         return Problem("invalid-json", f"the body is not JSON: {errors[0]['ctx']['error']}")
     listed = _field_errors(errors)

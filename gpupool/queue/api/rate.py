@@ -18,15 +18,11 @@ class Buckets:
         self._per_second, self._burst = per_second, burst
         self._buckets = OrderedDict[str, tuple[float, float]]()
 
-    def empty(self, caller: str, now: float) -> int:
-        """0 where the caller has a request left, else the whole seconds until it has."""
-        left = self._left(caller, now)
-        return 0 if left >= 1 else math.ceil((1 - left) / self._per_second)
-
     def take(self, caller: str, now: float) -> int:
-        """The same, and take one request where there is one."""
-        wait = self.empty(caller, now)
-        self._buckets[caller] = (self._left(caller, now) - (not wait), now)
+        """Take one request: 0 where the caller has one left, else the whole seconds until it has."""
+        left = self._left(caller, now)
+        wait = 0 if left >= 1 else math.ceil((1 - left) / self._per_second)
+        self._buckets[caller] = (left - (not wait), now)
         self._buckets.move_to_end(caller)
         if len(self._buckets) > _CALLERS:
             self._buckets.popitem(last=False)

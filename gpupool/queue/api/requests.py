@@ -9,7 +9,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Printable text: no control characters, and none that turn the direction of text around."""
@@ -58,8 +66,27 @@ Variable = Annotated[
 Priority = Literal["critical", "high", "medium", "low"]
 
 
+def _short(most: int) -> BeforeValidator:
+    """Refuses what has more than `most` parts before each of them is looked at, and has an error."""
+
+    def check(given: Any) -> Any:
+        if isinstance(given, dict | list) and len(given) > most:
+            raise ValueError(f"has {len(given):,} parts, and {most} are allowed")
+        return given
+
+    return BeforeValidator(check)
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, given: Any) -> Any:
+        """Each unknown field would have an error of its own."""
+        if isinstance(given, dict) and len(given) > len(cls.model_fields) + 20:
+            raise ValueError(f"has {len(given):,} fields, and only {len(cls.model_fields)} are known")
+        return given
 
 
 class Volume(_Body):
@@ -91,10 +118,12 @@ class JobRequest(_Body):
     container_image: (
         Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$")] | None
     ) = Field(None, description="The image of a container job.")
-    container_command: Annotated[list[Argument], Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Its command; default: the image's own."
+    container_command: Annotated[list[Argument], Field(min_length=1, max_length=200), _short(200)] | None = (
+        Field(None, description="Its command; default: the image's own.")
     )
-    env: Annotated[dict[Variable, Argument], Field(max_length=200)] = Field({}, description="Its variables.")
+    env: Annotated[dict[Variable, Argument], Field(max_length=200), _short(200)] = Field(
+        {}, description="Its variables."
+    )
     job_name: Name = Field("job", description="A name for people; need not be unique.")
     project_id: Name | None = Field(None, description="Name or id of a project of the tenant.")
     priority: Priority | None = Field(

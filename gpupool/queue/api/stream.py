@@ -52,7 +52,8 @@ async def events(
             raise Problem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
-    return event_stream(follow(context, tenants, position), allowed(context, request, choice, tenants))
+    still = allowed(context, request, choice, tenants)
+    return event_stream(follow(context, tenants, position), context.streams, principal, still)
 
 
 async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:

@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import structlog
 from fastapi import Request
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from gpupool.queue.api import auth
 from gpupool.queue.api.accept import Choice, choice_of, scope_of
+from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.context import Context
-from gpupool.queue.records import Job
+from gpupool.queue.records import Job, Principal
 
 CHECK_S = 5.0
 """Between two verifications: a key that was found is believed for 5 s more, a pod's token for 20 s."""
@@ -29,17 +30,26 @@ Still = Callable[[], Awaitable[bool]]
 
 
 class Stream(StreamingResponse):
-    """Streams `parts` for as long as `still` says so; it is asked every CHECK_S, and an error is a no."""
+    """Streams `parts` for as long as `still` says so; it is asked every CHECK_S, and an error is a no.
+
+    Of `streams` each caller, and all together, have only so many."""
 
     def __init__(
         self,
         parts: AsyncIterator[bytes],
+        streams: AtOnce,
+        caller: Principal,
         still: Still,
         media_type: str,
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(parts, 200, headers, media_type)
-        self._still = still
+        self._streams, self._caller, self._still = streams, caller, still
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.hold(self._caller.account) as held:
+            held.take()
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         streaming = asyncio.create_task(super().stream_response(send))
@@ -70,9 +80,9 @@ class Stream(StreamingResponse):
                 return
 
 
-def event_stream(events: AsyncIterator[bytes], still: Still) -> Stream:
+def event_stream(events: AsyncIterator[bytes], streams: AtOnce, caller: Principal, still: Still) -> Stream:
     """Server-sent events, which no proxy is to keep or collect."""
-    return Stream(events, still, "text/event-stream", {"X-Accel-Buffering": "no"})
+    return Stream(events, streams, caller, still, "text/event-stream", {"X-Accel-Buffering": "no"})
 
 
 def allowed(

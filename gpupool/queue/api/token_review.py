@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import jwt
 import structlog
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.plan.model import Plan
+from gpupool.queue.api import tokens
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Rejected, Unverifiable
+from gpupool.queue.api.renewed import Renewed
 from gpupool.queue.records import Principal
 
 log = structlog.get_logger()
@@ -28,12 +29,13 @@ AUDIENCE = "gpupool"
 """What tokens must be made for where queue.auth names no audience."""
 SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read"})
 REMEMBERED_SECONDS = 10
-"""How long an accepted token is believed without asking: that of a deleted account works no longer."""
+"""How long a token is accepted or refused without asking again: that of a deleted account works no longer."""
 ISSUER_SECONDS = 600
 """How long the cluster's issuer is believed."""
 ANSWER_SECONDS = 5
 _REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ABOUT = "/.well-known/openid-configuration"
+_UNVERIFIABLE = "tokens of pods can't be verified now"
 _PREFIX = "system:serviceaccount:"
 
 
@@ -64,38 +66,48 @@ class _Account:
 
 
 class PodTokens:
-    """Verifies tokens of one cluster; remembers those that it accepted for some seconds."""
+    """Verifies tokens of one cluster; remembers for some seconds what the answer was."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._issuer: tuple[float, str] | None = None
-        self._found = Cache[bytes, _Account](REMEMBERED_SECONDS, at_once=8)
+        self._issuer = Renewed(self._about, ISSUER_SECONDS)
+        self._found = Cache[bytes, _Account | str](REMEMBERED_SECONDS, at_once=8)
 
     async def verify(self, token: str, plan: Plan, now: float) -> Principal | None:
         """Who the token stands for; None where another issuer made it. Raises Rejected, and Unverifiable
         where the API server does not say."""
-        claims = _unverified(token)
-        if claims is None or claims.get("iss") != await self._cluster(now):
+        said = tokens.read(token)
+        if said is None or said[1].get("iss") != await self._cluster(said[1].get("iss"), plan, now):
             return None
+        tokens.check_times(said[1], now)
         audience = plan.queue.auth_audience or AUDIENCE
         digest = hashlib.sha256(f"{audience}\n{token}".encode()).digest()
-        account = await self._found.get(digest, now, lambda: self._review(token, audience))
-        ends = claims.get("exp")
-        if isinstance(ends, int | float) and ends <= now:
-            raise Rejected("the token has expired")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                account = await self._found.get(digest, now, lambda: self._review(token, audience))
+        except TimeoutError:
+            raise Unverifiable(f"{_UNVERIFIABLE}: too many are being verified") from None
+        if isinstance(account, str):
+            raise Rejected(account)
         return account.principal(plan)
 
-    async def _cluster(self, now: float) -> str:
-        """The issuer of the cluster's tokens."""
-        if self._issuer is None or not 0 <= now - self._issuer[0] < ISSUER_SECONDS:
-            try:
-                self._issuer = (now, str((await self._answer("GET", _ABOUT, None)).get("issuer")))
-            except Unverifiable:
-                if self._issuer is None:
-                    raise  # else tokens of others need not wait for the API server
-        return self._issuer[1]
+    async def _cluster(self, issuer: object, plan: Plan, now: float) -> str | None:
+        """The issuer of the cluster's tokens; None where it is not known, and `issuer` is the provider of
+        people's tokens, which need not wait for the API server."""
+        known = self._issuer
+        if known.value is None and issuer != plan.queue.auth_issuer:
+            await known.wait(now)
+            if known.value is None:
+                raise Unverifiable(f"{_UNVERIFIABLE}: the API server does not say")
+        elif now - known.fetched >= ISSUER_SECONDS:
+            known.renew(now)
+        return known.value
 
-    async def _review(self, token: str, audience: str) -> _Account:
+    async def _about(self) -> str:
+        return str((await self._answer("GET", _ABOUT, None)).get("issuer"))
+
+    async def _review(self, token: str, audience: str) -> _Account | str:
+        """The account, or why there is none."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenReview",
@@ -104,11 +116,11 @@ class PodTokens:
         status = (await self._answer("POST", _REVIEWS, body)).get("status") or {}
         # An API server that knows no audiences leaves them out, and then the token may be for anyone.
         if status.get("authenticated") is not True or audience not in (status.get("audiences") or ()):
-            raise Rejected(f"the cluster does not accept the token for {audience!r}: {_reason(status)}")
+            return f"the cluster does not accept the token for {audience!r}: {_reason(status)}"
         username = str((status.get("user") or {}).get("username", ""))
         namespace, _, name = username.removeprefix(_PREFIX).partition(":")
         if not username.startswith(_PREFIX) or not namespace or not name:
-            raise Rejected("the token is of no service account")
+            return "the token is of no service account"
         return _Account(namespace, name)
 
     async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -116,16 +128,7 @@ class PodTokens:
             return await asyncio.wait_for(self._ask(method, path, body=body), ANSWER_SECONDS)
         except (ApiError, UnreachableError, TimeoutError) as error:
             log.warning("pods.unverifiable", error=str(error) or type(error).__name__)
-            raise Unverifiable("tokens of pods can't be verified now: the API server does not say") from None
-
-
-def _unverified(token: str) -> Mapping[str, Any] | None:
-    """What the token says of itself; None where it is no JWT."""
-    try:
-        claims: Mapping[str, Any] = jwt.decode(token, options={"verify_signature": False})
-    except (jwt.PyJWTError, UnicodeError, ValueError):
-        return None
-    return claims
+            raise Unverifiable(f"{_UNVERIFIABLE}: the API server does not say") from None
 
 
 def _reason(status: Mapping[str, Any]) -> str:

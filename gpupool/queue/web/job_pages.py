@@ -151,7 +151,8 @@ async def whole_log(
 ) -> Response:
     """An attempt's output as plain text."""
     text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
-    return Stream(text, still(context, request, visitor), "text/plain; charset=utf-8", HEADERS)
+    same, kind = still(context, request, visitor), "text/plain; charset=utf-8"
+    return Stream(text, context.streams, visitor.principal, same, kind, HEADERS)
 
 
 @router.post("/jobs/{id}/cancel")

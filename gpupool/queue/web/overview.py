@@ -160,7 +160,8 @@ def _held(context: Context, visitor: Visitor, job: Job) -> dict[str, Any]:
 @router.get("/live")
 async def live(request: Request, context: Present, visitor: CurrentVisitor) -> Response:
     """Server-sent events without content: something has changed, so that a page may be read again."""
-    return event_stream(_changes(context), still(context, request, visitor))
+    same = still(context, request, visitor)
+    return event_stream(_changes(context), context.streams, visitor.principal, same)
 
 
 async def _changes(context: Context) -> AsyncIterator[bytes]:

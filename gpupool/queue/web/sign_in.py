@@ -30,7 +30,6 @@ async def sign_in_page(
     """The form; with what a link of `gpupool serve` has in `once` a session, and on to the page."""
     if not once:
         return _form(request, context, _local(next))
-    _check_rate(request, context)
     begun = await session.begin_by_link(context, request, once)
     if begun is None:
         return _refused(
@@ -39,18 +38,13 @@ async def sign_in_page(
     return _signed_in(request, "/", begun)
 
 
-def _check_rate(request: Request, context: Context) -> None:
-    wait_s = context.failures.empty(auth.address_of(request), context.now())
-    auth.check_rate(wait_s, "too many invalid keys")
-
-
 def _form(request: Request, context: Context, next: str, status: int = 200, error: str = "") -> Response:
     values = {"environment": context.plan().environment, "dev_token": context.dev and context.token}
     return page(request, "login", status, next=next, error=error, **values)
 
 
 def _refused(request: Request, context: Context, next: str, error: str) -> Response:
-    context.failures.take(auth.address_of(request), context.now())
+    auth.count_invalid(context, request)
     return _form(request, context, next, 401, error)
 
 
@@ -62,7 +56,6 @@ def _signed_in(request: Request, next: str, begun: str) -> Response:
 
 @router.post("/login")
 async def sign_in(request: Request, context: Present) -> Response:
-    _check_rate(request, context)
     fields = await session.checked_form(request)
     next = _local(fields.get("next", "/"))
     begun = await session.begin(context, request, fields.get("key", "").strip())

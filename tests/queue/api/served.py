@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
 from fastapi import FastAPI
 
 from gpupool.client import local_token
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.queue.api.app import create_app
+from gpupool.queue.connections import Bounds, Connections
+from gpupool.queue.http_server import Server, listen_on
 from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
@@ -103,14 +104,24 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
 @asynccontextmanager
 async def listening(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the API on a real socket: in-process clients can't read a stream that does not end."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
-    running = asyncio.create_task(server.serve())
+    async with (
+        port_of(app) as port,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def port_of(app: FastAPI, **bounds: Any) -> AsyncIterator[int]:
+    """The API on a real socket, with some of the bounds on connections."""
+    server = Server(app, Connections(Bounds(**bounds)))
+    server.config.timeout_graceful_shutdown = 1
+    listening, _ = listen_on("127.0.0.1", 0)
+    running = asyncio.create_task(server.serve([listening]))
     while not server.started:
         await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            yield client
+        yield listening.getsockname()[1]
     finally:
         server.should_exit = True
         await running

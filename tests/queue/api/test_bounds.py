@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import json
+import time
 from typing import Any
 
 import pytest
 import structlog.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gpupool.queue.api import json_bounds
 from gpupool.queue.api.problems import TYPES, page
 from gpupool.queue.domain import offers
 from gpupool.queue.store.errors import Unavailable
+from tests.growth import FACTOR, LINEAR, growth
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, LOCAL, Served, problem
 
 JOBS = "/api/v1/gpu-jobs"
@@ -31,12 +38,27 @@ def raw(text: str) -> bytes:
     return body().replace(b'{"x": 1}', text.encode())
 
 
+MANY = dict.fromkeys(map(str, range(49_000)), 1)
 SENT = {
     "too large": (b'{"a": "' + b"x" * (1 << 20) + b'"}', "body-too-large"),
     "deep objects": (raw('{"a":' * 100_000 + "1" + "}" * 100_000), "json-too-deep"),
     "deep arrays": (raw("[" * 21 + "]" * 21), "json-too-deep"),
     "deep and cut off": (b"[" * 500_000, "json-too-deep"),
-    "quotes that do not end": (b'\\"' * 500_000 + b"[" * 30, "invalid-json"),
+    "quotes that do not end": (b'\\"' * 500_000 + b"[" * 30, "json-too-deep"),
+    "a megabyte of brackets": (b"[]" * (1 << 19), "json-too-many"),
+    "deep between others": (raw("[" + "[]," * 30_000 + "[" * 20 + "]" * 20 + "]"), "json-too-deep"),
+    "deep behind brackets in text": (raw('["]]]\\\\\\"{", ' + "[" * 20 + "]" * 20 + "]"), "json-too-deep"),
+    "too many numbers": (raw("[" + "1," * 100_000 + "1]"), "json-too-many"),
+    "too many strings": (raw('["' + '","' * 200_000 + '"]'), "json-too-many"),
+    "too many members": (raw("{" + ",".join(f'"{n:x}":1' for n in range(50_001)) + "}"), "json-too-many"),
+    "90,000 unknown fields": (b"{" + b",".join(b'"%x":1' % n for n in range(90_000)) + b"}", "json-too-many"),
+    "49,000 unknown fields": (json.dumps(MANY).encode(), "invalid-request"),
+    "a field of a megabyte": (b'{"' + b"x" * 1_000_000 + b'": 1}', "invalid-request"),
+    "49,000 wrong variables": (container(env={f"={n}": 1 for n in range(49_000)}), "invalid-request"),
+    "99,000 wrong arguments": (container(container_command=[1] * 99_000), "invalid-request"),
+    "a volume of 49,000 fields": (container(volumes=[MANY]), "invalid-request"),
+    "99,000 volumes": (container(volumes=[1] * 99_000), "invalid-request"),
+    "a number of a million digits": (raw("9" * 1_000_000), "invalid-json"),
     "no JSON": (b"{", "invalid-json"),
     "no UTF-8": (b'{"job_name": "\xff\xfe"}', "invalid-json"),
     "nothing": (b"", "invalid-request"),
@@ -85,6 +107,112 @@ def test_what_no_client_should_send_is_answered_with_a_problem(api: Any) -> None
                 assert 400 <= response.status_code < 500
         assert (await served.client.get(JOBS)).json()["jobs"] == []
         await served.submit(job_name="смотри 🚀", request_json={"é": ["\U0001f600", 1e300, -(2**63)]})
+
+    api(test)
+
+
+def test_what_is_large_and_not_strange_is_accepted(api: Any) -> None:
+    large = {
+        "a text": '"' + "x" * 1_000_000 + '"',
+        "a text of brackets and quotes": '"' + '[{\\\\\\"' * 100_000 + '"',
+        "tokens": "[" + "31337," * 99_000 + "1]",
+        "a vector": "[" + "0.123456789012345," * 55_000 + "1]",
+        "records": "[" + '{"id": 1, "text": "abcdefgh"},' * 20_000 + "1]",
+        "nested as deep as may be": "[" * 19 + "]" * 19,
+        "escapes": '"' + "\\u00e9" * 170_000 + '"',
+    }
+
+    async def test(served: Served) -> None:
+        for name, text in large.items():
+            response = await served.client.post(JOBS, content=raw(text), headers=HEADERS)
+            assert response.status_code == 201, (name, response.text[:300])
+            assert response.json()["request_json"] == json.loads(text), name
+        whole = container(
+            env={f"V{n}": "x" * 100 for n in range(200)},
+            container_command=["x" * 1000] * 200,
+            volumes=[{"claim": f"c{n}", "path": f"/{n}"} for n in range(20)],
+        )
+        response = await served.client.post(JOBS, content=whole, headers=HEADERS)
+        assert response.status_code == 201, response.text[:300]
+
+    api(test)
+
+
+SLOW = {
+    "brackets": b"[]",
+    "open brackets": b"[",
+    "pairs in arrays": b"[{},[]],",
+    "strings": b'"",',
+    "quotes": b'"',
+    "escaped quotes": b'\\"',
+    "backslashes": b"\\",
+    "members": b'"a":1,',
+    "strings of brackets": b'"[",',
+    "numbers": b"1,",
+    "deep pairs": b"[" * 18 + b"]" * 18,
+}
+
+
+@pytest.mark.parametrize("unit", SLOW.values(), ids=SLOW)
+def test_the_shape_of_json_is_found_out_in_linear_time_without_a_parse(unit: bytes) -> None:
+    def work(size: int) -> None:
+        text = unit * (size // len(unit))
+        for _ in range(10):
+            with contextlib.suppress(json_bounds.TooDeep, json_bounds.TooMany):
+                json_bounds.check(text)
+
+    assert growth(work, (1 << 20) // FACTOR) < LINEAR
+    began = time.process_time()
+    work(1 << 20)
+    assert time.process_time() - began < 0.5, "50 ms each; json.loads takes 846 ms for some of them"
+
+
+@given(
+    st.recursive(
+        st.none() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner),
+    ),
+    st.integers(0, 24),
+)
+def test_the_depth_is_that_of_the_parsed_value(value: Any, around: int) -> None:
+    for _ in range(around):
+        value = [value]
+    text = json.dumps(value, ensure_ascii=False).encode()
+
+    def depth(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+        return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+    if depth(value) > json_bounds.DEEPEST:
+        with pytest.raises(json_bounds.TooDeep):
+            json_bounds.check(text)
+    else:
+        json_bounds.check(text)
+
+
+def test_refused_bodies_are_not_kept(api: Any) -> None:
+    """The exception of a validator is part of a circle that holds the body as it was parsed."""
+    large = {name: [] for name in MANY}
+    refused = {
+        "unknown fields": json.dumps(large).encode(),
+        "NUL": body(request_json=large | {"a": "\0"}),
+        "a field": body(request_json=large, gpu_count="x"),
+        "fields together": container(request_json=large),
+    }
+
+    async def test(served: Served) -> None:
+        for name, sent in refused.items():
+            await served.client.post(JOBS, content=sent, headers=HEADERS)
+            gc.collect()
+            gc.disable()
+            try:
+                before = len(gc.get_objects())
+                for _ in range(3):
+                    response = await served.client.post(JOBS, content=sent, headers=HEADERS)
+                    assert problem(response) == "invalid-request"
+                assert len(gc.get_objects()) - before < 20_000, name
+            finally:
+                gc.enable()
 
     api(test)
 

@@ -349,7 +349,7 @@ def test_the_providers_keys_are_fetched_seldom_and_kept_while_it_is_down(api: An
         assert provider.fetched == 2
         provider.down = True
         served.clock.forward(REFRESH)
-        assert problem(await served.client.get("/api/v1/gpu-jobs", headers=bad)) == "unauthenticated"
+        assert problem(await served.client.get("/api/v1/gpu-jobs", headers=bad)) == "unavailable"
         assert provider.fetched == 3
         assert (await served.client.get("/api/v1/gpu-jobs", headers=good)).status_code == 200
 

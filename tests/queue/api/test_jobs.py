@@ -281,7 +281,7 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
 
 
 def test_explanations_do_not_pile_up(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explanations, "MOST_ASKED", 2)
+    monkeypatch.setattr(explanations, "ASKED_EACH", 2)
 
     async def test(served: Served) -> None:
         job = await served.submit()

@@ -108,6 +108,39 @@ def test_an_invalid_key_gets_no_session(pages, key: str) -> None:
     pages(test)
 
 
+def test_a_form_is_bounded_before_it_is_read(pages) -> None:
+    async def test(served: Served) -> None:
+        form = token(await served.client.get("/login"))
+        for size, status in ((15_000, 401), (17_000, 413), (1_000_000, 413)):
+            answer = await served.client.post("/login", data={"token": form, "key": "x" * size})
+            assert answer.status_code == status
+
+        async def endless() -> Any:
+            for _ in range(1000):
+                yield b"x" * 1000
+            raise AssertionError("all of it was read")
+
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+        assert (await served.client.post("/login", content=endless(), headers=headers)).status_code == 413
+        await signed_in(served, "vision")
+        job = await submitted(served, "vision")
+        large = {"token": token(await served.client.get(f"/jobs/{job}")), "more": "x" * 20_000}
+        assert (await served.client.post(f"/jobs/{job}/cancel", data=large)).status_code == 413
+
+    pages(test)
+
+
+def test_a_valid_key_signs_in_whatever_was_sent_before(pages) -> None:
+    async def test(served: Served) -> None:
+        form = token(await served.client.get("/login"))
+        for _ in range(70):
+            answer = await served.client.post("/login", data={"token": form, "key": "x"})
+        assert answer.status_code == 429
+        await signed_in(served, "vision")
+
+    pages(test)
+
+
 def test_invalid_keys_are_slowed_down(pages) -> None:
     async def test(served: Served) -> None:
         form = token(await served.client.get("/login"))

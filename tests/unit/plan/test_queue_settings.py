@@ -35,6 +35,7 @@ def test_every_field_reaches_the_plan() -> None:
         "database": {"secretRef": {"name": "db", "key": "url"}},
         "nats": {"url": "nats://nats:4222"},
         "auth": {"issuer": "https://id.example.com", "audience": "gpupool"},
+        "trustedProxies": ["10.0.0.0/8", "2001:db8::/32"],
         "chart": {
             "repository": "oci://registry.example.com/charts",
             "image": "registry.example.com/gpupool:1.2.3",
@@ -71,6 +72,7 @@ def test_every_field_reaches_the_plan() -> None:
         nats_url="nats://nats:4222",
         auth_issuer="https://id.example.com",
         auth_audience="gpupool",
+        trusted_proxies=("10.0.0.0/8", "2001:db8::/32"),
         idle_below=0.1,
         idle_for_s=3600,
         idle_action="stop",
