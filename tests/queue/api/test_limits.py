@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -71,11 +71,12 @@ def test_a_stream_that_never_begins_holds_nothing(api: Any, monkeypatch: pytest.
 def test_explanations_are_shared_and_each_caller_has_so_many(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worked_out = list[str]()
+    worked_out, go_on = list[str](), threading.Event()
+    go_on.set()
 
     def slow(seen: Any, supply: Any, job: Any, before: int) -> Any:
         worked_out.append(job.job)
-        time.sleep(0.05)
+        go_on.wait(10)
         return explain(seen, supply, job, before)
 
     explain = explanations.explain
@@ -93,11 +94,15 @@ def test_explanations_are_shared_and_each_caller_has_so_many(
             await asyncio.gather(*(why(ids[0], key) for key in (one, other) for _ in range(4))) == [200] * 8
         )
         assert worked_out == [ids[0]], "one for all who ask within a second"
-        answers = await asyncio.gather(
+        go_on.clear()
+        asked = asyncio.gather(
             *(why(id, one) for id in ids[1:]),
             *(served.client.post(f"{JOBS}:validate", json=HTTP_JOB, headers=one) for _ in range(3)),
             why(ids[1], other),
         )
+        await asyncio.sleep(1)
+        go_on.set()
+        answers = await asked
         assert answers.pop() == 200, "others are not refused"
         statuses = [answer if isinstance(answer, int) else answer.status_code for answer in answers]
         assert statuses.count(200) == 4
