@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from gpupool.spec.yaml_scalars import Unclear
+from gpupool.web_addresses import WrongAddress, literal_forbidden, parsed
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -79,11 +80,27 @@ AmiAlias = Annotated[
 Uuid = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 ]
+
+
+def _callable(text: str) -> str:
+    """Refuses a web address that nothing can call, or that no job may."""
+    try:
+        url = parsed(text)
+    except WrongAddress as error:
+        raise PydanticCustomError("web_address", "{problem}", {"problem": error.problem}) from error
+    if literal_forbidden(url):
+        raise PydanticCustomError("reserved_address", "an address that no job may call")
+    return text
+
+
+CALLABLE = AfterValidator(_callable)
+"""Beside a pattern: a web address that can be called, of no address that hands out credentials."""
 Origin = Annotated[
     str,
     StringConstraints(
         pattern=r"^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$", max_length=300
     ),
+    CALLABLE,
 ]
 """Scheme, host and port of a web address."""
 Image = Annotated[

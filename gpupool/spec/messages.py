@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source
+from gpupool.web_addresses import REMEDY
 
 _PATTERNS = {
     "pools|priorities": "a field's path that starts with pools, priorities, policies, queue, gpuOperator or "
@@ -159,6 +160,13 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
             return (
                 f"{shown} is longer than Kubernetes' components can count",
                 f"use at most {context['longest']}",
+            )
+        case "web_address":
+            return str(context["problem"]), REMEDY
+        case "reserved_address":
+            return (
+                f"{shown} is link-local or hands out credentials, so nothing is called there",
+                "name the address of the service itself",
             )
         case "mig_profiles":
             return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from gpupool.spec.field_types import (
+    CALLABLE,
     Duration,
     DurationWithDays,
     Image,
@@ -65,7 +66,7 @@ class Alerts(Model):
 
 
 class Auth(Model):
-    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500)]
+    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500), CALLABLE]
     """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
     audience: _Said
     """What tokens must be made for, as in their `aud`."""
@@ -73,7 +74,7 @@ class Auth(Model):
 
 class Idle(Model):
     prometheus: Annotated[
-        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500)
+        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500), CALLABLE
     ]
     """Address of the Prometheus that has DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05
