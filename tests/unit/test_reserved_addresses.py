@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool import reserved_addresses
-from gpupool.reserved_addresses import closed_networks, forbidden
+from gpupool import reserved_addresses, shipped
+from gpupool.reserved_addresses import closed_networks, credential_addresses, forbidden
 from tests.egress import METADATA_SERVICE
 
 V4 = [IPv4Address(one) for one in METADATA_SERVICE if ":" not in one]
@@ -78,3 +78,11 @@ def test_network_policies_may_leave_out_what_is_closed() -> None:
         for text in closed_networks(version):
             assert ip_network(text).subnet_of(ip_network(every))  # type: ignore[arg-type]
             assert str(ip_network(text)) == text
+
+
+def test_the_policy_on_external_ips_has_the_table() -> None:
+    """No parameter brings it: a policy holds also where nobody has generated anything."""
+    path = shipped.folder("policies") / "services-stay-inside.yaml"
+    policy = next(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    (text,) = (row["expression"] for row in policy["spec"]["variables"] if row["name"] == "reserved")
+    assert yaml.safe_load(text) == [str(ip) for ip in credential_addresses()]
