@@ -16,7 +16,7 @@ from gpupool.reserved_addresses import forbidden
 if TYPE_CHECKING:
     from yarl import URL
 
-_PORTS = {"http": 80, "https": 443}
+_SCHEMES = ("http", "https")
 _LABEL = "[a-z0-9]([-a-z0-9_]{0,61}[a-z0-9])?"
 _AUTHORITY = re.compile(
     rf"(?P<host>(?=[^:]{{1,253}}(:|$)){_LABEL}(\.{_LABEL})*|\[[0-9a-f:.]+\])(:[1-9][0-9]{{0,4}})?",
@@ -26,13 +26,15 @@ _NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)$")
 """The end of an IPv4 address, also as inet_aton reads it (URL Standard, ends-in-a-number checker)."""
 
 
-REMEDY = "write http://host:port/path without user information, the host in ASCII, IPv4 as four decimal numbers"
+REMEDY = (
+    "write http://host:port/path without user information, the host in ASCII, IPv4 as four decimal numbers"
+)
 
 
 class WrongAddress(ValueError):
-    """A text is not an http or https URL, or nothing can call it. `problem`: what is wrong, without `REMEDY`."""
+    """A text is no http or https URL, or nothing can call it. `problem`: what is wrong, without `REMEDY`."""
 
-    def __init__(self, text: str, reason: Exception) -> None:
+    def __init__(self, text: str, reason: str) -> None:
         shown = re.sub(r"//.*@", "//...@", text, flags=re.DOTALL)[:200]  # a password may be before an @
         self.problem = f"{shown!r} is not an http or https URL that can be called: {reason}"
         super().__init__(f"{self.problem}; {REMEDY}")
@@ -46,16 +48,19 @@ def parsed(text: str, base: URL | None = None) -> URL:
         # As written: the library would turn a host outside ASCII into another one.
         authority = URL(text, encoded=True).raw_authority
         url = URL(text) if base is None else base.join(URL(text))
-        if authority and not _AUTHORITY.fullmatch(authority):
-            raise ValueError("its host is no name or IP address in ASCII, or its port is none of 1 to 65535")
-        if url.scheme not in _PORTS or not url.raw_host:
-            raise ValueError("its scheme or its host is missing, or another one")
+    except (ValueError, IndexError):  # IndexError: yarl 1.25.1, http://[]@
+        raise WrongAddress(text, "its host or port can't be read") from None  # the error may show a password
+    if authority and not _AUTHORITY.fullmatch(authority):
+        raise WrongAddress(text, "its host is no name or IP address in ASCII, or its port none of 1 to 65535")
+    if url.scheme not in _SCHEMES or not url.raw_host:
+        raise WrongAddress(text, "its scheme is another one, or it has no host")
+    try:
         if ":" in url.raw_host:
             IPv6Address(url.raw_host)
         elif _NUMBER.search(url.raw_host):
             IPv4Address(url.raw_host)
-    except (ValueError, IndexError) as error:  # yarl 1.25.1 raises IndexError for http://[]@
-        raise WrongAddress(text, error) from error
+    except ValueError as error:
+        raise WrongAddress(text, str(error)) from None
     return url
 
 

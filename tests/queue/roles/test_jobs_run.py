@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
