@@ -82,7 +82,7 @@ def test_network_policies_may_leave_out_what_is_closed() -> None:
 
 
 def test_the_policy_on_external_ips_has_the_table() -> None:
-    """No parameter brings it: a policy holds also where nobody has generated anything."""
+    """No parameter brings it: a policy also holds where nothing was generated."""
     path = shipped.folder("policies") / "services-stay-inside.yaml"
     policy = next(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     (text,) = (row["expression"] for row in policy["spec"]["variables"] if row["name"] == "reserved")

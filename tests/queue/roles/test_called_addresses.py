@@ -1,4 +1,4 @@
-"""What HTTP jobs and callbacks call, by real requests: an allowed origin under its own name, or nobody.
+"""What HTTP jobs and callbacks call, by real requests: an allowed origin under its own name.
 
 Every name leads to the server here, so that a request that should not be made arrives.
 """
@@ -30,7 +30,7 @@ class Everywhere(dict[str, tuple[str, int]]):
 
 
 class Server:
-    """Answers 204 everywhere, and what it is told at `/away`. `hosts`: whom requests were for."""
+    """Answers 204 everywhere, and `away` at /away. `hosts`: whom requests were for."""
 
     def __init__(self) -> None:
         self.hosts: list[str] = []
@@ -117,7 +117,7 @@ def test_what_does_not_show_whom_it_calls_is_not_called(url: str, target: str) -
     ids=ascii,
 )  # fmt: skip
 def test_redirects_lead_to_allowed_origins_alone(location: str, status: int) -> None:
-    """Each is refused, or it is a path of the same origin; nobody else gets a request."""
+    """Each is refused, or it is a path of the same origin; no other host gets a request."""
     away = f"HTTP/1.1 {status} Away\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     targets = ["http://lossless.test", "http://169.254.169.254", "http://[::ffff:169.254.169.254]"]
     error, hosts = called("http://lossless.test/away", targets, away.encode())
