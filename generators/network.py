@@ -10,17 +10,15 @@ from generators.manifest import Manifest
 from generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
+from gpupool.reserved_addresses import closed_networks
 from gpupool.schema.chart_values import API_SERVER_PORTS
 
-_METADATA_SERVICE = ("169.254.169.254/32", "fd00:ec2::254/128")
-"""Addresses of the instance metadata service of EC2 (the first also of GCE, Azure): it hands out the node's
-IAM role."""
 _ANYWHERE = [
     {"protocol": "UDP", "port": 53},
     *({"protocol": "TCP", "port": port} for port in (53, *API_SERVER_PORTS)),
 ]
-"""DNS and the API server, which may be on nodes: Cilium matches those by no ipBlock. The metadata service
-hands out credentials at none of these."""
+"""DNS and the API server, which may be on nodes: Cilium matches those by no ipBlock. No address of
+`gpupool.reserved_addresses` hands out credentials at these."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -35,8 +33,8 @@ def generate(plan: Plan) -> Iterator[Manifest]:
                 {"to": [{"podSelector": {}}, {"namespaceSelector": {}}]},
                 {
                     "to": [
-                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE[0]]}},
-                        {"ipBlock": {"cidr": "::/0", "except": [_METADATA_SERVICE[1]]}},
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": closed_networks(4)}},
+                        {"ipBlock": {"cidr": "::/0", "except": closed_networks(6)}},
                     ]
                 },
                 {"ports": _ANYWHERE},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from gpupool.addresses import secret_in
+from gpupool.address_secrets import secret_in
 from gpupool.findings import UsageError
 
 DATABASE, NATS = "GPUPOOL_DATABASE_URL", "GPUPOOL_NATS_URL"

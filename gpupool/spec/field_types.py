@@ -14,8 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from gpupool.addresses import secret_in
+from gpupool.address_secrets import secret_in
 from gpupool.spec.yaml_scalars import Unclear
+from gpupool.web_addresses import WrongAddress, literal_forbidden, parsed
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -91,11 +92,27 @@ def _no_secret(address: str) -> str:
 
 PlainAddress = AfterValidator(_no_secret)
 """Refuses passwords and tokens in an address."""
+
+
+def _callable(text: str) -> str:
+    """Refuses a web address that nothing can call, or that no job may."""
+    try:
+        url = parsed(text)
+    except WrongAddress as error:
+        raise PydanticCustomError("web_address", "{problem}", {"problem": error.problem}) from error
+    if literal_forbidden(url):
+        raise PydanticCustomError("reserved_address", "an address that no job may call")
+    return text
+
+
+CALLABLE = AfterValidator(_callable)
+"""Beside a pattern: a web address that can be called, of no address that hands out credentials."""
 Origin = Annotated[
     str,
     StringConstraints(
         pattern=r"^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$", max_length=300
     ),
+    CALLABLE,
 ]
 """Scheme, host and port of a web address."""
 

@@ -14,10 +14,11 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool.addresses import without_user
+from gpupool.address_secrets import without_user
 from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source
+from gpupool.web_addresses import REMEDY
 
 _PATTERNS = {
     "pools|priorities": "a field's path that starts with pools, priorities, policies, queue, gpuOperator or "
@@ -167,6 +168,13 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
         case "network":
             form = "an address and the length of its prefix, without bits after that, such as 10.0.0.0/8"
             return f"{shown} is no network", f"write {form}"
+        case "web_address":
+            return str(context["problem"]), REMEDY
+        case "reserved_address":
+            return (
+                f"{shown} is link-local or hands out credentials, so nothing is called there",
+                "name the address of the service itself",
+            )
         case "mig_profiles":
             return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"
         case "secret_in_address":

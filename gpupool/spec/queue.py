@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from gpupool.spec.field_types import (
+    CALLABLE,
     Duration,
     DurationWithDays,
     Image,
@@ -74,7 +75,9 @@ class Alerts(Model):
 
 
 class Auth(Model):
-    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500), PlainAddress]
+    issuer: Annotated[
+        str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500), PlainAddress, CALLABLE
+    ]
     """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
     audience: _Said
     """What tokens must be made for, as in their `aud`."""
@@ -82,7 +85,7 @@ class Auth(Model):
 
 class Idle(Model):
     prometheus: Annotated[
-        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500)
+        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500), CALLABLE
     ]
     """Address of the Prometheus that has DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05

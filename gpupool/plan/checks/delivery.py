@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from gpupool.addresses import secret_in
+from gpupool.address_secrets import secret_in
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.plan.delivery import ENGINE_FACTS, Engine
 from gpupool.spec.yaml_source import Loc

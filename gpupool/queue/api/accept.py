@@ -19,7 +19,7 @@ from gpupool.queue.domain.offers import MIG, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
-from gpupool.queue.targets import allowed
+from gpupool.web_addresses import WrongAddress, allowed, parsed
 
 ARRAY_BYTES = 16 * 2**20
 """The requests of all jobs of an array."""
@@ -141,11 +141,13 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None, preempts: bool = True
 def _check_addresses(plan: Plan, body: JobRequest) -> None:
     for field in ("target_url", "callback_url"):
         address = getattr(body, field)
+        if not address:
+            continue
         try:
-            fine = not address or allowed(address, plan.queue.targets)
-        except ValueError:
-            fine = False
-        if not fine:
+            url = parsed(address)
+        except WrongAddress as error:
+            raise Problem("target-not-allowed", f"{field}: {error}") from error
+        if not allowed(url, plan.queue.targets):
             listed = ", ".join(plan.queue.targets) or "none"
             raise Problem(
                 "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"

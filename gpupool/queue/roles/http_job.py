@@ -1,45 +1,36 @@
 """An HTTP job: its JSON is sent to its target, and the answer is kept, of its body the first MiB.
 
 Only origins that the environment file lists are called, also after a redirect, and never an address that is
-link-local or a cloud's metadata service, whatever a name resolves to. It must not retry: that is the queue's.
+link-local or hands out credentials (`gpupool.reserved_addresses`), whatever a name resolves to. It must not
+retry: that is the queue's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
+from yarl import URL
 
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.jobs import Result
-from gpupool.queue.targets import allowed, origin
+from gpupool.reserved_addresses import forbidden
+from gpupool.web_addresses import WrongAddress, allowed, literal_forbidden, origin, parsed
 
 KEPT = 1024 * 1024
 REDIRECTS = 5
-METADATA = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192"})
-"""Metadata services of AWS (both protocols), Alibaba Cloud and Oracle; all others are link-local."""
 CLIENT_ERRORS = range(400, 500)
 WORTH_RETRYING = frozenset({408, 425, 429})
 
 
 class NotAllowed(Exception):
     """The target may not be called."""
-
-
-def forbidden(address: str) -> bool:
-    """Whether no job may reach this address."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None)
-    ip = mapped or ip
-    return ip.is_link_local or ip.is_multicast or ip.is_unspecified or str(ip) in METADATA
 
 
 class CheckedResolver(ThreadedResolver):
@@ -95,19 +86,18 @@ class HttpJobs:
             return str(error) or type(error).__name__
         return None if result.status < 400 else f"the target answered {result.status}"
 
-    async def _exchange(self, url: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
-        method = "POST"
+    async def _exchange(self, address: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
+        method, url = "POST", self._checked(address)
         connector = aiohttp.TCPConnector(resolver=CheckedResolver(self.hosts), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
             for _ in range(REDIRECTS + 1):
-                self._check(url)
                 sent = {"json": body} if method == "POST" else {}
                 async with session.request(
                     method, url, headers=sent_headers, allow_redirects=False, **sent
                 ) as answer:
                     target = answer.headers.get("Location")
                     if answer.status in (301, 302, 303, 307, 308) and target:
-                        url = urljoin(url, target)
+                        url = self._checked(target, url)
                         method = method if answer.status in (307, 308) else "GET"
                         continue
                     kept = await _first(answer)
@@ -115,16 +105,17 @@ class HttpJobs:
                     return Result(answer.status, headers, kept[:KEPT], truncated=len(kept) > KEPT)
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
-    def _check(self, url: str) -> None:
+    def _checked(self, address: str, base: URL | None = None) -> URL:
+        """The address as it is called; what a name in it stands for, the resolver checks."""
+        try:
+            url = parsed(address, base)
+        except WrongAddress as error:
+            raise NotAllowed(str(error)) from error
         if not allowed(url, self.targets()):
             raise NotAllowed(f"{origin(url)} is not among queue.targets of the environment file")
-        host = urlsplit(url).hostname or ""
-        try:
-            literal = forbidden(host)
-        except ValueError:
-            return  # a name: the resolver checks what it stands for
-        if literal:
-            raise NotAllowed(f"{host} is an address that jobs may not reach")
+        if literal_forbidden(url):
+            raise NotAllowed(f"{url.raw_host} is an address that jobs may not reach")
+        return url
 
 
 async def _first(answer: aiohttp.ClientResponse) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from generators import rbac
+from gpupool.reserved_addresses import closed_networks
 from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm, generated
 from tests.command import gpupool
 from tests.egress import METADATA_SERVICE, NODE, reaches
@@ -123,6 +124,9 @@ def test_pods_reach_their_ports_and_never_the_metadata_service(helm: Helm, ports
             assert reaches(one["spec"], "203.0.113.1", port) == (port in (53, *opened)), (component, port)
             assert reaches(one["spec"], NODE, port) == (port in {53, *opened} - {80}), (component, port)
         assert not any(reaches(one["spec"], address, 80) for address in METADATA_SERVICE)
+        rules = (rule for rule in one["spec"]["egress"] if "to" in rule)
+        closed = [[to["ipBlock"]["except"] for to in rule["to"] if "ipBlock" in to] for rule in rules]
+        assert all(each == [closed_networks(4), closed_networks(6)] for each in closed)
 
 
 def test_who_has_a_token_and_which_secrets(helm: Helm) -> None:

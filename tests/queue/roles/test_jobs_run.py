@@ -8,16 +8,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Level, State
 from gpupool.queue.roles.echo import echo
-from gpupool.queue.roles.http_job import HttpJobs, forbidden
+from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
-from gpupool.queue.targets import allowed, origin
 from tests.queue.roles.running import SOURCE, Queue, opened
 
 
@@ -305,42 +303,6 @@ def test_an_executor_that_dies_loses_no_job(database) -> None:
             assert (await alive.ended(id)).state is State.SUCCEEDED
 
     database(scenario)
-
-
-@pytest.mark.parametrize(
-    ("url", "wanted"),
-    [
-        ("http://Example.COM:80/x", "http://example.com"),
-        ("https://a:8443/", "https://a:8443"),
-        ("http://[::1]:80/", "http://[::1]"),
-    ],
-)
-def test_origins(url, wanted) -> None:
-    assert origin(url) == wanted
-
-
-def test_a_target_may_be_written_with_its_default_port() -> None:
-    assert allowed("http://models/x", ["http://models:80"])
-    assert allowed("https://models:443/x", ["https://models"])
-    assert not allowed("http://models:81/x", ["http://models:80"])
-
-
-@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://user@a/", "file:///etc/passwd", "a"])
-def test_what_is_no_http_url_has_no_origin(url) -> None:
-    with pytest.raises(ValueError, match="not an http or https URL"):
-        origin(url)
-
-
-@pytest.mark.parametrize(
-    ("address", "wanted"),
-    [
-        ("169.254.169.254", True), ("fe80::1", True), ("::ffff:169.254.169.254", True),
-        ("fd00:ec2::254", True), ("0.0.0.0", True), ("224.0.0.1", True), ("100.100.100.200", True),
-        ("10.0.0.1", False), ("127.0.0.1", False), ("93.184.216.34", False),
-    ],
-)  # fmt: skip
-def test_addresses_that_no_job_may_reach(address, wanted) -> None:
-    assert forbidden(address) is wanted
 
 
 def test_redirects_are_checked_and_large_answers_cut(database) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.addresses import secret_in, without_user
+from gpupool.address_secrets import secret_in, without_user
 from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 from tests.command import gpupool
 
