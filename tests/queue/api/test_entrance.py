@@ -213,7 +213,7 @@ def test_with_a_public_address_that_and_the_service_alone(raw: Any) -> None:
 
 
 def test_no_answer_is_without_its_headers(raw: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: Any) -> None:
+    def broken(*_: Any) -> None:
         raise RuntimeError("on purpose")
 
     async def test(served: Served, ask: Ask, port: int) -> None:

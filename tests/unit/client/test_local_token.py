@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from gpupool.cli.serve import queue_folder
+from gpupool.cli.serve import queue_folder, serve
 from gpupool.client import AsyncClient, Client, local_token
+from gpupool.findings import UsageError
+from gpupool.local.job_queue import JobQueue
 
 
 @pytest.fixture
@@ -81,3 +84,20 @@ def test_without_a_project_nothing_is_sent(
 ) -> None:
     monkeypatch.setenv("GPUPOOL_QUEUE_DIR", str(tmp_path / "nowhere"))
     assert all("Authorization" not in request.headers for request in sent(None))
+
+
+def test_a_link_has_a_seal_and_purging_removes_the_token(
+    token: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def link() -> None:
+        serve("local", link=True, port=8099)
+
+    link()
+    address, _, presented = capsys.readouterr().out.strip().partition("?once=")
+    assert address == "http://127.0.0.1:8099/login"
+    assert token not in presented
+    assert local_token.opens(token, "link", 8099, presented, time.time())
+    JobQueue(queue_folder()).purge()
+    assert local_token.find() != token
+    with pytest.raises(UsageError, match="start `gpupool serve ENV --dev` first"):
+        link()
