@@ -27,6 +27,7 @@ from gpupool import project
 from gpupool.findings import GpupoolError
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
+from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
 
 PROJECT = "gpupool"
@@ -253,6 +254,7 @@ def opened(
 
     Raises EngineError where there is no project of ours, or no engine can be had.
     """
+    callers.guard()  # the library serves the program, and hears of events, on ports of its own
     work_dir = _work_dir()
     try:
         path = binaries.locate("pulumi", report)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from gpupool.pulumi_plugins import env as pulumi_env
 
 
 @pytest.fixture
-def pulumi(world: Any) -> Iterator[Any]:
+def pulumi(world: Any) -> Any:
     """Run `pulumi ARGS` in a project like ours, with what `gpupool local env` prints."""
     engine = binaries.locate("pulumi")
     project = world.project()
@@ -23,7 +22,7 @@ def pulumi(world: Any) -> Iterator[Any]:
 
     def run(*args: str, expect: int = 0) -> str:
         done = subprocess.run(
-            [str(engine), "--non-interactive", *args, "--stack", "trial"],
+            ["pulumi", "--non-interactive", *args, "--stack", "trial"],
             cwd=project,
             env={**os.environ, **variables},
             capture_output=True,
@@ -35,8 +34,7 @@ def pulumi(world: Any) -> Iterator[Any]:
         assert done.returncode == expect, text
         return text
 
-    yield run
-    pulumi_env.stop()
+    return run
 
 
 def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: Any) -> None:
@@ -97,4 +95,4 @@ def test_an_ordinary_installation_needs_no_stand_in(
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     values = pulumi_env.environment("local", engine)
     assert not {"PULUMI_DEBUG_PROVIDERS", "PULUMI_DEBUG_LANGUAGES"} & values.keys()
-    assert not (world.state / "stand-ins.json").exists()
+    assert not (world.state / "bin").exists()
