@@ -261,6 +261,9 @@ def opened(
     except LocalError as error:
         raise EngineError(str(error)) from error
     variables = pulumi_env.backend(platform)
+    project.make_private(
+        work_dir / project.OWN
+    )  # the engine would leave it open when it writes settings there
     server = None
     if pulumi_env.kubernetes_plugin() is None:
         from gpupool.pulumi_plugins import provider as pulumi_provider

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vapcheck import Document
 
 DATABASE = "GPUPOOL_DATABASE_URL"
+NATS = "GPUPOOL_NATS_URL"
 
 
 def serve(
@@ -107,7 +108,7 @@ def serve(
         host=host,
         port=port,
         database=database or os.environ.get(DATABASE) or None,
-        nats=nats,
+        nats=nats or os.environ.get(NATS) or None,
         dev=dev,
         echo=echo,
         kubeconfig=kubeconfig,
@@ -156,4 +157,4 @@ def _stop(purge: bool) -> None:
 def queue_folder() -> Path:
     """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
     given = os.environ.get("GPUPOOL_QUEUE_DIR")
-    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "queue"
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "queue"

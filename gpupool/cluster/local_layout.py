@@ -19,7 +19,7 @@ CONTEXT = "gpupool-local"
 def default_folder() -> Path:
     """The data folder when none is named: GPUPOOL_LOCAL_DIR, or .gpupool/local in the project."""
     given = os.environ.get("GPUPOOL_LOCAL_DIR")
-    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "local"
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "local"
 
 
 @dataclass(frozen=True)

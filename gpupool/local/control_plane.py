@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from gpupool import project
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
 from gpupool.json_keys import json_of
@@ -118,7 +119,7 @@ class ControlPlane:
             instance.stop_all(report)
             self._remove()
         with contextlib.suppress(OSError):
-            if self.layout.data.parent.name == ".gpupool":
+            if self.layout.data.parent.name == project.OWN:
                 self.layout.data.parent.rmdir()
         return True
 

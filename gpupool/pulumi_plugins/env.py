@@ -146,7 +146,7 @@ def provider_variables(port: int) -> dict[str, str]:
 
 def forget_settings() -> None:
     """Remove the settings (encryption salts) of the stacks whose state goes with the local control plane."""
-    settings = project.root() / ".gpupool" / "stacks"
+    settings = project.root() / project.OWN / "stacks"
     for state in (_folder() / ".pulumi" / "stacks").rglob("*.json"):
         (settings / f"Pulumi.{state.stem}.yaml").unlink(missing_ok=True)
     for folder in (settings, settings.parent):

@@ -21,10 +21,15 @@ from gpupool.pulumi_plugins import language, provider
 def main(engine: Path, arguments: list[str]) -> int:
     """Run the engine to its end; its exit code, or 128 and the number of the signal that ended it."""
     variables: dict[str, str] = {}
+    servers = []  # one that nothing refers to is stopped
     if pulumi_env.kubernetes_plugin() is None:
-        variables |= pulumi_env.provider_variables(provider.serve()[1])
+        server, port = provider.serve()
+        servers.append(server)
+        variables |= pulumi_env.provider_variables(port)
     if pulumi_env.language_host(engine) is None:
-        variables["PULUMI_DEBUG_LANGUAGES"] = f"python:{language.serve()[1]}"
+        server, port = language.serve()
+        servers.append(server)
+        variables["PULUMI_DEBUG_LANGUAGES"] = f"python:{port}"
     child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
 
     def pass_on(number: int, _: Any) -> None:
@@ -35,6 +40,8 @@ def main(engine: Path, arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
     code = child.wait()
+    for server in servers:
+        server.stop(None)
     return code if code >= 0 else 128 - code
 
 
@@ -55,5 +62,4 @@ def _in_foreground() -> bool:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = main(Path(sys.argv[1]), sys.argv[2:])
-    sys.stdout.flush()
-    os._exit(code)  # the servers' threads have nothing left to do
+    sys.exit(code)
