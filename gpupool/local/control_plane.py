@@ -125,6 +125,7 @@ class ControlPlane:
 
     def _remove(self) -> None:
         """Remove the folder, its marker last, so that a `down` that was killed can be run again."""
+        shutil.rmtree(self.layout.commands, ignore_errors=True)
         try:
             for _ in range(2):  # a log line may come in between
                 for path in self.layout.data.iterdir():

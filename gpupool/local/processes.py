@@ -87,7 +87,8 @@ def spawn(
     """Start `argv` in a session of its own with `folder` as working folder and mark, logging to `log`.
 
     The environment is what the process needs and no more: the caller's variables must not change how
-    a control plane behaves. What it writes is for its owner alone. Raises OSError when the program can't be started.
+    a control plane behaves. What it writes is for its owner alone. Raises OSError when the program can't be
+    started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as stream:

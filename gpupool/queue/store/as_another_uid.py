@@ -1,8 +1,9 @@
-"""Run a program of PostgreSQL for root, which PostgreSQL refuses: `python as_another_uid.py UID GID PROGRAM ARGUMENT...`
+"""Run a program of PostgreSQL for root, as which it refuses to run: python FILE UID GID PROGRAM ARGUMENT...
 
-In a user namespace of its own the one account that there is, root, is called UID (user_namespaces(7)): the program
-and its files belong to root alone, and it has none of root's privileges. UID needs an entry in passwd, for initdb.
-It exits with 126 where the system allows no such namespace. Uses nothing but the standard library, to start quickly.
+In a user namespace of its own the one account that there is, root, is called UID (user_namespaces(7)):
+program and files belong to root alone, and it has none of root's privileges. UID needs an entry in passwd,
+for initdb. It exits with 126 where the system allows no such namespace. The standard library alone, to start
+quickly.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main(uid: str, gid: str, program: str, *arguments: str) -> None:
     except (OSError, AttributeError) as error:
         sys.stderr.write(f"no user namespace: {error}\n")
         sys.exit(NOT_ALLOWED)
-    os.execv(program, [program, *arguments])
+    os.execv(program, [program, *arguments])  # noqa: S606 - that is what it is for
 
 
 if __name__ == "__main__":

@@ -151,7 +151,12 @@ class Embedded:
         if pid is not None:
             server = psutil.Process(pid)
             server.send_signal(signal.SIGINT)  # PostgreSQL's fast stop
-            server.wait(PATIENCE_S)
+            try:
+                server.wait(PATIENCE_S)
+            except psutil.TimeoutExpired:
+                raise StoreError(
+                    f"process {pid}, the database in {self.folder}, does not end; end it"
+                ) from None
         for place, folders, files in os.walk(self.data):
             for name in (".", *folders, *files):
                 os.chown(Path(place, name), self._account.uid, self._account.gid, follow_symlinks=False)
@@ -187,8 +192,8 @@ class Embedded:
     def _program(self, name: str, *arguments: str) -> None:
         """Run one of PostgreSQL's programs. Its output goes to a file: the server would keep a pipe open."""
         program, options = self._account.command(programs() / name)
-        for path in (self.data, programs() / "postgres") if self._account.passes else ():
-            let_pass(path)
+        for path in (self.data, programs() / "postgres") if os.geteuid() == 0 else ():
+            let_pass(self._account.uid, path)
         with tempfile.TemporaryFile("w+") as output:
             end = subprocess.run(
                 [*program, *arguments],

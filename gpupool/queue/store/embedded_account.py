@@ -1,9 +1,9 @@
 """The account that the embedded PostgreSQL runs as, and how its programs are started so.
 
 It is the account of the caller. PostgreSQL refuses root: for root it runs in a user namespace, where root has
-another name, so that no other account of the machine owns the data (`as_another_uid`). Where the system allows no
-such namespace, as in many containers, it runs as an account of the system that nothing else runs as, and the
-folders above its data and its programs are made passable (mode o+x).
+another name, so that no other account of the machine owns the data (`as_another_uid`). Where the system
+allows none, as in many containers, it runs as an account of the system that nothing else runs as. Folders
+above its data and its programs that it can't pass then are made passable (mode o+x).
 """
 
 from __future__ import annotations
@@ -35,16 +35,12 @@ class Account:
     alias: tuple[int, int] | None = None
     """What root is called in the namespace of its own."""
 
-    @property
-    def passes(self) -> bool:
-        """Whether folders that only the caller enters are in its way."""
-        return self.uid != os.geteuid()
-
     def command(self, program: Path) -> tuple[list[str], dict[str, Any]]:
         """The beginning of a command line, and options of `subprocess.run`."""
         if self.alias is not None:
             return [*_renamed(*self.alias), str(program)], {}
-        options = {"user": self.uid, "group": self.gid, "extra_groups": []} if self.passes else {}
+        own = self.uid == os.geteuid()
+        options = {} if own else {"user": self.uid, "group": self.gid, "extra_groups": []}
         return [str(program)], options
 
 
@@ -63,8 +59,8 @@ def needed(data: Path) -> Account:
         if system and (entry.pw_uid == owner or entry.pw_uid not in used):
             return Account(entry.pw_uid, entry.pw_gid)
     raise StoreError(
-        "PostgreSQL does not run as root, this system allows no user namespaces, and every system account runs "
-        "something else; run this as an ordinary user, or give a database URL"
+        "PostgreSQL does not run as root, this system allows no user namespaces, and every system account "
+        "runs something else; run this as an ordinary user, or give a database URL"
     )
 
 
@@ -79,8 +75,10 @@ def _namespaces(uid: int, gid: int) -> bool:
     return subprocess.run(trial, check=False, capture_output=True, cwd="/").returncode == 0
 
 
-def let_pass(path: Path) -> None:
-    """Let other accounts through the folders above `path`; what is in them keeps its own mode."""
+def let_pass(uid: int, path: Path) -> None:
+    """Let account `uid` through the folders above `path`; what is in them keeps its own mode."""
     for folder in path.parents:
-        if folder.exists() and not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o001)
+        if folder.exists():
+            there = folder.stat()
+            if not there.st_mode & 0o001 and there.st_uid != uid:
+                folder.chmod(there.st_mode | 0o001)
