@@ -30,15 +30,23 @@ def main(engine: Path, arguments: list[str]) -> int:
         server, port = language.serve()
         servers.append(server)
         variables["PULUMI_DEBUG_LANGUAGES"] = f"python:{port}"
-    child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def pass_on(number: int, _: Any) -> None:
-        # The terminal sends Ctrl-C to the engine as well, and twice means at once.
-        if number != signal.SIGINT or not _in_foreground():
-            child.send_signal(number)
+        if number == signal.SIGINT and _in_foreground():
+            return  # the terminal sends Ctrl-C to the engine as well, and twice means at once
+        if started:
+            started[0].send_signal(number)
+        else:
+            early.append(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
+    child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
+    started.append(child)
+    for number in early:
+        child.send_signal(number)
     code = child.wait()
     for server in servers:
         server.stop(None)

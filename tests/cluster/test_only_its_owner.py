@@ -28,7 +28,7 @@ from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 
 ANOTHER = 61_234
-"""A uid that nobody has here."""
+"""A uid that no account has."""
 OPENS = """
 import os, sys
 os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
@@ -132,7 +132,7 @@ def test_no_file_is_opened_by_another_account(running: Running) -> None:
             assert done.stdout == ""
 
 
-def test_nobody_hears_events_without_the_password(running: Running) -> None:
+def test_no_one_hears_events_without_the_password(running: Running) -> None:
     settings = json.loads((running.queue.folder / "nats.conf").read_text())
     host, _, port = settings["listen"].partition(":")
     for credential in ({}, {"user": "gpupool", "pass": "x"}, {"user": "", "pass": ""}):

@@ -48,14 +48,14 @@ def needed(data: Path) -> Account:
     """The account for a server on the folder `data`. Raises StoreError where there is none for root."""
     if os.geteuid() != 0:
         return Account()
-    nobody = pwd.getpwnam("nobody")
-    alias = (nobody.pw_uid, nobody.pw_gid)
+    guest = pwd.getpwnam("nobody")
+    alias = (guest.pw_uid, guest.pw_gid)
     if _namespaces(*alias):
         return Account(alias=alias)
     owner = data.stat().st_uid if data.exists() else 0
     used = {process.uids().effective for process in psutil.process_iter() if process.is_running()}
     for entry in sorted(pwd.getpwall(), key=lambda entry: entry.pw_uid != owner):
-        system = entry.pw_uid in _SYSTEM_UIDS and entry.pw_uid != nobody.pw_uid
+        system = entry.pw_uid in _SYSTEM_UIDS and entry.pw_uid != guest.pw_uid
         if system and (entry.pw_uid == owner or entry.pw_uid not in used):
             return Account(entry.pw_uid, entry.pw_gid)
     raise StoreError(

@@ -20,7 +20,7 @@ from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.embedded_account import Account
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only for root is there another account")
-NOBODY = pwd.getpwnam("nobody")
+GUEST = pwd.getpwnam("nobody")
 ATTEMPT = """
 import os, sys
 import psycopg
@@ -56,7 +56,7 @@ def test_no_other_account_is_its_superuser(folder: Path) -> None:
     folder.chmod(0o755)
     server = Embedded(folder / "queue")
     url = server.start()
-    for uid in (NOBODY.pw_uid, 61_234):
+    for uid in (GUEST.pw_uid, 61_234):
         assert superuser_for(url, uid) == "refused"
     assert superuser_for(url, 0) == "(True,)"
     assert owners(server.folder) == {0}
@@ -67,15 +67,17 @@ def test_no_other_account_is_its_superuser(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("runs", [True, False])
-def test_data_of_nobody_are_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch, runs: bool) -> None:
+def test_data_of_another_account_are_taken_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
     """As an earlier release left them, whose server may still run."""
     folder.chmod(0o711)
     with monkeypatch.context() as patch:
-        patch.setattr(embedded, "needed", lambda _: Account(NOBODY.pw_uid, NOBODY.pw_gid))
+        patch.setattr(embedded, "needed", lambda _: Account(GUEST.pw_uid, GUEST.pw_gid))
         before = Embedded(folder / "queue")
         with psycopg.connect(before.start(), autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
-        assert owners(before.data) == {NOBODY.pw_uid}
+        assert owners(before.data) == {GUEST.pw_uid}
         if runs:
             before._disown()
         else:
@@ -99,9 +101,9 @@ def test_without_namespaces_it_is_an_account_that_runs_nothing_else(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
         (owner,) = owners(server.data)
-        assert owner not in (0, NOBODY.pw_uid)
+        assert owner not in (0, GUEST.pw_uid)
         assert psutil.Process(server.server_pid()).uids().real == owner
-        for uid in (NOBODY.pw_uid, 61_234):
+        for uid in (GUEST.pw_uid, 61_234):
             assert superuser_for(url, uid) == "refused"
         server.stop()
         again = Embedded(folder / "queue")

@@ -22,7 +22,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc, provider_pb2, 
 from gpupool.pulumi_plugins import callers, language, provider
 
 ANOTHER = 61_234
-"""A uid that nobody has here."""
+"""A uid that no account has."""
 ATTEMPT = """
 import os, sys
 import grpc
