@@ -120,7 +120,10 @@ def environment(platform: str = "local", pulumi: Path | None = None) -> dict[str
 
 def _write_command(pulumi: Path) -> Path:
     """The folder with a command `pulumi` that serves the stand-ins to this engine (`serve`)."""
-    file = Layout(default_folder()).pulumi / "bin" / "pulumi"
+    own = Layout(default_folder()).pulumi
+    # Earlier releases left a process behind that served everybody; it ends when this file goes.
+    (own / "stand-ins.json").unlink(missing_ok=True)
+    file = own / "bin" / "pulumi"
     if pulumi == file:  # the shell has it on PATH already, and no other engine
         return file.parent
     # Not PYTHONPATH: the engine and its programs would get it as well.

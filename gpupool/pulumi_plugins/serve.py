@@ -45,8 +45,8 @@ def main(engine: Path, arguments: list[str]) -> int:
         signal.signal(number, pass_on)
     child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
     started.append(child)
-    for number in early:
-        child.send_signal(number)
+    for caught in early:
+        child.send_signal(caught)
     code = child.wait()
     for server in servers:
         server.stop(None)

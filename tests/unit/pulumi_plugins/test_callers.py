@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,28 +140,34 @@ def test_the_end_of_a_connection_makes_it_nobody_elses(how: str) -> None:
                 client.wait()
                 time.sleep(0.1)
             assert not callers.is_ours(f"ipv4:127.0.0.1:{peer}", port)
+            for look in (callers.by_diagnosis, callers.by_table):
+                assert look(peer, port) in (None, ANOTHER)
         client.kill()
         client.wait()
 
 
-@pytest.mark.parametrize("look", ["by_table", "by_process"])
-def test_both_ways_know_a_connection_of_this_account(look: str) -> None:
+LOOKS: dict[str, Callable[[int, int], bool]] = {
+    "whole": lambda peer, port: callers.is_ours(f"ipv4:127.0.0.1:{peer}", port),
+    "diagnosis": lambda peer, port: callers.by_diagnosis(peer, port) == os.geteuid(),
+    "table": lambda peer, port: callers.by_table(peer, port) == os.geteuid(),
+    "process": callers.by_process,
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_each_way_knows_a_connection_of_this_account(look: str) -> None:
     """Also that the numbers of another connection, or of the listener itself, are none."""
-    check = callers.is_ours if look == "by_table" else _by_process
+    check = LOOKS[look]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client, socket.socket() as other:
             peer = client.getsockname()[1]
-            assert check(f"ipv4:127.0.0.1:{peer}", port)
+            assert check(peer, port)
             other.bind(("127.0.0.1", 0))
             for wrong in (other.getsockname()[1], port):
-                assert not check(f"ipv4:127.0.0.1:{wrong}", port)
-            assert not check(f"ipv4:127.0.0.1:{peer}", port + 1 if port < 65535 else port - 1)
-        assert not check(f"ipv4:127.0.0.1:{peer}", port)
-
-
-def _by_process(peer: str, port: int) -> bool:
-    return bool(callers.by_process(int(peer.rpartition(":")[2]), port))
+                assert not check(wrong, port)
+            assert not check(peer, port + 1 if port < 65535 else port - 1)
+        assert not check(peer, port)
 
 
 @pytest.mark.parametrize("peer", ["", "unix:", "ipv4:127.0.0.2:80", "ipv6:%5B::1%5D:80", "ipv4:127.0.0.1:x"])
