@@ -15,7 +15,9 @@ import errno
 import os
 import pwd
 import shutil
+import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,9 +48,32 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "TMPDIR": str(home)}
 
 
+class Started:
+    """A process, whose end is awaited."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.pid = process.pid
+        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        threading.Thread(target=self._watch, args=(process,), daemon=True).start()
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, the negative number of the signal that ended it, or None while it runs."""
+        return self._ended.result() if self._ended.done() else None
+
+    async def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        return await asyncio.shield(self._ended)
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it is awaited no more
+            self._ended.get_loop().call_soon_threadsafe(self._ended.set_result, code)
+
+
 async def start(
     argv: Sequence[str], variables: Mapping[str, str], home: Path
-) -> tuple[asyncio.subprocess.Process, asyncio.StreamReader]:
+) -> tuple[Started, asyncio.StreamReader]:
     """Start it in `home` in a session of its own; the process, and what it writes to stdout and stderr.
 
     Raises OSError where the program is not found or can't be run, ValueError for a text that can't be passed.
@@ -62,13 +87,14 @@ async def start(
     try:
         if owner is not None:
             os.fchown(sink, owner.pw_uid, owner.pw_gid)  # otherwise it could not open /dev/stdout
-        process = await asyncio.create_subprocess_exec(
-            *argv,
+        # Not the event loop's own way: uvloop's can't give a process another account.
+        process = subprocess.Popen(
+            argv,
             env=variables,
             cwd=home,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
             stdout=sink,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
             umask=0o077,
             **rights,
@@ -94,7 +120,7 @@ async def start(
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb")
     )
-    return process, reader
+    return Started(process), reader
 
 
 def _renounce() -> None:

@@ -25,7 +25,7 @@ _OUTPUT_SECONDS = 2.0
 class Process:
     """One that was started here."""
 
-    def __init__(self, process: asyncio.subprocess.Process, copying: asyncio.Task[None]) -> None:
+    def __init__(self, process: local_command.Started, copying: asyncio.Task[None]) -> None:
         self.pid = process.pid
         self._process = process
         self._copying = copying

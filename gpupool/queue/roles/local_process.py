@@ -76,7 +76,7 @@ def _ended(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _terminate(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: local_command.Started) -> None:
     _signal(process, signal.SIGTERM)
     try:
         await asyncio.wait_for(process.wait(), GRACE_S)
@@ -84,13 +84,13 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
         await _kill(process)
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: local_command.Started) -> None:
     """The whole group: children that outlive their parent would keep a GPU."""
     _signal(process, signal.SIGKILL)
     await process.wait()
 
 
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _signal(process: local_command.Started, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
