@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from gpupool import local_command
 
@@ -29,14 +30,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
         folder.chmod(stat.S_IMODE(mode))
 
 
-def output_of(home: Path, *argv: str) -> list[str]:
+def output_of(home: Path, *argv: str, run_loop: Callable[..., list[str]] = asyncio.run) -> list[str]:
     async def run() -> list[str]:
         process, reader = await local_command.start(argv, local_command.environment(home), home)
         text = await reader.read()
         await process.wait()
         return text.decode().splitlines()
 
-    return asyncio.run(run())
+    return run_loop(run())
 
 
 def test_nothing_of_the_callers_environment_is_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,9 +58,10 @@ def test_no_descriptor_is_left_open(home: Path, tmp_path: Path) -> None:
         assert output_of(home, "sh", "-c", f"cat <&{stream.fileno()} && echo read")[-1:] != ["read"]
 
 
-def test_it_writes_to_its_own_folder_and_output(home: Path) -> None:
+@pytest.mark.parametrize("run_loop", [asyncio.run, uvloop.run])
+def test_it_writes_to_its_own_folder_and_output(home: Path, run_loop: Callable[..., list[str]]) -> None:
     script = "pwd; echo a > b && cat b; echo c > /dev/stdout; echo d > /dev/stderr"
-    lines = output_of(home, "sh", "-c", script)
+    lines = output_of(home, "sh", "-c", script, run_loop=run_loop)
     assert lines == [str(home), "a", "c", "d"]
 
 

@@ -7,10 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from gpupool.programs import binaries
+from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
+from infra import engine as infra_engine
+from tests.unit.pulumi_plugins.test_callers import ANOTHER, attempt
 
 
 @pytest.fixture
@@ -96,3 +100,13 @@ def test_an_ordinary_installation_needs_no_stand_in(
     values = pulumi_env.environment("local", engine)
     assert not {"PULUMI_DEBUG_PROVIDERS", "PULUMI_DEBUG_LANGUAGES"} & values.keys()
     assert not (world.state / "bin").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
+def test_another_account_does_nothing_through_gpupool_up(world: Any, tmp_path: Path) -> None:
+    """What it serves in its own process: the provider, and whatever Pulumi's library serves for a run."""
+    with infra_engine.opened("trial", "local", lambda: None) as (stack, _):
+        port = int(stack.variables["PULUMI_DEBUG_PROVIDERS"].partition(":")[2])
+        for kind in ("configure", "create"):
+            assert attempt(ANOTHER, kind, port, tmp_path) == "PERMISSION_DENIED"
+        assert grpc.server is callers.server
