@@ -51,8 +51,10 @@ def environment(home: Path) -> dict[str, str]:
 class Started:
     """A process, whose end is awaited."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: asyncio.ReadTransport) -> None:
         self.pid = process.pid
+        self.close = output.close
+        """Reads no more of what it writes."""
         self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         threading.Thread(target=self._watch, args=(process,), daemon=True).start()
 
@@ -117,10 +119,10 @@ async def start(
     finally:
         os.close(sink)
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb")
     )
-    return Started(process), reader
+    return Started(process, transport), reader
 
 
 def _renounce() -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -261,9 +261,9 @@ def opened(
     except LocalError as error:
         raise EngineError(str(error)) from error
     variables = pulumi_env.backend(platform)
-    project.make_private(
-        work_dir / project.OWN
-    )  # the engine would leave it open when it writes settings there
+    with suppress(OSError):  # where nothing can be written, nothing is opened either
+        # The engine writes settings there, and would make it for everybody.
+        project.make_private(work_dir / project.OWN)
     server = None
     if pulumi_env.kubernetes_plugin() is None:
         from gpupool.pulumi_plugins import provider as pulumi_provider

@@ -60,7 +60,9 @@ class JobQueue:
         Raises GpupoolError with the end of its log where it does not become ready.
         """
         address = f"http://127.0.0.1:{port}"
-        fingerprint = json.dumps(list(arguments))
+        fingerprint = json.dumps(
+            [NATS, *arguments]
+        )  # not that of earlier releases, whose NATS asked for nothing
         running = self._running()
         service = running.get("serve")
         if (
@@ -117,6 +119,7 @@ class JobQueue:
         port = free_port()
         folder = self.folder / "nats"
         project.make_private(folder)
+        folder.chmod(0o700)  # an earlier release's was open
         password = secrets.token_urlsafe(32)
         settings = {
             "listen": f"127.0.0.1:{port}",

@@ -40,7 +40,7 @@ class Process:
         variables = {**command.environment, processes.MARK: str(data), POD_VARIABLE: folder.name}
         process, reader = await local_command.start(command.argv, variables, work)
         (folder / _RECORD).write_text(f"{process.pid} {processes.start_mark(process.pid)}")
-        return cls(process, asyncio.create_task(_copy(reader, output)))
+        return cls(process, asyncio.create_task(_copy(process, reader, output)))
 
     def signal(self, kind: signal.Signals) -> None:
         """Send it to the process and its group, if it still runs."""
@@ -78,9 +78,10 @@ def _signal_group(pid: int, kind: signal.Signals) -> None:
         os.killpg(pid, kind)
 
 
-async def _copy(reader: asyncio.StreamReader, output: Output) -> None:
+async def _copy(process: local_command.Started, reader: asyncio.StreamReader, output: Output) -> None:
     try:
         while chunk := await reader.read(1 << 16):
             output.write(chunk)
     finally:
+        process.close()
         output.finish()

@@ -70,6 +70,7 @@ async def _run(
         await _kill(process)
         await asyncio.wait({reading}, timeout=2)
         reading.cancel()
+        process.close()
 
 
 def _ended(code: int) -> str:

@@ -53,7 +53,8 @@ def needed(data: Path) -> Account:
     if _namespaces(*alias):
         return Account(alias=alias)
     owner = data.stat().st_uid if data.exists() else 0
-    used = {process.uids().effective for process in psutil.process_iter() if process.is_running()}
+    known = [process.info["uids"] for process in psutil.process_iter(["uids"])]
+    used = {uids.effective for uids in known if uids is not None}
     for entry in sorted(pwd.getpwall(), key=lambda entry: entry.pw_uid != owner):
         system = entry.pw_uid in _SYSTEM_UIDS and entry.pw_uid != guest.pw_uid
         if system and (entry.pw_uid == owner or entry.pw_uid not in used):
