@@ -12,6 +12,8 @@ from gpupool import shipped
 
 FILE = "Pulumi.yaml"
 """What makes a folder a project; `gpupool init` writes it."""
+OWN = ".gpupool"
+"""The folder of a project for what runs there and its state, which only its owner enters."""
 
 
 def environments_folder() -> Path:
@@ -33,3 +35,18 @@ def root() -> Path:
         if (folder / FILE).is_file():
             return folder
     return here
+
+
+def make_private(folder: Path) -> None:
+    """Make `folder`, and what is missing above it, for its owner alone.
+
+    A folder .gpupool above it that others may enter, as earlier releases made it, is closed. Raises OSError.
+    """
+    for place in (*reversed(folder.parents), folder):
+        try:
+            place.mkdir(mode=0o700)
+        except OSError:
+            if not place.is_dir():
+                raise
+        if place.name == OWN and place.stat().st_mode & 0o077:
+            place.chmod(0o700)

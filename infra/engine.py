@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -27,6 +27,7 @@ from gpupool import project
 from gpupool.findings import GpupoolError
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
+from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
 
 PROJECT = "gpupool"
@@ -253,12 +254,16 @@ def opened(
 
     Raises EngineError where there is no project of ours, or no engine can be had.
     """
+    callers.guard()  # the library serves the program, and hears of events, on ports of its own
     work_dir = _work_dir()
     try:
         path = binaries.locate("pulumi", report)
     except LocalError as error:
         raise EngineError(str(error)) from error
     variables = pulumi_env.backend(platform)
+    with suppress(OSError):  # where nothing can be written, nothing is opened either
+        # The engine writes settings there, and would make it for everybody.
+        project.make_private(work_dir / project.OWN)
     server = None
     if pulumi_env.kubernetes_plugin() is None:
         from gpupool.pulumi_plugins import provider as pulumi_provider

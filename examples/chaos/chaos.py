@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,6 +13,8 @@ from gpupool.client import Client
 SCRIPT = Path(__file__).parents[1] / "training-checkpoint" / "train.py"
 
 with Client(tenant="vision") as client, tempfile.TemporaryDirectory(prefix="checkpoints-") as folder:
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody")  # as whom commands run where root started gpupool
     job = client.submit_job(
         job_name="chaos",
         gpu_pool_requested="notebooks",

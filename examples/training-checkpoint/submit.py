@@ -3,6 +3,8 @@ again, and the second attempt goes on from the checkpoint of step 20."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from gpupool.client import Client
 SCRIPT = Path(__file__).with_name("train.py").read_text(encoding="utf-8")
 
 with Client(tenant="vision") as client, tempfile.TemporaryDirectory(prefix="checkpoints-") as folder:
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody")  # as whom commands run where root started gpupool
     job = client.submit_job(
         job_name="training-checkpoint",
         gpu_pool_requested="training",

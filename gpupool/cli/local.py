@@ -65,7 +65,6 @@ def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
     plane = _plane(folder)
     with progress("local control plane") as step:
         if folder is None and plane.layout.owned:
-            pulumi_env.stop()
             pulumi_env.forget_settings()
         stopped = plane.down(step)
     if format == "json":

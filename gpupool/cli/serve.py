@@ -189,4 +189,4 @@ def _stop(purge: bool) -> None:
 def queue_folder() -> Path:
     """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
     given = os.environ.get("GPUPOOL_QUEUE_DIR")
-    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "queue"
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "queue"

@@ -1,17 +1,20 @@
 """Where one control plane stores its files: every path of an instance, and nothing but paths.
 
 All of it lies under one folder, which only its owner can enter; `down` removes the folder. So whatever
-must vanish with the control plane (the Pulumi state of the stack `local`, for one) belongs in here.
+must vanish with the control plane (the Pulumi state of the stack `local`, for one) belongs in here. What the
+commands of pods write lies elsewhere for root, because they run as another account.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool import project
 
+_FOR_ALL = Path("/var/tmp")  # noqa: S108 - what is there already and not ours is refused
 CONTEXT = "gpupool-local"
 """The name of context, cluster and user in the kubeconfig."""
 
@@ -19,7 +22,7 @@ CONTEXT = "gpupool-local"
 def default_folder() -> Path:
     """The data folder when none is named: GPUPOOL_LOCAL_DIR, or .gpupool/local in the project."""
     given = os.environ.get("GPUPOOL_LOCAL_DIR")
-    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "local"
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "local"
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,16 @@ class Layout:
         Made by `up`; the control plane itself never reads it.
         """
         return self.data / "pulumi"
+
+    @property
+    def commands(self) -> Path:
+        """Work folders and volumes of the pods that run as processes; `down` removes it as well.
+
+        For root not under `data`, which the account of these processes (`gpupool.local_command`) can't enter.
+        """
+        if os.geteuid() != 0:
+            return self.data / "commands"
+        return _FOR_ALL / f"gpupool-commands-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:12]}"
 
     def log(self, component: str) -> Path:
         """The log file of one component."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from gpupool import project
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
 from gpupool.json_keys import json_of
@@ -118,12 +119,13 @@ class ControlPlane:
             instance.stop_all(report)
             self._remove()
         with contextlib.suppress(OSError):
-            if self.layout.data.parent.name == ".gpupool":
+            if self.layout.data.parent.name == project.OWN:
                 self.layout.data.parent.rmdir()
         return True
 
     def _remove(self) -> None:
         """Remove the folder, its marker last, so that a `down` that was killed can be run again."""
+        shutil.rmtree(self.layout.commands, ignore_errors=True)
         try:
             for _ in range(2):  # a log line may come in between
                 for path in self.layout.data.iterdir():

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from gpupool import project
 from gpupool.cluster.local_layout import Layout
 from gpupool.local import components, credentials, processes
 from gpupool.local.components import Ports, Setting
@@ -214,7 +215,7 @@ def _try_lock(layout: Layout, make: bool) -> int | None:
     Raises LocalError for somebody else's folder, OSError where there is none or it can't be entered.
     """
     if make:
-        layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        project.make_private(layout.data)
     descriptor = os.open(layout.data, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool import shipped
+from gpupool import project, shipped
 from gpupool.findings import GpupoolError
 from gpupool.local import health, processes
+from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
 from gpupool.local.processes import Running
 from gpupool.programs.binaries import locate
@@ -26,6 +28,9 @@ START_S = 60.0
 GRACE_S = 20.0
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "GPUPOOL_DATABASE_URL")
 """What the service gets of the caller's environment."""
+NATS = "GPUPOOL_NATS_URL"
+"""Tells the service where NATS is, with its password."""
+_NATS_USER = "gpupool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class JobQueue:
         self.folder = folder
         self.log = folder / "serve.log"
         self._state = folder / "serve.json"
+        self._nats_settings = folder / "nats.conf"
 
     def start(
         self, arguments: Sequence[str], port: int, report: Callable[[str], None] = lambda _: None
@@ -54,7 +60,9 @@ class JobQueue:
         Raises GpupoolError with the end of its log where it does not become ready.
         """
         address = f"http://127.0.0.1:{port}"
-        fingerprint = json.dumps(list(arguments))
+        fingerprint = json.dumps(
+            [NATS, *arguments]
+        )  # not that of earlier releases, whose NATS asked for nothing
         running = self._running()
         service = running.get("serve")
         if (
@@ -65,16 +73,17 @@ class JobQueue:
         ):
             return Started(address, self.log, already=True)
         self.stop()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        project.make_private(self.folder)
         report("nats-server")
         nats, url = self._nats(report)
         report("gpupool serve")
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
         environment |= shipped.variables()
         environment |= {"GPUPOOL_QUEUE_DIR": str(self.folder), "GPUPOOL_PORT": str(port)}
-        argv = shipped.command("gpupool.cli.main", *arguments, "--nats", url)
+        environment[NATS] = url  # not on the command line, which every account of the machine reads
+        argv = shipped.command("gpupool.cli.main", *arguments)
         service = processes.spawn(argv, environment, Path.cwd(), self.log, fingerprint)
-        self._state.write_text(json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))
+        write_private(self._state, json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))
         deadline = time.monotonic() + START_S
         while not health.answers(f"{address}/readyz"):
             if not processes.alive(service) or time.monotonic() > deadline:
@@ -96,7 +105,7 @@ class JobQueue:
 
     def purge(self) -> None:
         """Remove the data of a queue that does not run. What else is in the folder stays."""
-        for name in ("data", "nats", "owner.pid", "log", "nats.log", "serve.log", "token"):
+        for name in ("data", "nats", "owner.pid", "log", "nats.conf", "nats.log", "serve.log", "token"):
             path = self.folder / name
             if path.is_dir():
                 shutil.rmtree(path)
@@ -109,11 +118,20 @@ class JobQueue:
         program = locate("nats-server", report)
         port = free_port()
         folder = self.folder / "nats"
-        folder.mkdir(parents=True, exist_ok=True)
-        argv = (str(program), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder))
+        project.make_private(folder)
+        folder.chmod(0o700)  # an earlier release's was open
+        password = secrets.token_urlsafe(32)
+        settings = {
+            "listen": f"127.0.0.1:{port}",
+            "jetstream": {"store_dir": str(folder)},
+            "authorization": {"user": _NATS_USER, "password": password},
+        }
+        # NATS reads JSON as well as its own format.
+        write_private(self._nats_settings, json.dumps(settings, ensure_ascii=False))
+        argv = (str(program), "-c", str(self._nats_settings))
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         process = processes.spawn(argv, environment, folder, self.folder / "nats.log", "")
-        return process, f"nats://127.0.0.1:{port}"
+        return process, f"nats://{_NATS_USER}:{password}@127.0.0.1:{port}"
 
     def _running(self) -> dict[str, Running]:
         try:

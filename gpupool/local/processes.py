@@ -87,10 +87,12 @@ def spawn(
     """Start `argv` in a session of its own with `folder` as working folder and mark, logging to `log`.
 
     The environment is what the process needs and no more: the caller's variables must not change how
-    a control plane behaves. Raises OSError when the program can't be started.
+    a control plane behaves. What it writes is for its owner alone. Raises OSError when the program can't be
+    started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as stream:
+    with open(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as stream:
+        os.fchmod(stream.fileno(), 0o600)  # an earlier release's was for everybody to read
         stream.write(f"--- started {time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n".encode())
         stream.flush()
         process = subprocess.Popen(
@@ -101,6 +103,7 @@ def spawn(
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=0o077,
         )
     process.returncode = 0  # it is meant to outlive us: no ResourceWarning, no wait at exit
     return Running(process.pid, start_mark(process.pid) or "", tuple(argv), fingerprint)

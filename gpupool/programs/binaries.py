@@ -65,8 +65,8 @@ class Program:
         A folder each, so that it can go on PATH and the program keeps its name.
         """
         digest = hashlib.sha256(self.ldflags.encode())
-        for name in ("go.mod", "go.sum"):
-            digest.update((self.source / name).read_bytes())
+        for path in (self.source / "go.mod", self.source / "go.sum", *sorted(self.source.glob("*.go"))):
+            digest.update(path.read_bytes())
         folder = f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
         return cache_folder() / "bin" / folder / self.name
 

@@ -3,21 +3,17 @@
 An ordinary installation has its own language host and Kubernetes plugin; then nothing here but the
 backend and the passphrase is set. Where they are missing (they are not published as Go modules or Python
 packages), the engine is pointed at stand-ins. `gpupool up` runs its own inside the process; for a
-shell, `environment()` starts a small background process that serves both.
+shell, `environment()` puts a command `pulumi` first on PATH that serves both to the engine while it runs.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 import shutil
-import subprocess
-import time
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-
-import psutil
 
 from gpupool import project, shipped
 from gpupool.cluster.local_layout import Layout, default_folder
@@ -32,25 +28,7 @@ NO_CHARTS = (
     "chart by GitOps (`gpupool render`)"
 )
 """The stand-in's message for a chart."""
-_START_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class StandIns:
-    """The background process that serves the stand-ins."""
-
-    pid: int
-    provider_port: int
-    language_port: int
-    started: float
-    """Start time of the process from psutil: the pid may have been reused."""
-
-    def alive(self) -> bool:
-        """Whether the process runs; it has noted itself only once it answered."""
-        try:
-            return abs(psutil.Process(self.pid).create_time() - self.started) < 1.0
-        except psutil.Error:
-            return False
+_SERVE = "gpupool.pulumi_plugins.serve"
 
 
 def pulumi_home() -> Path:
@@ -124,23 +102,40 @@ def file_backend(folder: Path) -> str:
 
 
 def environment(platform: str = "local", pulumi: Path | None = None) -> dict[str, str]:
-    """What a shell needs so that plain `pulumi` works here; starts the stand-ins where they serve.
+    """What a shell needs so that plain `pulumi` works here; the stand-ins run while the command does.
 
-    `pulumi` is the engine, to find a language host beside it. Raises LocalError when the background
-    process does not start.
+    `pulumi` is the engine, to find a language host beside it.
     """
     values = backend(platform)
-    if pulumi is not None and not shutil.which("pulumi"):
-        values["PATH"] = f"{pulumi.parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    needs_provider, needs_language = kubernetes_plugin() is None, language_host(pulumi) is None
-    if not (needs_provider or needs_language):
+    if pulumi is None:
         return values
-    served = start()
-    if needs_provider:
-        values |= provider_variables(served.provider_port)
-    if needs_language:
-        values["PULUMI_DEBUG_LANGUAGES"] = f"python:{served.language_port}"
+    folder = pulumi.parent
+    if kubernetes_plugin() is None or language_host(pulumi) is None:
+        folder = _write_command(pulumi)
+    elif shutil.which("pulumi"):
+        return values
+    values["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
     return values
+
+
+def _write_command(pulumi: Path) -> Path:
+    """The folder with a command `pulumi` that serves the stand-ins to this engine (`serve`)."""
+    own = Layout(default_folder()).pulumi
+    # Earlier releases left a process behind that served everybody; it ends when this file goes.
+    (own / "stand-ins.json").unlink(missing_ok=True)
+    file = own / "bin" / "pulumi"
+    if pulumi == file:  # the shell has it on PATH already, and no other engine
+        return file.parent
+    # Not PYTHONPATH: the engine and its programs would get it as well.
+    find = f"import runpy, sys; sys.path.insert(0, {str(shipped.library())!r})"
+    code = f"{find}; runpy.run_module({_SERVE!r}, run_name='__main__')"
+    words = shlex.join([sys.executable, "-P", "-c", code, str(pulumi)])
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    fresh.chmod(0o700)
+    fresh.replace(file)
+    return file.parent
 
 
 def provider_variables(port: int) -> dict[str, str]:
@@ -152,52 +147,9 @@ def provider_variables(port: int) -> dict[str, str]:
     }
 
 
-def start() -> StandIns:
-    """The running background process, started if need be. Its ports stay the same while they are free."""
-    known = _read()
-    if known is not None and known.alive():
-        return known
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    ports = [str(known.provider_port), str(known.language_port)] if known else ["0", "0"]
-    log = folder / "stand-ins.log"
-    with log.open("ab") as stream:
-        subprocess.Popen(
-            shipped.command("gpupool.pulumi_plugins.serve", str(_file()), *ports),
-            cwd=folder,
-            env={**os.environ, **shipped.variables()},
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-        )
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until:
-        fresh = _read()
-        if fresh is not None and fresh != known and fresh.alive():
-            return fresh
-        time.sleep(0.05)
-    raise LocalError(f"the stand-ins for Pulumi's plugins did not start; see {log}")
-
-
-def stop() -> bool:
-    """Stop the background process; False when there was none."""
-    known = _read()
-    _file().unlink(missing_ok=True)
-    if known is None or not known.alive():
-        return False
-    process = psutil.Process(known.pid)
-    process.terminate()
-    try:
-        process.wait(5)
-    except psutil.TimeoutExpired:
-        process.kill()
-    return True
-
-
 def forget_settings() -> None:
     """Remove the settings (encryption salts) of the stacks whose state goes with the local control plane."""
-    settings = project.root() / ".gpupool" / "stacks"
+    settings = project.root() / project.OWN / "stacks"
     for state in (_folder() / ".pulumi" / "stacks").rglob("*.json"):
         (settings / f"Pulumi.{state.stem}.yaml").unlink(missing_ok=True)
     for folder in (settings, settings.parent):
@@ -205,30 +157,5 @@ def forget_settings() -> None:
             folder.rmdir()
 
 
-def write(file: Path, provider_port: int, language_port: int) -> None:
-    """Note where this process serves; called by the background process itself."""
-    started = psutil.Process().create_time()
-    value = {
-        "pid": os.getpid(),
-        "provider_port": provider_port,
-        "language_port": language_port,
-        "started": started,
-    }
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(value))
-    fresh.replace(file)
-
-
-def _read() -> StandIns | None:
-    try:
-        return StandIns(**json.loads(_file().read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
 def _folder() -> Path:
     return Layout(default_folder()).pulumi
-
-
-def _file() -> Path:
-    return _folder() / "stand-ins.json"

@@ -21,6 +21,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from gpupool import shipped
+from gpupool.pulumi_plugins import callers
 
 _FAILED, _BAILED = 1, 32
 """Exit codes of a run: it wrote a message to stdout, or the engine knows already."""
@@ -78,11 +79,11 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
         return language_pb2.RunResponse(error=message if done.returncode else "")
 
 
-def serve(port: int = 0) -> tuple[grpc.Server, int]:
-    """Start answering on 127.0.0.1; the server and its port."""
-    server = grpc.server(ThreadPoolExecutor(8, "python-language"))
+def serve() -> tuple[grpc.Server, int]:
+    """Start answering this account on a port of 127.0.0.1: the server (`.stop(None)` ends it), the port."""
+    server = callers.server(ThreadPoolExecutor(8, "python-language"))
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(PythonLanguage(), server)
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    bound = server.add_insecure_port(f"{callers.ADDRESS}:0")
     server.start()
     return server, bound
 

@@ -21,6 +21,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.cluster.live_objects import as_sent
+from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins.diff import Change, changes, drifted_inputs, replaces
 from gpupool.pulumi_plugins.env import NO_CHARTS
 from gpupool.pulumi_plugins.objects import FIELD_MANAGER, annotation
@@ -249,14 +250,14 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def serve(port: int = 0) -> tuple[grpc.Server, int]:
-    """Start answering on 127.0.0.1; the server and its port. Stop it with `.stop(None)`."""
+def serve() -> tuple[grpc.Server, int]:
+    """Start answering this account on a port of 127.0.0.1: the server (`.stop(None)` ends it), the port."""
     options = [
         ("grpc.max_receive_message_length", _MESSAGE_BYTES),
         ("grpc.max_send_message_length", _MESSAGE_BYTES),
     ]
-    server = grpc.server(ThreadPoolExecutor(_THREADS, "kubernetes-provider"), options=options)
+    server = callers.server(ThreadPoolExecutor(_THREADS, "kubernetes-provider"), options=options)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(KubernetesProvider(), server)
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    bound = server.add_insecure_port(f"{callers.ADDRESS}:0")
     server.start()
     return server, bound

@@ -1,55 +1,73 @@
-"""The background process behind `gpupool local env`: serves provider and language host to plain `pulumi`.
+"""What `pulumi` is in a shell after `gpupool local env`: the engine, and the stand-ins while it runs.
 
-    python -m gpupool.pulumi_plugins.serve FILE PROVIDER_PORT LANGUAGE_PORT
+    python -m gpupool.pulumi_plugins.serve ENGINE ARGUMENT...
 
-Notes its ports in FILE and ends when that file names another process or is gone (as after
-`gpupool local down`), or at SIGTERM.
+Nothing serves between two commands, so no port is left to which another account could bind later.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
+import subprocess
 import sys
-import threading
 from pathlib import Path
+from typing import Any
 
 from gpupool.pulumi_plugins import env as pulumi_env
-from gpupool.pulumi_plugins import language as pulumi_language
-from gpupool.pulumi_plugins import provider as pulumi_provider
-
-_LOOK_SECONDS = 5.0
+from gpupool.pulumi_plugins import language, provider
 
 
-def main(file: Path, provider_port: int, language_port: int) -> None:
-    """Serve until stopped. A port that is now in use is replaced by a free one."""
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    signal.signal(signal.SIGINT, lambda *_: stopped.set())
-    servers = []
-    bound = []
-    for module, wanted in ((pulumi_provider, provider_port), (pulumi_language, language_port)):
-        try:
-            server, port = module.serve(wanted)
-        except RuntimeError:
-            server, port = module.serve(0)
+def main(engine: Path, arguments: list[str]) -> int:
+    """Run the engine to its end; its exit code, or 128 and the number of the signal that ended it."""
+    variables: dict[str, str] = {}
+    servers = []  # one that nothing refers to is stopped
+    if pulumi_env.kubernetes_plugin() is None:
+        server, port = provider.serve()
         servers.append(server)
-        bound.append(port)
-    pulumi_env.write(file, *bound)
-    while not stopped.wait(_LOOK_SECONDS):
-        if not _still_ours(file):
-            break
+        variables |= pulumi_env.provider_variables(port)
+    if pulumi_env.language_host(engine) is None:
+        server, port = language.serve()
+        servers.append(server)
+        variables["PULUMI_DEBUG_LANGUAGES"] = f"python:{port}"
+    started: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def pass_on(number: int, _: Any) -> None:
+        if number == signal.SIGINT and _in_foreground():
+            return  # the terminal sends Ctrl-C to the engine as well, and twice means at once
+        if started:
+            started[0].send_signal(number)
+        else:
+            early.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
+    started.append(child)
+    for caught in early:
+        child.send_signal(caught)
+    code = child.wait()
     for server in servers:
-        server.stop(1).wait()
+        server.stop(None)
+    return code if code >= 0 else 128 - code
 
 
-def _still_ours(file: Path) -> bool:
+def _in_foreground() -> bool:
+    """Whether this process' group is the one that the terminal's keys reach."""
     try:
-        return bool(json.loads(file.read_text())["pid"] == os.getpid())
-    except (OSError, ValueError, KeyError):
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
         return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    code = main(Path(sys.argv[1]), sys.argv[2:])
+    sys.exit(code)

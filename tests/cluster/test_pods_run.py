@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import ssl
@@ -206,10 +207,23 @@ def test_what_the_process_finds_in_its_environment(kube: Kube, kubectl: list[str
     assert first == "worker true s3cret none s3cret on worker, $(NODE) $(UNKNOWN) worker"
     assert last == "none none knows"
     kube.api.delete("v1", "Pod", "knows", "default")
-    kube.wait("its folder is gone", lambda: not Path(folder).parent.exists())
+    kube.wait("its folder is gone", lambda: not Path(folder).exists())
     start(kube, "reads", "sh", "-c", 'cat "$GPUPOOL_VOLUME_MY_DATA/file"', volumes=[volume])
     ended(kube, "reads")
     assert logs(kubectl, "reads") == "kept\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another account's processes")
+def test_a_pods_command_reads_nothing_of_the_control_plane(
+    plane: ControlPlane, kube: Kube, kubectl: list[str]
+) -> None:
+    files = [str(path) for path in sorted(plane.layout.data.rglob("*")) if path.is_file()]
+    assert str(plane.kubeconfig) in files
+    reads = 'cat "$file" >/dev/null 2>&1 && echo "$file"'
+    script = f'for file in "$@" "/proc/$PPID/environ"; do {reads}; done; id -u'
+    start(kube, "pries", "sh", "-c", script, "sh", *files)
+    ended(kube, "pries")
+    assert logs(kubectl, "pries").splitlines() == [str(pwd.getpwnam("nobody").pw_uid)]
 
 
 def test_a_pod_waits_for_its_secret(kube: Kube, kubectl: list[str]) -> None:

@@ -64,3 +64,16 @@ def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
     command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
+
+
+def test_the_own_folder_is_closed_and_no_other_folder_is_touched(tmp_path: Path) -> None:
+    """Also where an earlier release left it open."""
+    tmp_path.chmod(0o755)
+    for own in (tmp_path / "new" / project.OWN, tmp_path / "old" / project.OWN):
+        if own.parent.name == "old":
+            (own / "queue").mkdir(parents=True)
+            own.chmod(0o755)
+        project.make_private(own / "queue" / "nats")
+        assert own.stat().st_mode & 0o777 == 0o700
+        assert (own / "queue" / "nats").stat().st_mode & 0o777 == 0o700
+    assert tmp_path.stat().st_mode & 0o777 == 0o755

@@ -6,23 +6,24 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
 import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from gpupool import local_command
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
+from gpupool.cluster.local_layout import Layout
 from gpupool.local.pods import command, status
 from gpupool.local.pods.command import NotYetError, Refused
 from gpupool.local.pods.output import Output
+from gpupool.local.pods.places import make_passable
 from gpupool.local.pods.process import Process
 from gpupool.local.watch import Object
 
 _LOG = logging.getLogger(__name__)
-_KEPT = ("PATH", "HOME", "LANG")
 _RETRY_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 2.0
 _GRACE_SECONDS = 30
@@ -41,6 +42,8 @@ class Life:
         self.namespace = str(pod["metadata"]["namespace"])
         self.name = str(pod["metadata"]["name"])
         self._folder = data / "pods" / self._uid
+        self._commands = Layout(data).commands
+        self._work = self._commands / "work" / self._uid
         self._changed = asyncio.Event()
         self._process: Process | None = None
         self._born = time.monotonic()
@@ -71,7 +74,8 @@ class Life:
         await self._insist(lambda: self._api.request("DELETE", self._path, None, options))
         while not self.gone:  # finalizers may hold it
             await self._pause()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        for folder in (self._work, self._folder):
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _live(self) -> Object:
         """Start the process, and stop it when that is wanted; the last status of the pod."""
@@ -88,7 +92,7 @@ class Life:
         started = status.now()
         output = Output(self._folder / "log")
         try:
-            self._process = await Process.start(wanted, self._data, self._folder, output)
+            self._process = await Process.start(wanted, self._data, self._folder, self._work, output)
         except (OSError, ValueError) as error:
             message = f"{wanted.argv[0]}: {getattr(error, 'strerror', None) or error}"
             state = {
@@ -112,11 +116,12 @@ class Life:
 
     async def _prepare(self) -> command.Command | None:
         """What to run, once all that it refers to is there; None where the pod is to end before that."""
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        base = {**kept, "HOSTNAME": self.name}
+        local_command.make_folder(self._work)
+        base = {**local_command.environment(self._work), "HOSTNAME": self.name}
         for claim in command.claims(self._pod):
-            folder = self._data / "volumes" / self.namespace / claim
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = self._commands / "volumes" / self.namespace / claim
+            make_passable(folder.parent)
+            local_command.make_folder(folder)
             base[command.volume_variable(claim)] = str(folder)
         while self._grace() is None:
             try:

@@ -11,6 +11,7 @@ import os
 import signal
 from pathlib import Path
 
+from gpupool import local_command
 from gpupool.local import processes
 from gpupool.local.pods.command import Command
 from gpupool.local.pods.output import Output
@@ -24,35 +25,22 @@ _OUTPUT_SECONDS = 2.0
 class Process:
     """One that was started here."""
 
-    def __init__(self, process: asyncio.subprocess.Process, copying: asyncio.Task[None]) -> None:
+    def __init__(self, process: local_command.Started, copying: asyncio.Task[None]) -> None:
         self.pid = process.pid
         self._process = process
         self._copying = copying
 
     @classmethod
-    async def start(cls, command: Command, data: Path, folder: Path, output: Output) -> Process:
-        """Run it in the pod's `folder` of the control plane's `data`. Raises OSError or ValueError."""
-        work = folder / "work"
-        work.mkdir(parents=True)
-        environment = {**command.environment, processes.MARK: str(data), POD_VARIABLE: folder.name}
-        source, sink = os.pipe()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command.argv,
-                env=environment,
-                cwd=work,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=sink,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(source)
-            raise
-        finally:
-            os.close(sink)
+    async def start(cls, command: Command, data: Path, folder: Path, work: Path, output: Output) -> Process:
+        """Run it for the pod of this `folder` of the control plane's `data`; its own folder is `work`.
+
+        Raises OSError or ValueError.
+        """
+        folder.mkdir(parents=True, mode=0o700)
+        variables = {**command.environment, processes.MARK: str(data), POD_VARIABLE: folder.name}
+        process, reader = await local_command.start(command.argv, variables, work)
         (folder / _RECORD).write_text(f"{process.pid} {processes.start_mark(process.pid)}")
-        return cls(process, asyncio.create_task(_copy(source, output)))
+        return cls(process, asyncio.create_task(_copy(process, reader, output)))
 
     def signal(self, kind: signal.Signals) -> None:
         """Send it to the process and its group, if it still runs."""
@@ -90,14 +78,10 @@ def _signal_group(pid: int, kind: signal.Signals) -> None:
         os.killpg(pid, kind)
 
 
-async def _copy(source: int, output: Output) -> None:
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb")
-    )
+async def _copy(process: local_command.Started, reader: asyncio.StreamReader, output: Output) -> None:
     try:
         while chunk := await reader.read(1 << 16):
             output.write(chunk)
     finally:
-        transport.close()
+        process.close()
         output.finish()

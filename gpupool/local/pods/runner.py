@@ -8,8 +8,10 @@ import shutil
 from pathlib import Path
 
 from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.local_layout import Layout
 from gpupool.local.pods import process
 from gpupool.local.pods.life import Life
+from gpupool.local.pods.places import make_passable
 from gpupool.local.watch import Object, follow
 from gpupool.plan.pods import RUN_LOCALLY
 
@@ -30,8 +32,10 @@ class Runner:
 
     async def run(self, ready_file: Path) -> None:
         """Run pods for ever; makes `ready_file` once every pod has been seen."""
-        folders = self._data / "pods"
+        folders, commands = self._data / "pods", Layout(self._data).commands
         folders.mkdir(exist_ok=True)
+        for place in (commands, commands / "work", commands / "volumes"):
+            make_passable(place)
         earlier = list(folders.iterdir())
         for folder in earlier:
             process.kill_recorded(self._data, folder)
@@ -41,6 +45,7 @@ class Runner:
         await listed.wait()
         for folder in earlier:
             if folder.name not in self._lives:
+                shutil.rmtree(commands / "work" / folder.name, ignore_errors=True)
                 shutil.rmtree(folder, ignore_errors=True)
         ready_file.touch()
         await follower

@@ -1,7 +1,8 @@
 """A container job's command as a local process, for `serve --dev`: its image is named and not used.
 
 SIGTERM is the hook for a checkpoint; after the grace period the whole process group is killed. The output
-becomes the attempt's log, line by line. It must not be used where users are not trusted with this machine.
+becomes the attempt's log, line by line. Whose rights it has, `gpupool.local_command` says; it must not be
+used where users are not trusted with this machine.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from gpupool import local_command
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.variables import variables
 
@@ -31,18 +36,24 @@ async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> 
         return Outcome(
             "failed", "container_command is empty, and without an image nothing can be run", 127, False
         )
+    home = Path(tempfile.mkdtemp(prefix="gpupool-job-"))
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=_environment(job),
-            start_new_session=True,
-        )
+        return await _run(job, command, home, stop, write)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
+
+
+async def _run(
+    job: Job, command: list[str], home: Path, stop: asyncio.Future[Outcome], write: Write
+) -> Outcome:
+    local_command.make_folder(home)
+    try:
+        # What lets its code fence its own effects is among the job's variables.
+        given = {**local_command.environment(home), **variables(job)}
+        process, output = await local_command.start(command, given, home)
     except OSError as error:
         return Outcome("failed", f"{command[0]} can't be run: {error.strerror}", 127, False)
-    reading = asyncio.create_task(_read(process, job, write))
+    reading = asyncio.create_task(_read(output, job, write))
     ending = asyncio.create_task(process.wait())
     either: set[asyncio.Future[Any]] = {ending, stop}
     try:
@@ -59,19 +70,14 @@ async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> 
         await _kill(process)
         await asyncio.wait({reading}, timeout=2)
         reading.cancel()
-
-
-def _environment(job: Job) -> dict[str, str]:
-    """Enough to run, what the job names, and what lets its code fence its own effects."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return {**kept, **variables(job)}
+        process.close()
 
 
 def _ended(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _terminate(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: local_command.Started) -> None:
     _signal(process, signal.SIGTERM)
     try:
         await asyncio.wait_for(process.wait(), GRACE_S)
@@ -79,22 +85,21 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
         await _kill(process)
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: local_command.Started) -> None:
     """The whole group: children that outlive their parent would keep a GPU."""
     _signal(process, signal.SIGKILL)
     await process.wait()
 
 
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _signal(process: local_command.Started, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 
 
-async def _read(process: asyncio.subprocess.Process, job: Job, write: Write) -> None:
+async def _read(output: asyncio.StreamReader, job: Job, write: Write) -> None:
     """Lines to the log, several at once where they come fast."""
-    assert process.stdout is not None
     rest = b""
-    while chunk := await process.stdout.read(LINE):
+    while chunk := await output.read(LINE):
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) >= LINE:
             lines, rest = [*lines, rest], b""

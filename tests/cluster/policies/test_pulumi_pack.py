@@ -34,14 +34,14 @@ Run = Callable[..., str]
 
 
 @pytest.fixture
-def pulumi(world: Any) -> Iterator[Run]:
+def pulumi(world: Any) -> Run:
     """Run `pulumi ARGS` in `folder` with what `gpupool local env` prints; the text that it says."""
     engine = binaries.locate("pulumi")
     variables = pulumi_env.environment("local", engine)
 
     def run(folder: Path, *args: str, expect: int = 0) -> str:
         done = subprocess.run(
-            [str(engine), "--non-interactive", "--color=never", *args, "--stack", "trial"],
+            ["pulumi", "--non-interactive", "--color=never", *args, "--stack", "trial"],
             cwd=folder,
             env={**os.environ, **variables},
             capture_output=True,
@@ -54,8 +54,7 @@ def pulumi(world: Any) -> Iterator[Run]:
         assert "Traceback" not in text
         return text
 
-    yield run
-    pulumi_env.stop()
+    return run
 
 
 @pytest.fixture

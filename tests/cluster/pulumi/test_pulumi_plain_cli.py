@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from gpupool.programs import binaries
+from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
+from infra import engine as infra_engine
+from tests.unit.pulumi_plugins.test_callers import ANOTHER, attempt
 
 
 @pytest.fixture
-def pulumi(world: Any) -> Iterator[Any]:
+def pulumi(world: Any) -> Any:
     """Run `pulumi ARGS` in a project like ours, with what `gpupool local env` prints."""
     engine = binaries.locate("pulumi")
     project = world.project()
@@ -23,7 +26,7 @@ def pulumi(world: Any) -> Iterator[Any]:
 
     def run(*args: str, expect: int = 0) -> str:
         done = subprocess.run(
-            [str(engine), "--non-interactive", *args, "--stack", "trial"],
+            ["pulumi", "--non-interactive", *args, "--stack", "trial"],
             cwd=project,
             env={**os.environ, **variables},
             capture_output=True,
@@ -35,8 +38,7 @@ def pulumi(world: Any) -> Iterator[Any]:
         assert done.returncode == expect, text
         return text
 
-    yield run
-    pulumi_env.stop()
+    return run
 
 
 def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: Any) -> None:
@@ -97,4 +99,14 @@ def test_an_ordinary_installation_needs_no_stand_in(
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     values = pulumi_env.environment("local", engine)
     assert not {"PULUMI_DEBUG_PROVIDERS", "PULUMI_DEBUG_LANGUAGES"} & values.keys()
-    assert not (world.state / "stand-ins.json").exists()
+    assert not (world.state / "bin").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another account")
+def test_another_account_does_nothing_through_gpupool_up(world: Any, tmp_path: Path) -> None:
+    """What it serves in its own process: the provider, and whatever Pulumi's library serves for a run."""
+    with infra_engine.opened("trial", "local", lambda: None) as (stack, _):
+        port = int(stack.variables["PULUMI_DEBUG_PROVIDERS"].partition(":")[2])
+        for kind in ("configure", "create"):
+            assert attempt(ANOTHER, kind, port, tmp_path) == "PERMISSION_DENIED"
+        assert grpc.server is callers.server

@@ -177,21 +177,18 @@ def test_plain_destroy_asks_for_the_program_and_then_gives_back(
     taken = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
     engine = binaries.locate("pulumi")
     project = homelab.project()
-    try:
-        variables = {**os.environ, **pulumi_env.environment("static", engine)}
+    variables = {**os.environ, **pulumi_env.environment("static", engine)}
 
-        def destroy(*more: str) -> subprocess.CompletedProcess[str]:
-            command = [str(engine), "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
-            return subprocess.run(
-                command, cwd=project, env=variables, capture_output=True, text=True, timeout=300, check=False
-            )
+    def destroy(*more: str) -> subprocess.CompletedProcess[str]:
+        command = ["pulumi", "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
+        return subprocess.run(
+            command, cwd=project, env=variables, capture_output=True, text=True, timeout=300, check=False
+        )
 
-        refused = destroy()
-        assert refused.returncode != 0
-        assert "--run-program" in refused.stdout + refused.stderr
-        assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == taken, "refused, so nothing is touched"
-        done = destroy("--run-program")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == before
-    finally:
-        pulumi_env.stop()
+    refused = destroy()
+    assert refused.returncode != 0
+    assert "--run-program" in refused.stdout + refused.stderr
+    assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == taken, "refused, so nothing is touched"
+    done = destroy("--run-program")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -48,7 +47,7 @@ def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -
         queue = Queue(db)
         http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
         callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), http, queue.now)
-        failing = request("http://example/done", sys.executable, "-c", "raise SystemExit(7)")
+        failing = request("http://example/done", "python3", "-c", "raise SystemExit(7)")
         failed = await queue.submit(request=failing, retries=0)
         cancelled = await queue.submit(request=request("http://example/done", "true"))
         await jobs.cancel(db, cancelled, "ada", queue.now())

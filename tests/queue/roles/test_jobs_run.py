@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -24,7 +24,7 @@ def process(*command: str, **given: Any) -> dict[str, Any]:
 
 
 def python(text: str, **given: Any) -> dict[str, Any]:
-    return process(sys.executable, "-u", "-c", text, **given)
+    return process("python3", "-u", "-c", text, **given)
 
 
 def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
@@ -345,3 +345,17 @@ def _redirect(target: str):
 
 async def _large(_: web.Request) -> web.Response:
     return web.Response(body=b"x" * (3 * 1024 * 1024))
+
+
+def test_a_commands_folder_is_its_own_and_goes_with_it(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        script = "import os; open('x', 'w'); print(os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'])"
+        ended = await queue.ended(await queue.submit(**python(script)))
+        assert ended.state == State.SUCCEEDED
+        (chunk,) = await attempts.log(db, ended.id, None, 0)
+        (folder,) = set(chunk.text.split())
+        assert not Path(folder).exists()
+
+    database(scenario)
