@@ -15,7 +15,7 @@ import pytest
 
 from gpupool.queue.store import rights
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.embedded import ACCOUNT, Embedded
+from gpupool.queue.store.embedded import ROLE, Embedded
 from gpupool.queue.store.migrate import migrate
 from tests.programs import require
 from tests.queue.nats_server import NatsServer
@@ -59,7 +59,7 @@ def login(postgres: Embedded) -> Callable[[str, str], str]:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         for role in rights.roles():
             connection.execute(f"CREATE ROLE login_{role} LOGIN IN ROLE {role}".encode())
-    return lambda url, part: url.replace(f"//{ACCOUNT}@", f"//login_{rights.role_of(part)}@")
+    return lambda url, part: url.replace(f"//{ROLE}@", f"//login_{rights.role_of(part)}@")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from gpupool.queue.store import attempts, jobs, keys, rights
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.embedded import ACCOUNT, Embedded
+from gpupool.queue.store.embedded import ROLE, Embedded
 from gpupool.queue.store.errors import Forbidden
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.rights import Right
@@ -184,7 +184,7 @@ def own_server() -> Iterator[Embedded]:
 
 def test_an_owner_that_may_make_no_roles_goes_on_and_says_what_to_run(own_server: Embedded) -> None:
     administrator = own_server.url("plain")
-    url = administrator.replace(f"//{ACCOUNT}@", "//plain@")
+    url = administrator.replace(f"//{ROLE}@", "//plain@")
     with capture_logs() as logs:
         migrate(url)
         assert rights.role_for(url, ["api"]) is None
@@ -210,17 +210,17 @@ def test_an_owner_that_may_make_no_roles_goes_on_and_says_what_to_run(own_server
     with psycopg.connect(administrator) as connection:
         there = {name for (name,) in connection.execute("SELECT relname FROM pg_class")}
         assert rights.present(connection) == {right for right in rights.wanted() if right.table in there}
-    pod = administrator.replace(f"//{ACCOUNT}@", "//pod@")
+    pod = administrator.replace(f"//{ROLE}@", "//pod@")
     migrate(pod)
     asyncio.run(submit(pod, rights.role_for(pod, ["api"])))
     with pytest.raises(Forbidden, match="the database refuses"):
         asyncio.run(submit(url, "gpupool_executor"))
     with pytest.raises(Forbidden, match="the database refuses"):
-        migrate(administrator.replace(f"//{ACCOUNT}@", "//outsider@"))
+        migrate(administrator.replace(f"//{ROLE}@", "//outsider@"))
 
 
 def test_an_owner_that_may_make_roles_makes_them(own_server: Embedded) -> None:
-    url = own_server.url("maker").replace(f"//{ACCOUNT}@", "//maker@")
+    url = own_server.url("maker").replace(f"//{ROLE}@", "//maker@")
     with capture_logs() as logs:
         migrate(url)
         assert [rights.role_for(url, [part]) for part in ("api", "executor")] == [
