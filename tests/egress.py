@@ -11,6 +11,7 @@ METADATA_SERVICE = (
     "169.254.169.254", "fd00:ec2::254", "fd20:ce::254",
     "169.254.170.2", "169.254.170.23", "fd00:ec2::23", "168.63.129.16",
     "100.100.100.200", "192.0.0.192", "169.254.42.42", "fd00:42::42",
+    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "169.254.0.23",
     "64:ff9b::169.254.169.254", "64:ff9b::168.63.129.16",
 )  # fmt: skip
 """What hands out credentials, as clouds document it; a second list, so that a row that is lost is noticed."""
