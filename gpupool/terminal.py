@@ -47,13 +47,18 @@ def _visible(match: re.Match[str]) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def sent(text: str) -> str:
+    """What a terminal is sent for `text`: of control sequences our own styles alone."""
+    parts = _STYLE.split(text)  # text and sequences in turn
+    parts[::2] = [visible(part) for part in parts[::2]]
+    return "".join(parts)
+
+
 class Terminal(io.TextIOWrapper):
     """A terminal that shows text and obeys our own styles alone."""
 
     def write(self, text: str, /) -> int:
-        parts = _STYLE.split(text)  # text and sequences in turn
-        parts[::2] = [visible(part) for part in parts[::2]]
-        super().write("".join(parts))
+        super().write(sent(text))
         return len(text)
 
     def write_raw(self, text: str) -> None:

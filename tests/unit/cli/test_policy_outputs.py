@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 from gpupool.cli.policy_outputs import Check, Output, write
+from gpupool.terminal import sent
 from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
 from vapcheck import ObjectRef
 
@@ -76,7 +77,7 @@ def test_text_has_colour_only_on_a_terminal_and_obeys_nothing_in_a_message() -> 
     plain = written(sample(), Output.text)
     assert "\x1b" not in plain
     assert "\x00" not in plain
-    coloured = written(sample(), Output.text, Terminal())
+    coloured = sent(written(sample(), Output.text, Terminal()))
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
     assert "\x1b[31mdeny" in coloured
 
