@@ -132,7 +132,7 @@ def test_what_is_large_and_not_strange_is_accepted(api: Any) -> None:
             container_command=["x" * 1000] * 200,
             volumes=[{"claim": f"c{n}", "path": f"/{n}"} for n in range(20)],
         )
-        response = await served.client.post(JOBS, content=whole, headers=HEADERS)
+        response = await served.client.post(JOBS, content=whole, headers=HEADERS | served.owner)
         assert response.status_code == 201, response.text[:300]
 
     api(test)

@@ -24,8 +24,9 @@ CHECK = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 class Client:
     """One connection."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self._writer = reader, writer
+        self._host = b"Host: localhost:%d\r\n" % port
 
     @classmethod
     async def connect(cls, port: int) -> Client:
@@ -35,11 +36,12 @@ class Client:
         )  # so that little waits in the kernel
         opened.setblocking(False)
         await asyncio.get_running_loop().sock_connect(opened, ("127.0.0.1", port))
-        return cls(*await asyncio.open_connection(sock=opened, limit=2**26))
+        return cls(port, *await asyncio.open_connection(sock=opened, limit=2**26))
 
     async def send(self, data: bytes) -> None:
+        """The requests' `Host: localhost` gets the port, without which the server does not answer to it."""
         with suppress(OSError):
-            self._writer.write(data)
+            self._writer.write(data.replace(b"Host: localhost\r\n", self._host))
             await self._writer.drain()
 
     async def answer(self, within_s: float = 8) -> tuple[int, dict[str, str], bytes]:

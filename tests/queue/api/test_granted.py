@@ -142,4 +142,6 @@ def test_jobs_use_the_secrets_and_claims_that_the_file_lists(api: Callable[..., 
 
 async def _submit(served: Served, **fields: Any) -> Any:
     headers = {"X-Tenant-Id": "vision"}
-    return await served.client.post("/api/v1/gpu-jobs", json=CONTAINER_JOB | fields, headers=headers)
+    return await served.client.post(
+        "/api/v1/gpu-jobs", json=CONTAINER_JOB | fields, headers=served.owner | headers
+    )
