@@ -289,16 +289,17 @@ async def one_process(
     clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[Launcher]:
     """A launcher whose calls of cluster and store, with a database of its own, go through a fuse."""
+    launcher = world.launcher(own, Fused(world.cluster, fuse), clock)
 
     def fused(call: Any, counted: Any) -> Any:
-        return lambda db, *args, **given: (counted if db is own else call)(db, *args, **given)
+        return lambda db, *args, **given: (counted if db is launcher.db else call)(db, *args, **given)
 
     with monkeypatch.context() as patched:
         for module, names in STORE.items():
             for name in names:
                 call = getattr(module, name)
                 patched.setattr(module, name, fused(call, fuse.wrap(name, call)))
-        yield world.launcher(own, Fused(world.cluster, fuse), clock)
+        yield launcher
 
 
 async def no_leaders(db: Database, role: str = "%") -> None:
