@@ -33,6 +33,9 @@ ifdef BUILD
 up: export GPUPOOL_RELEASES := off
 endif
 
+# The job goes to the queue that is started here, whichever its port.
+up: export GPUPOOL_URL := $(or $(GPUPOOL_URL),http://localhost:$(or $(GPUPOOL_PORT),8021))
+
 # What the queue may do on the cluster is what its account may, also here.
 LAUNCHER := system:serviceaccount:gpupool-system:gpupool-launcher
 
