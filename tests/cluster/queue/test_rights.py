@@ -110,7 +110,7 @@ async def review(api: AsyncKubeApi) -> None:
     async def ask(method: str, path: str, *, body: Any = None) -> Any:
         return await api.request(method, path, body=body)
 
-    token = jwt.encode({"iss": "https://kubernetes.default.svc"}, "k" * 32)
+    token = jwt.encode({"iss": "https://kubernetes.default.svc", "exp": 60}, "k" * 32)  # one that may be sent
     try:
         await PodTokens(ask).verify(token, PLAN, 0.0)
     except Rejected:
