@@ -145,7 +145,7 @@ def test_no_one_hears_events_without_the_password(running: Running) -> None:
             stream.flush()
             assert b"Authorization Violation" in stream.readline()
     password = settings["authorization"]["password"]
-    commands = [" ".join(process.cmdline()) for process in psutil.process_iter()]
+    commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
     assert not [command for command in commands if password in command]
     texts = [path for path in running.queue.folder.rglob("*") if path.is_file() and path.name != "nats.conf"]
     assert not [path for path in texts if password.encode() in path.read_bytes()]

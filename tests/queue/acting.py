@@ -19,8 +19,8 @@ class As(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         async with super().connection() as connection:
-            await connection.execute(f"SET ROLE {self.role}".encode())
             try:
+                await connection.execute(f"SET ROLE {self.role}".encode())
                 yield connection
             finally:
                 try:
