@@ -6,9 +6,11 @@ gpupool (`gpupool.shipped`) but for one case: a checkout of gpupool is a project
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gpupool import shipped
+from gpupool.findings import GpupoolError
 
 FILE = "Pulumi.yaml"
 """What makes a folder a project; `gpupool init` writes it."""
@@ -40,7 +42,8 @@ def root() -> Path:
 def make_private(folder: Path) -> None:
     """Make `folder`, and what is missing above it, for its owner alone.
 
-    A folder .gpupool above it that others may enter, as earlier releases made it, is closed. Raises OSError.
+    A folder .gpupool above it that others may enter, as earlier releases made it, is closed. Raises OSError,
+    and GpupoolError where `folder` is another account's, which could have put files or links there.
     """
     for place in (*reversed(folder.parents), folder):
         try:
@@ -50,3 +53,10 @@ def make_private(folder: Path) -> None:
                 raise
         if place.name == OWN and place.stat().st_mode & 0o077:
             place.chmod(0o700)
+    there = folder.stat()
+    if there.st_uid != os.geteuid():
+        raise GpupoolError(
+            f"{folder} belongs to account {there.st_uid}, not to yours; name another folder"
+        )
+    if there.st_mode & 0o022:
+        folder.chmod(there.st_mode & 0o755)

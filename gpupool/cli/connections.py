@@ -17,16 +17,20 @@ DATABASE, NATS = "GPUPOOL_DATABASE_URL", "GPUPOOL_NATS_URL"
 
 def database_url(option: str | None) -> str | None:
     """The value of --database, or of the environment. Raises UsageError where the option holds a secret."""
-    if option is None:
-        return os.environ.get(DATABASE) or None
     from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 
+    address = option if option is not None else os.environ.get(DATABASE)
+    if not address:
+        return None
+    source = DATABASE if option is None else "--database"
     try:
-        secret = secret_in_conninfo(option)
+        secret = secret_in_conninfo(address)
     except Unreadable as error:
-        raise UsageError(f"--database: {error}; write postgresql://USER@HOST/DATABASE") from None
-    _refuse("--database", secret, DATABASE)
-    return option
+        # Not by the library, which repeats what it can't read.
+        raise UsageError(f"{source}: {error}; write postgresql://USER@HOST/DATABASE") from None
+    if option is not None:
+        _refuse("--database", secret, DATABASE)
+    return address
 
 
 def nats_url(option: str | None) -> str | None:

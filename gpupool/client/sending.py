@@ -75,13 +75,16 @@ class Settings:
         if self.user and not _printable(self.user):
             raise NotSent(f"user {self.user!r}: has {_UNPRINTABLE}; give another name of the user")
         headers = {"Accept": "application/json", "User-Agent": "gpupool-client"}
-        headers |= {"Authorization": f"Bearer {key}"} if key else {}
+        own = key.startswith(local_token.PREFIX)
+        headers |= {"Authorization": f"Bearer {key}"} if key and not own else {}
         headers |= {"X-Tenant-Id": tenant} if tenant else {}
         headers |= {"X-User-Id": self.user} if self.user else {}
         # A proxy can't reach the loopback interface of this machine.
         local = host in ("localhost", "127.0.0.1", "::1")
+        if own and not local:
+            raise NotSent(f"the key is the token of a queue on this machine, and is not sent to {host}")
         return {
-            "auth": _LocalToken() if local and not key else None,
+            "auth": _LocalToken(key) if local and (own or not key) else None,
             "base_url": url,
             "headers": headers,
             "timeout": httpx2.Timeout(self.timeout_s),
@@ -98,12 +101,19 @@ class _LocalToken(httpx2.Auth):
     """Proves to the project's own queue whose requests these are, if the project has a token: each request
     has a seal of its own, for the port that it goes to."""
 
+    def __init__(self, token: str) -> None:
+        """`token`: empty for that of the project."""
+        self._token = token
+
     def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        token = local_token.find()
+        token = self._token or local_token.find()
         if token is not None:
             sealed = local_token.seal(token, "call", request.url.port or 80, local_token.CALL_S)
             request.headers["Authorization"] = f"Bearer {sealed}"
-            if request.url.host == "localhost":  # others may listen on [::1], where the queue does not
+            if request.url.host in (
+                "localhost",
+                "::1",
+            ):  # others may listen on [::1], the queue does not
                 request.url = request.url.copy_with(host="127.0.0.1")
         yield request
 

@@ -39,7 +39,7 @@ class Bounds:
     unread_s: float = 30.0
     """A client that has taken less than `least_read` bytes in so long, where there were more, is left."""
     least_read: int = 32 * 1024
-    unsent: int = 64 * 2**20
+    unsent: int = 32 * 2**20
     """Bytes of all answers that wait for their readers."""
     target: int = 8 * 1024
     header: int = 32 * 1024
@@ -79,6 +79,11 @@ class Connections:
             if longest is not None and now - longest.since >= self.bounds.grace_s:
                 longest.drop()
                 return True
+        unread = [connection for connection in self.opened if connection.transport.get_write_buffer_size()]
+        slowest = min(unread, key=lambda connection: connection.took, default=None)
+        if slowest is not None and now - slowest.took >= self.bounds.grace_s:
+            slowest.drop()
+            return True
         return False
 
     def sweep(self) -> None:
@@ -120,7 +125,8 @@ class Connection(HttpToolsProtocol):
         """Whether it is answered for the last time; what still comes is thrown away."""
         self._refusal: Problem | None = None
         self._written = self._taken = 0
-        self._took = self.since
+        self.took = self.since
+        """When the client last took a part of an answer."""
 
     @property
     def address(self) -> str:
@@ -287,8 +293,8 @@ class Connection(HttpToolsProtocol):
         size = self.transport.get_write_buffer_size()
         taken = self._written - size
         if size == 0 or taken - self._taken >= self._bounds.least_read:
-            self._taken, self._took = taken, now
-        elif now - self._took > self._bounds.unread_s:
+            self._taken, self.took = taken, now
+        elif now - self.took > self._bounds.unread_s:
             self.drop()
             return 0
         return size

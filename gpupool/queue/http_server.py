@@ -20,6 +20,11 @@ from gpupool.findings import GpupoolError
 from gpupool.queue.connections import Connection, Connections
 from gpupool.queue.store.wakeup import EVERY, SUBMITTED, Bell
 
+_KERNEL_BYTES = 64 * 1024
+"""Of answers of one connection that the kernel keeps; Linux doubles it (socket(7))."""
+_UNACKNOWLEDGED_MS = 30_000
+"""A connection whose client acknowledges nothing for so long is over, also after it was closed (tcp(7))."""
+
 
 def listen_on(host: str, port: int) -> tuple[socket.socket, str]:
     """The socket, and its address as a URL. Raises GpupoolError where it can't be had."""
@@ -30,6 +35,10 @@ def listen_on(host: str, port: int) -> tuple[socket.socket, str]:
         raise GpupoolError(
             f"can't listen on {host}, port {port}: {error.strerror}; give another with --host or --port"
         ) from None
+    # Connections inherit both: what waits in the kernel for who does not read is in no bound of ours.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
     return listening, f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

@@ -151,3 +151,16 @@ def test_no_field_takes_one_and_no_message_repeats_it(section: str, fields: dict
         done = gpupool("validate", "trial.yaml", *more, folder=tmp_path)
         assert done.returncode == 1, done.stdout
         assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "address", [f"postgresql://u:{SECRET}@[h/db", f"mysql://u:{SECRET}@h/db", *UNREADABLE]
+)
+def test_an_address_of_the_environment_that_is_wrong_is_not_repeated(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUPOOL_DATABASE_URL", address)
+    done = gpupool("keys", "list", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("GPUPOOL_DATABASE_URL: not an address of PostgreSQL")
+    assert SECRET not in done.stderr

@@ -147,6 +147,13 @@ def _check_type(request: Request, text: bytes) -> None:
 
 def _check_shape(text: bytes) -> None:
     try:
+        # Python's parser takes UTF-16 and UTF-32 too, whose bytes say nothing of brackets (RFC 8259, 8.1).
+        if b"\0" in text:
+            raise UnicodeError
+        text.decode("utf-8")
+    except UnicodeError:
+        raise Problem("invalid-json", "the body is not UTF-8") from None
+    try:
         json_bounds.check(text)
     except json_bounds.TooDeep:
         raise Problem("json-too-deep", f"the JSON is nested deeper than {json_bounds.DEEPEST}") from None

@@ -34,8 +34,12 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 PROXY_HEADERS = (
     "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "x-cluster-client-ip", "x-remote-ip",
     "x-remote-addr", "fastly-client-ip", "fly-client-ip", "wl-proxy-client-ip", "cdn-loop", "x-host",
+    "client-ip", "x-scheme", "x-nginx-proxy",
 )  # fmt: skip
-PROXY_PREFIXES = ("x-forwarded", "x-original-", "x-proxy", "x-envoy-", "x-azure-", "x-amz", "cf-", "proxy-")
+PROXY_PREFIXES = (
+    "x-forwarded", "x-original-", "x-proxy", "x-envoy-", "x-azure-", "x-amz", "cf-", "proxy-",
+    "x-vercel-", "x-appengine-", "x-arr-", "tailscale-", "ngrok-",
+)  # fmt: skip
 """Headers that a proxy adds: RFC 7239 and RFC 9110, 7.6.3; nginx, Envoy, Cloudflare, Fastly, Fly, Azure Front
 Door, AWS' balancers. A request with one has come from somewhere else than its connection."""
 

@@ -26,7 +26,7 @@ from urllib.parse import quote
 import psutil
 
 from gpupool import project
-from gpupool.queue.store.embedded_account import Account, let_pass, needed
+from gpupool.queue.store.embedded_account import Account, let_pass, may_have_owned, needed
 from gpupool.queue.store.errors import StoreError
 
 ROLE = "gpupool"
@@ -143,10 +143,17 @@ class Embedded:
         unfinished.rename(self.data)
 
     def _take_over(self) -> None:
-        """Give the data to the server's account; earlier releases had another one ("nobody") for root."""
+        """Give the data to the server's account, if a server of root's had another one before. Raises
+        StoreError for data of any other, such as "nobody", as which root's server ran in earlier releases."""
         before = self.data.stat().st_uid
         if before == self._account.uid:
             return
+        if not may_have_owned(before):
+            raise StoreError(
+                f"{self.data} belongs to account {before}, whose programs may have changed it;"
+                " remove it (`gpupool serve ENV --stop --purge`), or where you trust it"
+                f" `chown -R {self._account.uid}:{self._account.gid} {self.data}`"
+            )
         pid = self.server_pid()
         if pid is not None:
             server = psutil.Process(pid)

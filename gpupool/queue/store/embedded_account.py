@@ -65,6 +65,12 @@ def needed(data: Path) -> Account:
     )
 
 
+def may_have_owned(uid: int) -> bool:
+    """Whether data of this account can only have been written by a server of ours, or by root: what others
+    wrote, its configuration above all, would be run as root."""
+    return uid == 0 or (uid in _SYSTEM_UIDS and uid != pwd.getpwnam("nobody").pw_uid)
+
+
 def _renamed(uid: int, gid: int) -> list[str]:
     return [sys.executable, "-I", "-S", as_another_uid.__file__, str(uid), str(gid)]
 

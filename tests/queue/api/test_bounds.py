@@ -22,6 +22,7 @@ from tests.growth import FACTOR, LINEAR, growth
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, LOCAL, Served, problem
 
 JOBS = "/api/v1/gpu-jobs"
+NESTED = '{"job_name": "job", "request_json": ' + "[" * 30 + "]" * 30 + "}"
 HEADERS = {"X-Tenant-Id": "vision", "Content-Type": "application/json"}
 
 
@@ -61,6 +62,9 @@ SENT = {
     "a number of a million digits": (raw("9" * 1_000_000), "invalid-json"),
     "no JSON": (b"{", "invalid-json"),
     "no UTF-8": (b'{"job_name": "\xff\xfe"}', "invalid-json"),
+    "UTF-16": (body(request_json=[[1]]).decode().encode("utf-16-le"), "invalid-json"),
+    "UTF-16 with a quote in a letter": (NESTED.replace("job", "j\u0122").encode("utf-16"), "invalid-json"),
+    "UTF-32": (body().decode().encode("utf-32-be"), "invalid-json"),
     "nothing": (b"", "invalid-request"),
     "an array": (b"[]", "invalid-request"),
     "NaN": (raw("NaN"), "invalid-request"),

@@ -18,6 +18,7 @@ import pytest
 from gpupool.queue.store import embedded, embedded_account
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.embedded_account import Account
+from gpupool.queue.store.errors import StoreError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only for root is there another account")
 GUEST = pwd.getpwnam("nobody")
@@ -66,27 +67,24 @@ def test_no_other_account_is_its_superuser(folder: Path) -> None:
     server.stop()
 
 
-@pytest.mark.parametrize("runs", [True, False])
-def test_data_of_another_account_are_taken_over(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, runs: bool
-) -> None:
-    """As an earlier release left them, whose server may still run."""
+def test_data_of_another_account_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configuration could name programs, and they would run as root. Earlier releases left such data."""
     folder.chmod(0o711)
     with monkeypatch.context() as patch:
         patch.setattr(embedded, "needed", lambda _: Account(GUEST.pw_uid, GUEST.pw_gid))
         before = Embedded(folder / "queue")
-        with psycopg.connect(before.start(), autocommit=True) as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+        before.start()
         assert owners(before.data) == {GUEST.pw_uid}
-        if runs:
-            before._disown()
-        else:
-            before.stop()
-    now = Embedded(folder / "queue")
-    with psycopg.connect(now.start()) as connection:
-        assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
-    assert owners(now.folder) == {0}
-    now.stop()
+        before.stop()
+    ran = folder / "ran"
+    with (before.data / "postgresql.conf").open("a") as settings:
+        settings.write(f"archive_mode = on\narchive_command = 'touch {ran}'\n")
+    with pytest.raises(
+        StoreError, match=f"belongs to account {GUEST.pw_uid}, whose programs may have changed it"
+    ):
+        Embedded(folder / "queue").start()
+    assert owners(before.data) == {GUEST.pw_uid}
+    assert not ran.exists()
 
 
 def test_without_namespaces_it_is_an_account_that_runs_nothing_else(

@@ -11,6 +11,7 @@ import pytest
 
 from gpupool.cli.serve import queue_folder, serve
 from gpupool.client import AsyncClient, Client, local_token
+from gpupool.client.errors import NotSent
 from gpupool.findings import UsageError
 from gpupool.local.job_queue import JobQueue
 
@@ -75,8 +76,26 @@ def test_no_other_host_gets_any(token: str, url: str) -> None:
 
 def test_a_key_that_is_given_goes_before(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {request.headers["Authorization"] for request in sent(None, "gpk_1")} == {"Bearer gpk_1"}
+
+
+@pytest.mark.parametrize("url", [None, "http://localhost:8021", "http://[::1]:8021"])
+def test_the_token_as_a_key_is_sealed_as_well(
+    token: str, url: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
     monkeypatch.setenv("GPUPOOL_KEY", token)
-    assert {request.headers["Authorization"] for request in sent(None)} == {f"Bearer {token}"}
+    for request in sent(url):
+        assert token not in str(request.headers.raw)
+        assert local_token.opens(token, "call", 8021, request.headers["Authorization"].split()[1], 0)
+        assert request.url.host == "127.0.0.1", "others may listen on [::1]"
+
+
+def test_the_token_as_a_key_goes_to_no_other_host(token: str) -> None:
+    with pytest.raises(
+        NotSent, match=r"the token of a queue on this machine, and is not sent to queue\.example"
+    ) as raised:
+        Client("http://queue.example.com", key=token)
+    assert token not in str(raised.value)
 
 
 def test_without_a_project_nothing_is_sent(
