@@ -55,8 +55,6 @@ def make_private(folder: Path) -> None:
             place.chmod(0o700)
     there = folder.stat()
     if there.st_uid != os.geteuid():
-        raise GpupoolError(
-            f"{folder} belongs to account {there.st_uid}, not to yours; name another folder"
-        )
+        raise GpupoolError(f"{folder} belongs to account {there.st_uid}, not to yours; name another folder")
     if there.st_mode & 0o022:
         folder.chmod(there.st_mode & 0o755)
