@@ -10,6 +10,7 @@ import pytest
 
 from gpupool import project, shipped
 from gpupool.cluster.local_layout import default_folder
+from gpupool.findings import GpupoolError
 from infra import engine
 
 
@@ -77,3 +78,17 @@ def test_the_own_folder_is_closed_and_no_other_folder_is_touched(tmp_path: Path)
         assert own.stat().st_mode & 0o777 == 0o700
         assert (own / "queue" / "nats").stat().st_mode & 0o777 == 0o700
     assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files of another account")
+def test_a_folder_of_another_account_is_not_used(tmp_path: Path) -> None:
+    """Links in it would lead what is written there elsewhere."""
+    folder = tmp_path / "queue"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(GpupoolError, match="belongs to account 65534, not to yours"):
+        project.make_private(folder)
+    os.chown(folder, os.geteuid(), os.getegid())
+    folder.chmod(0o777)
+    project.make_private(folder)
+    assert not folder.stat().st_mode & 0o022

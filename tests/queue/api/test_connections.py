@@ -283,3 +283,24 @@ def test_unread_answers_are_bounded_together(api: Any) -> None:
             assert 1 <= statuses.count(0) < 32
 
     api(test)
+
+
+def test_who_reads_nothing_makes_room_for_others(api: Any) -> None:
+    async def test(served: Served) -> None:
+        async with port_of(served.app, connections=6, grace_s=0.1, unread_s=60) as port:
+            document = head("GET", "/openapi.json").replace(b"localhost", b"localhost:%d" % port)
+            holding = [socket.create_connection(("127.0.0.1", port)) for _ in range(6)]
+            try:
+                for connection in holding:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    connection.sendall(document * 8)
+                await asyncio.sleep(1)
+                for _ in range(5):
+                    another = await Client.connect(port)
+                    await another.send(CHECK)
+                    assert (await another.answer())[0] == 200
+            finally:
+                for connection in holding:
+                    connection.close()
+
+    api(test)
