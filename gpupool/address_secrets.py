@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+DATABASE, NATS = "GPUPOOL_DATABASE_URL", "GPUPOOL_NATS_URL"
+"""Environment variables with a whole address, credentials included: the way to give them to a process."""
 _TOKEN_AS_USER = frozenset({"http", "https", "nats", "tls", "ws", "wss"})
 """Schemes whose servers take a token in place of a user (NATS documentation, "Token Authentication"; Git
 servers). With others, such as ssh, a user alone proves nothing."""

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import os
 
-from gpupool.address_secrets import secret_in
+from gpupool.address_secrets import DATABASE, NATS, secret_in
 from gpupool.findings import UsageError
-
-DATABASE, NATS = "GPUPOOL_DATABASE_URL", "GPUPOOL_NATS_URL"
-"""Environment variables with the whole address, credentials included."""
 
 
 def database_url(option: str | None) -> str | None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gpupool.cli.connections import DATABASE, database_url
+from gpupool.address_secrets import DATABASE
+from gpupool.cli.connections import database_url
 from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import duration_seconds

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpupool import project
-from gpupool.cli.connections import DATABASE, NATS, database_url, nats_url
+from gpupool.address_secrets import DATABASE, NATS
+from gpupool.cli.connections import database_url, nats_url
 from gpupool.cli.progress import progress
 from gpupool.findings import GpupoolError, UsageError
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool import project, shipped
+from gpupool.address_secrets import DATABASE, NATS
 from gpupool.findings import GpupoolError
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
@@ -26,10 +27,8 @@ from gpupool.programs.binaries import locate
 
 START_S = 60.0
 GRACE_S = 20.0
-KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "GPUPOOL_DATABASE_URL")
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG", DATABASE)
 """What the service gets of the caller's environment."""
-NATS = "GPUPOOL_NATS_URL"
-"""Tells the service where NATS is, with its password."""
 _NATS_USER = "gpupool"
 
 
@@ -60,9 +59,8 @@ class JobQueue:
         Raises GpupoolError with the end of its log where it does not become ready.
         """
         address = f"http://127.0.0.1:{port}"
-        fingerprint = json.dumps(
-            [NATS, *arguments]
-        )  # not that of earlier releases, whose NATS asked for nothing
+        # Not that of earlier releases, whose NATS asked for nothing.
+        fingerprint = json.dumps([NATS, *arguments])
         running = self._running()
         service = running.get("serve")
         if (
