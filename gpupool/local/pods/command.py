@@ -1,7 +1,8 @@
 """What the process of a pod is started with, from its spec: command line and environment.
 
-It starts nothing. References, fields and `$(NAME)` follow the API reference of Pod (Kubernetes 1.36:
-EnvVarSource, EnvFromSource, Container.command).
+It starts nothing. References and fields follow the API reference of Pod (Kubernetes 1.36: EnvVarSource,
+EnvFromSource, Container.command), and `$(NAME)` stands for variables that the pod declares, never for those
+that its image brings.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from gpupool.expansion import expanded
 
 Object = dict[str, Any]
 Read = Callable[[str, str], Awaitable[Object | None]]
@@ -26,7 +29,6 @@ _PLAIN_FIELDS = (
     "spec.serviceAccountName",
 )
 _ENTRY = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
-_REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
 class Refused(Exception):
@@ -80,25 +82,25 @@ async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> Command:
     """
     check(pod)
     container = pod["spec"]["containers"][0]
-    environment = dict(base)
+    declared: dict[str, str] = {}
     for source in container.get("envFrom") or []:
         for resource, key in (("secrets", "secretRef"), ("configmaps", "configMapRef")):
             if key in source:
                 found = await _values(resource, source[key], read)
-                environment |= {source.get("prefix", "") + name: value for name, value in found.items()}
+                declared |= {source.get("prefix", "") + name: value for name, value in found.items()}
     for variable in container.get("env") or []:
-        value = await _value(pod, variable, environment, read)
+        value = await _value(pod, variable, declared, read)
         if value is not None:
-            environment[variable["name"]] = value
+            declared[variable["name"]] = value
     words = [*container["command"], *(container.get("args") or [])]
-    return Command(tuple(_expand(word, environment) for word in words), environment)
+    return Command(tuple(expanded(word, declared) for word in words), {**base, **declared})
 
 
 async def _value(pod: Object, variable: Object, known: Mapping[str, str], read: Read) -> str | None:
     """The value of one entry of `env`; None for an optional reference to nothing."""
     source = variable.get("valueFrom")
     if not source:
-        return _expand(variable.get("value") or "", known)
+        return expanded(variable.get("value") or "", known)
     if "fieldRef" in source:
         return _field(pod, source["fieldRef"]["fieldPath"])
     for resource, kind in (("secrets", "secretKeyRef"), ("configmaps", "configMapKeyRef")):
@@ -133,8 +135,3 @@ def _field(pod: Object, path: str) -> str:
         raise Refused(f"fieldRef {path} is not supported for pods that run locally")
     part, name = path.split(".")
     return str(pod[part].get(name, ""))
-
-
-def _expand(text: str, known: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes the variable's value if there is one, and `$$` a dollar sign."""
-    return _REFERENCE.sub(lambda found: "$" if not found[1] else known.get(found[1], found[0]), text)

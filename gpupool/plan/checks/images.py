@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.image_references import FORM, WrongImage, parsed
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.plan.operator_releases import version_key
 from gpupool.spec import environment as spec
@@ -99,8 +100,12 @@ def aliases(context: Context) -> Iterator[Problem]:
 def of_gpupool(context: Context, loc: Loc, image: str) -> Iterator[Problem]:
     """An image of gpupool itself, which runs under the policies of the same file: it is pinned, and of a
     registry that is allowed. Only for other checks."""
-    last = image.rpartition("/")[2]
-    if ":" not in last or last.endswith(":latest"):
+    try:
+        pinned = parsed(image).pinned
+    except WrongImage as error:
+        yield Problem(loc, error.problem, FORM)
+        return
+    if not pinned:
         message = f"image {image!r} is not pinned, and the policy pin-images refuses its pod"
         yield Problem(loc, message, "name a version, or better a digest (image@sha256:...)")
     registries = context.environment.policies.limits.registries

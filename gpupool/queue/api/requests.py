@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from gpupool.image_references import parsed
+
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Printable text: no control characters, and none that turn the direction of text around."""
 _WORD = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"
@@ -60,6 +62,16 @@ Address = Annotated[
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
 Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]
+
+
+def _image(text: str) -> str:
+    parsed(text)
+    return text
+
+
+Image = Annotated[
+    str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$"), AfterValidator(_image)
+]
 Variable = Annotated[
     str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 ]
@@ -115,9 +127,9 @@ class JobRequest(_Body):
     request_json: Annotated[Any, AfterValidator(_json)] = Field(
         None, description="The body that is sent there."
     )
-    container_image: (
-        Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$")] | None
-    ) = Field(None, description="The image of a container job.")
+    container_image: Image | None = Field(
+        None, description="The image of a container job: [REGISTRY/]NAME[:TAG][@DIGEST]."
+    )
     container_command: Annotated[list[Argument], Field(min_length=1, max_length=200), _short(200)] | None = (
         Field(None, description="Its command; default: the image's own.")
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from gpupool.expansion import escaped
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
@@ -176,7 +177,7 @@ def _template(
         ],
     }
     if given.get("container_command"):
-        container["command"] = list(given["container_command"])
+        container["command"] = [escaped(word) for word in given["container_command"]]
     selector = dict(fields.spec["nodeSelector"])
     if len(pool.capacities) > 1:
         selector[CAPACITY_TYPE] = job.capacity_type
@@ -219,12 +220,12 @@ def _template(
 
 
 def _variables(job: Job, nodes: int) -> list[Object]:
-    """The job's, and what lets its pods find each other."""
+    """The job's, and what lets its pods find each other: texts, which arrive as they are given."""
     own = {**variables(job), "GPUPOOL_NODES": str(nodes)}
     if nodes > 1:
         name = name_of(job.id, job.attempt)
         own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"
-    return [{"name": name, "value": value} for name, value in own.items()]
+    return [{"name": name, "value": escaped(value)} for name, value in own.items()]
 
 
 def _class(job: Job, plan: Plan) -> str | None:
