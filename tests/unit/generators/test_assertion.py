@@ -102,6 +102,7 @@ def test_policies_let_its_pod_in(tmp_path: Path) -> None:
         ("image: registry.example/gpupool", "is not pinned"),
         ("image: 'registry.example/gpupool:latest'", "is not pinned"),
         ("image: 'registry.example:5000/gpupool'", "is not pinned"),
+        ("image: 'registry.example/GPUPOOL:1'", "is no image reference: its name has capital letters"),
         ("image: 'registry.example/gpupool:1', schedule: hourly", "not a schedule of a CronJob"),
     ],
 )
