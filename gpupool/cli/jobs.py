@@ -82,6 +82,13 @@ def submit(
     checkpoint: Annotated[
         str | None, typer.Option("--checkpoint", metavar="s3://...", help="Where it keeps checkpoints.")
     ] = None,
+    shm_size: Annotated[
+        str | None,
+        typer.Option("--shm-size", help="Size of /dev/shm, such as 8Gi; by default half of its memory."),
+    ] = None,
+    scratch_size: Annotated[
+        str | None, typer.Option("--scratch-size", help="Most that /scratch may hold, such as 50Gi.")
+    ] = None,
     array: Annotated[int | None, typer.Option("--array", min=1, help="So many jobs alike.")] = None,
     after: Annotated[
         str | None, typer.Option("--after", metavar="JOB", help="Wait until this job has succeeded.")
@@ -127,6 +134,8 @@ def submit(
         "retries": ("--retries", retries),
         "preemptible": ("--preemptible", preemptible),
         "checkpoint_s3_path": ("--checkpoint", checkpoint),
+        "shm_size": ("--shm-size", shm_size),
+        "scratch_size": ("--scratch-size", scratch_size),
         "array": ("--array", array),
         "depends_on": ("--after", after),
         "may_idle": ("--may-idle", may_idle or None),

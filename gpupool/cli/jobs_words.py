@@ -15,7 +15,7 @@ from gpupool.convert.quantities import duration
 if TYPE_CHECKING:
     from gpupool.client import Event, Job
 
-_HIDDEN = ("env", "request_json", "version", "plan_hash")
+_HIDDEN = ("request_json", "version", "plan_hash")
 """What may be secret, and what only programs use."""
 _FIELDS = {
     "project_id": "project",
@@ -57,6 +57,8 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
             continue
         if name == "gpu_pool_requested":
             yield "asked for", asked_for(job)
+        elif name == "env":
+            yield "variables", ", ".join(value)
         elif name == "waiting":
             yield "waits for", f"{reason(value['reason'])}: {value['detail']}"
         else:

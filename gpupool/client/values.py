@@ -68,6 +68,8 @@ class JobSpec(TypedDict, total=False):
     image_pull_secrets: list[str]
     env_from_secrets: list[str]
     volumes: list[Mapping[str, Any]]
+    shm_size: str
+    scratch_size: str
     array: int
     depends_on: str
     may_idle: bool

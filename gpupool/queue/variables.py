@@ -1,18 +1,22 @@
 """What the code of a container job finds in its environment, wherever it runs.
 
-The job's own variables, and those that let it fence its effects, which it can not set itself.
+The folders that it can write, unless it names others; the job's own variables; and those that let it fence its
+effects, which it can not set itself.
 This module must not know how a container is started.
 """
 
 from __future__ import annotations
 
+from gpupool import workspace
 from gpupool.queue.records import Job
 
 
-def variables(job: Job) -> dict[str, str]:
-    """Of the job's present attempt."""
+def variables(job: Job, scratch: str) -> dict[str, str]:
+    """Of the job's present attempt, whose scratch folder is `scratch`."""
     given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
+    places = workspace.variables(scratch)
     own = {
+        "GPUPOOL_SCRATCH": scratch,
         "GPUPOOL_JOB_ID": job.id,
         "GPUPOOL_ATTEMPT": str(job.attempt),
         "GPUPOOL_POOL": job.pool or "",
@@ -21,4 +25,4 @@ def variables(job: Job) -> dict[str, str]:
     }
     if job.group_index is not None:
         own["GPUPOOL_ARRAY_INDEX"] = str(job.group_index)
-    return {**given, **own}
+    return {**places, **given, **own}

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool import workspace
 from gpupool.expansion import expanded
 
 Object = dict[str, Any]
@@ -76,7 +77,8 @@ def volume_variable(claim: str) -> str:
 
 
 async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> Command:
-    """The pod's command with the variables of `base`, which the pod may override.
+    """The pod's command with the variables of `base`, which the pod may override. Nothing is mounted: HOME of
+    `base` stands for the queue's scratch volume, in the variables that lead there.
 
     Raises Refused, and NotYetError where a reference can't be resolved now.
     """
@@ -91,7 +93,7 @@ async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> Command:
     for variable in container.get("env") or []:
         value = await _value(pod, variable, declared, read)
         if value is not None:
-            declared[variable["name"]] = value
+            declared[variable["name"]] = workspace.moved(variable["name"], value, base["HOME"])
     words = [*container["command"], *(container.get("args") or [])]
     return Command(tuple(expanded(word, declared) for word in words), {**base, **declared})
 

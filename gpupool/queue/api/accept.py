@@ -15,10 +15,11 @@ from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.checkpoints import lies_in
-from gpupool.queue.domain.offers import MIG, Wish, offers
+from gpupool.queue.domain.offers import MIG, Wish, mib, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
+from gpupool.text_secrets import without_secrets
 from gpupool.web_addresses import WrongAddress, allowed, parsed
 
 ARRAY_BYTES = 16 * 2**20
@@ -150,7 +151,8 @@ def _check_addresses(plan: Plan, body: JobRequest) -> None:
         if not allowed(url, plan.queue.targets):
             listed = ", ".join(plan.queue.targets) or "none"
             raise Problem(
-                "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
+                "target-not-allowed",
+                f"{field} {without_secrets(address)[:200]!r} has no allowed origin; allowed: {listed}",
             )
 
 
@@ -239,7 +241,14 @@ def accept(
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
-    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
+    wish = Wish(
+        body.gpu_pool_requested,
+        body.isolation_level,
+        body.gpu_type,
+        body.gpu_count,
+        mib(body.shm_size),
+        mib(body.scratch_size),
+    )
     found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})

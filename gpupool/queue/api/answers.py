@@ -16,6 +16,7 @@ from starlette.responses import Response
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
 class WaitingBody(BaseModel):
@@ -60,6 +61,7 @@ class JobBody(BaseModel):
     container_image: str | None
     container_command: list[str] | None
     env: dict[str, str]
+    """Names of the variables; no value is shown."""
     target_url: str | None
     request_json: Any
     timeout_seconds: int
@@ -70,6 +72,8 @@ class JobBody(BaseModel):
     image_pull_secrets: list[str]
     env_from_secrets: list[str]
     volumes: list[dict[str, Any]]
+    shm_size: str | None
+    scratch_size: str | None
     may_idle: bool
     plan_hash: str
 
@@ -137,12 +141,22 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
     return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")
 
 
+def request_json(job: Job) -> dict[str, Any]:
+    """What was asked for, as it may be shown: of variables the names, and no secret that is known as one. The
+    stored request stays whole: it is what runs."""
+    shown: dict[str, Any] = {name: value_without_secrets(value) for name, value in job.request.items()}
+    shown["env"] = dict.fromkeys(job.request.get("env") or {}, HIDDEN)
+    if job.request.get("container_command"):
+        shown["container_command"] = words_without_secrets(job.request["container_command"])
+    return shown
+
+
 def job_json(job: Job, at: datetime) -> dict[str, Any]:
     """What a JobBody is made of."""
     rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
     return {
         **_DEFAULTS,
-        **job.request,
+        **request_json(job),
         **{name: getattr(job, name) for name in _OF_JOB},
         "project_id": job.project,
         "user_id": job.user,

@@ -7,6 +7,7 @@ that). This module must not do I/O.
 from __future__ import annotations
 
 import math
+import posixpath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -20,6 +21,9 @@ from pydantic import (
 )
 
 from gpupool.image_references import parsed
+from gpupool.text_secrets import HIDDEN
+from gpupool.workspace import SCRATCH, SHM
+from vapcheck.server.canonical_text import amount
 
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Printable text: no control characters, and none that turn the direction of text around."""
@@ -28,10 +32,16 @@ _DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 
 
+def _told(text: str) -> str:
+    if HIDDEN in text:
+        raise ValueError(f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself")
+    return text
+
+
 def _storable(text: str) -> str:
     if "\x00" in text:
         raise ValueError("has a NUL character")
-    return text
+    return _told(text)
 
 
 def _json(value: Any) -> Any:
@@ -39,6 +49,7 @@ def _json(value: Any) -> Any:
     if isinstance(value, str):
         if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
             raise ValueError("has a NUL character or half of a surrogate pair")
+        _told(value)
     elif isinstance(value, bool) or value is None:
         pass
     elif isinstance(value, int | float):
@@ -58,7 +69,9 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=TE
 Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_WORD)]
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_DNS_NAME)]
 Address = Annotated[
-    str, StringConstraints(min_length=8, max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$")
+    str,
+    StringConstraints(min_length=8, max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$"),
+    BeforeValidator(lambda text: _told(text) if isinstance(text, str) else text),
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
 Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]
@@ -72,6 +85,21 @@ def _image(text: str) -> str:
 Image = Annotated[
     str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$"), AfterValidator(_image)
 ]
+
+
+def _size(text: str) -> str:
+    size = amount(text)
+    if size is None or size < 2**20:
+        raise ValueError("is less than 1Mi; write a size such as 512Mi or 8Gi")
+    return text
+
+
+Size = Annotated[
+    str,
+    StringConstraints(max_length=20, pattern=r"^[0-9]{1,12}([.][0-9]{1,3})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"),
+    AfterValidator(_size),
+]
+"""A quantity of Kubernetes, in bytes."""
 Variable = Annotated[
     str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
 ]
@@ -169,6 +197,14 @@ class JobRequest(_Body):
     image_pull_secrets: Annotated[list[ObjectName], Field(max_length=10)] = []
     env_from_secrets: Annotated[list[ObjectName], Field(max_length=20)] = []
     volumes: Annotated[list[Volume], Field(max_length=20)] = []
+    shm_size: Size | None = Field(
+        None,
+        description="Size of /dev/shm, such as 8Gi; it counts as memory. Default: half of the pod's memory.",
+    )
+    scratch_size: Size | None = Field(
+        None,
+        description="Most that /scratch may hold, such as 50Gi. Default: the job's share of the node's disk.",
+    )
     array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, description="So many jobs with one group_id; each knows its group_index."
     )
@@ -194,12 +230,24 @@ class JobRequest(_Body):
             "image_pull_secrets",
             "env_from_secrets",
             "volumes",
+            "shm_size",
+            "scratch_size",
             "checkpoint_s3_path",
             "may_idle",
         )
         given = [name for name in only_containers if self.target_url and getattr(self, name)]
         if given:
             raise ValueError(f"{', '.join(given)}: only for jobs with container_image")
+        return self
+
+    @model_validator(mode="after")
+    def _one_place_each(self) -> Self:
+        taken = {SHM: "shared memory", SCRATCH: "the scratch volume"}
+        for number, volume in enumerate(self.volumes):
+            path = posixpath.normpath(volume.path)
+            if path in taken:
+                raise ValueError(f"volumes: {volume.path} is where {taken[path]} is; choose another path")
+            taken[path] = f"volume {number}"
         return self
 
 

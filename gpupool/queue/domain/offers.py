@@ -7,13 +7,15 @@ Final refusals only: what depends on who else runs is decided later, by `decide`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpupool.plan.model import Plan, Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.domain.supply import PoolSupply, Supply
 from gpupool.queue.records import MICRO, Offer
+from vapcheck.server.canonical_text import amount
 
 AUTO = "auto"
 MIG = "mig"
@@ -39,6 +41,15 @@ class Wish:
     gpu_type: str | None = None
     """A catalog key that narrows the choice."""
     gpu_count: int = 1
+    shm_mib: int = 0
+    """Shared memory that it asks for; 0: what comes with the pool."""
+    scratch_mib: int = 0
+    """Room in its scratch folder, likewise."""
+
+
+def mib(size: str | None) -> int:
+    """A quantity in MiB, rounded up; 0 for None."""
+    return math.ceil((amount(size) or 0) / 2**20) if size else 0
 
 
 def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offer, ...]:
@@ -71,6 +82,10 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
                 "gpus-per-job", f"a job of {tenant.name} may have at most {tenant.gpus_per_job} GPUs"
             )
         fitting = allowed
+    roomy = [offer for offer in fitting if not _too_small(plan.pool(offer.pool), offer, wish)]
+    if not roomy:
+        raise Refused("does-not-fit", "; ".join(_too_small(plan.pool(o.pool), o, wish)[0] for o in fitting))
+    fitting = roomy
     return _ranked(plan, supply, tenant, wish, sorted(fitting, key=_price))
 
 
@@ -85,8 +100,26 @@ def _ranked(
     for name in plan.pool(first.pool).fallback_to:
         pool = plan.pool(name)
         if wish.gpu_type in (None, pool.gpu.key):
-            result += granted_of(tenant, offers_of(pool, supply.pools[name], wish))
+            found = granted_of(tenant, offers_of(pool, supply.pools[name], wish))
+            result += [offer for offer in found if not _too_small(pool, offer, wish)]
     return tuple(result)
+
+
+def _too_small(pool: Pool, offer: Offer, wish: Wish) -> list[str]:
+    """What the job asks of a pod beyond what the offer has for each."""
+    nodes = max(1, -(-offer.request // pool.slices_per_node[offer.resource]))
+    units = offer.request // nodes
+    share = pool.share(offer.resource)
+    rooms = (
+        ("shm_size", wish.shm_mib, "memory", share.memory_mib * units if share else None),
+        ("scratch_size", wish.scratch_mib, "disk", pool.disk_share_mib(offer.resource) * units),
+    )
+    return [
+        f"{field} is {memory_quantity(size)}, and a pod of the job has {memory_quantity(room)} of {what} on "
+        f"{pool.name}; ask for that at most"
+        for field, size, what, room in rooms
+        if room is not None and size > room
+    ]
 
 
 def granted_of(tenant: Tenant, found: Iterable[Offer]) -> list[Offer]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from gpupool import workspace
 from gpupool.expansion import escaped
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.pods import (
@@ -23,6 +24,7 @@ from gpupool.plan.pods import (
 from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.variables import variables
+from vapcheck.server.canonical_text import quantity
 
 Object = dict[str, Any]
 
@@ -57,6 +59,7 @@ FROM_REQUEST = {
     "imagePullSecrets": "image_pull_secrets",
     "volumes": "volumes",
     "volumeMounts": "volumes",
+    "emptyDir": "scratch_size",
     "activeDeadlineSeconds": "timeout_seconds",
     "priorityClassName": "priority",
     "nodeSelector": "gpu_pool_requested",
@@ -152,6 +155,9 @@ def _template(
     size = (share * units).as_dict() if share else {}
     disk = memory_quantity(pool.disk_share_mib(job.resource) * units)
     given = job.request
+    memory = workspace.shm_mib(share.memory_mib * units if share else None)
+    shm = str(quantity(given.get("shm_size") or memory_quantity(memory)))
+    scratch = str(quantity(given.get("scratch_size") or disk))
     container: Object = {
         "name": CONTAINER,
         "image": given["container_image"],
@@ -167,7 +173,8 @@ def _template(
             },
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [
+        "volumeMounts": workspace.mounts()
+        + [
             {
                 "name": f"claim-{number}",
                 "mountPath": volume["path"],
@@ -192,7 +199,8 @@ def _template(
         "terminationGracePeriodSeconds": min(GRACE_S, plan.policies.limits.pod_grace_seconds),
         "securityContext": USER,
         "imagePullSecrets": [{"name": name} for name in given.get("image_pull_secrets") or ()],
-        "volumes": [
+        "volumes": workspace.volumes(shm, scratch)
+        + [
             {"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": volume["claim"]}}
             for number, volume in enumerate(given.get("volumes") or ())
         ],
@@ -221,7 +229,7 @@ def _template(
 
 def _variables(job: Job, nodes: int) -> list[Object]:
     """The job's, and what lets its pods find each other: texts, which arrive as they are given."""
-    own = {**variables(job), "GPUPOOL_NODES": str(nodes)}
+    own = {**variables(job, workspace.SCRATCH), "GPUPOOL_NODES": str(nodes)}
     if nodes > 1:
         name = name_of(job.id, job.attempt)
         own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"

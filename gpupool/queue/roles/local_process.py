@@ -49,7 +49,7 @@ async def _run(
     local_command.make_folder(home)
     try:
         # What lets its code fence its own effects is among the job's variables.
-        given = {**local_command.environment(home), **variables(job)}
+        given = {**local_command.environment(home), **variables(job, str(home))}
         process, output = await local_command.start(command, given, home)
     except OSError as error:
         return Outcome("failed", f"{command[0]} can't be run: {error.strerror}", 127, False)

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from gpupool.plan.model import Plan
-from gpupool.queue.api.answers import job_json, waiting_of
+from gpupool.queue.api.answers import job_json, request_json, waiting_of
 from gpupool.queue.api.auth import check_commands
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json
@@ -103,7 +103,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         why=why,
         shown_start=datetime.fromisoformat(start) if start else None,
         decision=decision_json(job),
-        request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
+        request_text=json.dumps(request_json(job), indent=2, ensure_ascii=False, sort_keys=True),
         logs={one.attempt: await _log(context, job, one.attempt) for one in tried[-5:]},
         result=await _result(context, job),
         may_cancel=open_ and runs,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.queue.store import attempts, jobs
+from gpupool.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, sql
 
@@ -49,7 +50,7 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
         command = ("python", "-c", "", "--format", "json")
         made = await submitted(queue, *options, "--env", "A=b=c", "--", *command)
         assert made["container_command"] == list(command)
-        assert (made["timeout_seconds"], made["env"], made["project_id"]) == (5400, {"A": "b=c"}, "ocr")
+        assert (made["timeout_seconds"], made["env"], made["project_id"]) == (5400, {"A": HIDDEN}, "ocr")
         id = made["id"]
 
         listed = (await gpupool(queue, "list", "--state", "queued")).stdout.splitlines()
