@@ -66,6 +66,6 @@ def volumes(shm: str, scratch: str) -> list[Object]:
 def mounts() -> list[Object]:
     """Of the container."""
     return [
-        {"name": SHM_VOLUME, "mountPath": SHM},
-        {"name": SCRATCH_VOLUME, "mountPath": SCRATCH},
+        {"name": SHM_VOLUME, "mountPath": SHM, "readOnly": False},
+        {"name": SCRATCH_VOLUME, "mountPath": SCRATCH, "readOnly": False},
     ]
