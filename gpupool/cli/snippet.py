@@ -34,6 +34,13 @@ def snippet(
     tenant: Annotated[
         str | None, typer.Option(help="Whose namespace.  [default: the first that may use the pool]")
     ] = None,
+    shm_size: Annotated[
+        str | None, typer.Option(help="Size of /dev/shm.  [default: half of the pod's memory]")
+    ] = None,
+    scratch_size: Annotated[
+        str | None,
+        typer.Option(help="Most that /scratch may hold.  [default: the slices' share of the node's disk]"),
+    ] = None,
     format: Annotated[
         Literal["yaml", "json"], typer.Option("--format", help="yaml to apply, json for machines.")
     ] = "yaml",
@@ -53,7 +60,7 @@ def snippet(
         if len(names) != 1:
             raise UsageError(f"add --env with one of: {', '.join(names) or 'none'}")
         (env,) = names
-    wanted = wish(read_plan(env), pool, slices, profile, tenant)
+    wanted = wish(read_plan(env), pool, slices, profile, tenant, shm_size, scratch_size)
     made = workload(wanted, kind)
     if format == "json":
         print_json(made)

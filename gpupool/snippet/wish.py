@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from gpupool.catalog.models import mig_resource
 from gpupool.findings import UsageError
 from gpupool.plan.model import Plan, Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.plan.tenants import Tenant, memory_quantity
+from vapcheck.server.canonical_text import amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +19,20 @@ class Wish:
     count: int
     tenant: Tenant | None
     """Whose namespace; None where no tenant may use the pool."""
+    shm: str | None = None
+    """Size of shared memory, a quantity; None: a share of the pod's memory."""
+    scratch: str | None = None
+    """Room in the scratch folder, likewise; None: what comes with the slices of the node's disk."""
 
 
 def wish(
-    plan: Plan, pool: str, slices: int | None = None, profile: str | None = None, tenant: str | None = None
+    plan: Plan,
+    pool: str,
+    slices: int | None = None,
+    profile: str | None = None,
+    tenant: str | None = None,
+    shm: str | None = None,
+    scratch: str | None = None,
 ) -> Wish:
     """What is asked for. Without `tenant`, the first that may use the pool. Raises UsageError, which names
     what there is instead."""
@@ -35,7 +46,20 @@ def wish(
     if not 1 <= count <= most:
         why = "a container gets one slice of a shared GPU" if most == 1 else "the largest node has no more"
         raise UsageError(f"--slices {count}: a pod on pool {pool} gets at most {most} {resource}; {why}")
-    return Wish(plan, chosen, resource, count, _tenant(plan, chosen, tenant))
+    share = chosen.share(resource)
+    _check_size("--shm-size", shm, share.memory_mib * count if share else None, "memory")
+    _check_size("--scratch-size", scratch, chosen.disk_share_mib(resource) * count, "its node's disk")
+    return Wish(plan, chosen, resource, count, _tenant(plan, chosen, tenant), shm, scratch)
+
+
+def _check_size(option: str, given: str | None, room_mib: int | None, what: str) -> None:
+    if given is None:
+        return
+    size = amount(given)
+    if size is None or size < 2**20:
+        raise UsageError(f"{option} {given}: write a size such as 512Mi or 8Gi")
+    if room_mib is not None and size > room_mib * 2**20:
+        raise UsageError(f"{option} {given}: the pod has {memory_quantity(room_mib)} of {what}")
 
 
 def _resource(pool: Pool, profile: str | None) -> str:

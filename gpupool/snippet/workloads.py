@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from generators.emit import yaml_text
+from gpupool import workspace
+from gpupool.expansion import escaped
 from gpupool.findings import UsageError
 from gpupool.plan.pods import pod_fields
-from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Share
+from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Share, memory_quantity
 from gpupool.snippet.wish import Wish
 
 Object = dict[str, Any]
@@ -127,7 +129,9 @@ def _workflow(wish: Wish) -> Object:
     template = _template(wish, beside=DEFAULT_REQUESTS)
     spec = template.pop("spec")
     (container,) = spec["containers"]
-    patch = {**spec, "containers": [{"name": "main", "resources": container["resources"]}]}
+    # By names and paths, Argo merges these lists into those of the container that it makes of the step.
+    patched = {name: container[name] for name in ("resources", "env", "volumeMounts")}
+    patch = {**spec, "containers": [{"name": "main", **patched}]}
     step = {
         "name": "step",
         **template,
@@ -161,6 +165,10 @@ def _template(
     fields = pod_fields(wish.pool, wish.resource, wish.count)
     share = wish.pool.share(wish.resource) if requests else None
     asked = {"requests": _left(wish, share * wish.count, beside).as_dict()} if share else {}
+    whole = wish.pool.share(wish.resource)
+    shm = memory_quantity(workspace.shm_mib((whole * wish.count).memory_mib if whole else None))
+    scratch = memory_quantity(wish.pool.disk_share_mib(wish.resource) * wish.count)
+    variables = workspace.variables(workspace.SCRATCH)
     metadata = {"labels": {**(labels or {}), **fields.labels}, "annotations": dict(fields.annotations)}
     filled = {key: value for key, value in metadata.items() if value}
     return {
@@ -169,11 +177,14 @@ def _template(
             **spec,
             **({"activeDeadlineSeconds": _deadline_s(wish)} if wish.pool.jobs_only else {}),
             **fields.spec,
+            "volumes": workspace.volumes(wish.shm or shm, wish.scratch or scratch),
             "containers": [
                 {
                     "name": container,
                     "image": _image(wish),
+                    "env": [{"name": name, "value": escaped(text)} for name, text in variables.items()],
                     "resources": {**asked, "limits": dict(fields.limits)},
+                    "volumeMounts": workspace.mounts(),
                 }
             ],
         },
