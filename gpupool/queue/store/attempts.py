@@ -13,7 +13,7 @@ from typing import Any
 
 from gpupool.queue.records import Job, Outcome, Placement, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
-from gpupool.queue.store.dependents import cancel_dependents, uncount
+from gpupool.queue.store.dependents import settle_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of, placement_of
 
@@ -175,6 +175,10 @@ async def end(
         after = End(State.FAILED, after.failures, after.disruptions)
         outcome = replace(outcome, reason=SPENT)
     again = after.state is State.QUEUED
+    unqueued: list[str] = []
+    if row["dependents"] and not again:  # first, because lanes come before accounts
+        ending = {job: row["group_id"]}
+        unqueued = await settle_dependents(connection, row["tenant"], ending, now, after.state)
     ended = await fetch(
         connection,
         "finish",
@@ -197,8 +201,7 @@ async def end(
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
-    if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
-        await uncount(connection, await cancel_dependents(connection, job, now))
+    await uncount(connection, unqueued)
     return job_of(ended[0])
 
 
