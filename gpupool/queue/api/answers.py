@@ -16,6 +16,7 @@ from starlette.responses import Response
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+from gpupool.queue.store.dependents import waits_until
 
 
 class WaitingBody(BaseModel):
@@ -55,7 +56,10 @@ class JobBody(BaseModel):
     estimate_usd: float
     group_id: str | None
     group_index: int | None
-    depends_on: str | None
+    depends_on: list[str]
+    """Jobs and arrays that must succeed first."""
+    depends_on_ended: list[str]
+    """Jobs and arrays that must end first, however they do."""
     version: int
     container_image: str | None
     container_command: list[str] | None
@@ -131,7 +135,7 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
     if job.state is not State.QUEUED:
         return job.waiting
     if job.blocked:
-        return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
+        return Waiting(Reason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
         return Waiting(Reason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
     return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")

@@ -33,7 +33,8 @@ class Standing:
 
 
 async def standing(connection: Connection, job: NewJob) -> Standing:
-    """Of a job that is yet to be stored. Raises UnknownDependency for what is no job or array of its tenant."""
+    """Of a job that is yet to be stored. Raises UnknownDependency for what is no job or array of its
+    tenant."""
     targets = (*job.depends_on, *job.depends_on_ended)
     for target in targets:
         if not is_id(target):
@@ -49,8 +50,8 @@ async def standing(connection: Connection, job: NewJob) -> Standing:
 
 @asynccontextmanager
 async def kept_standing(db: Database, job: NewJob) -> AsyncIterator[tuple[Connection, Standing]]:
-    """The same, with a connection in whose transaction it stays so: what ends later sees what is stored in it.
-    Raises Unavailable where jobs that it depends on are being changed for long."""
+    """The same, with a connection in whose transaction it stays so: what ends later sees what is stored in
+    it. Raises Unavailable where jobs that it depends on are being changed for long."""
     targets = sorted(filter(is_id, {*job.depends_on, *job.depends_on_ended}))
     if not targets:
         async with db.connection() as connection:
@@ -101,8 +102,8 @@ async def settle_dependents(
     """Let jobs start that waited for these alone, and cancel those that waited for their success in vain, and
     what depends on those.
 
-    `ended`: ids, each with that of its array. `ending`: how the job that they are ends, where that is yet to be
-    written. Returns the tenants of jobs that are queued no longer, one entry for each.
+    `ended`: ids, each with that of its array. `ending`: how the job that they are ends, where that is yet to
+    be written. Returns the tenants of jobs that are queued no longer, one entry for each.
     """
     await lock_dependents(connection, tenant)
     tenants: list[str] = []

@@ -38,6 +38,8 @@ from gpupool.queue.store.rows import job_of, lane_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 """Where the first page of a list begins."""
+FILTERED = ("project", "pool", "user", "group", "name")
+"""Fields of a filter that are compared as they are."""
 PAGE_BYTES = 4 * 2**20
 """A page ends with the job whose request reaches so much: once read, they take several times as much."""
 
@@ -69,6 +71,7 @@ class JobFilter:
     pool: str | None = None
     user: str | None = None
     group: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
     before, before_id = _place(cursor) if cursor else NEWEST
     values: dict[str, Any] = {
         "states": [state.value for state in filter.states] if filter.states is not None else None,
-        **{name: getattr(filter, name) for name in ("project", "pool", "user", "group")},
+        **{name: getattr(filter, name) for name in FILTERED},
         "before": before,
         "before_id": before_id,
         "limit": limit + 1,

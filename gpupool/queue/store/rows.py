@@ -19,7 +19,14 @@ _SAME = tuple(
     for name in (field.name for field in fields(Job))
     if name
     not in (
-        "user", "state", "level", "offers", "placement", "waiting", "preempt_reason", "depends_on",
+        "user",
+        "state",
+        "level",
+        "offers",
+        "placement",
+        "waiting",
+        "preempt_reason",
+        "depends_on",
         "depends_on_ended",
     )
 )

@@ -19,4 +19,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("this revision can't be undone: gpupool of before knows one dependency of a job")
+    raise NotImplementedError(
+        "this revision can't be undone: gpupool of before knows one dependency of a job"
+    )
