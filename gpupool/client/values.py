@@ -101,6 +101,8 @@ class JobFields:
     gpu_pool_requested: str | None = None
     gpu_type: str | None = None
     gpu_count: int = 1
+    gpus: float | None = None
+    """What it holds of physical GPUs, or would hold where it waits."""
     pool: str | None = None
     """The pool that it runs on, from the decision on."""
     capacity_type: str | None = None

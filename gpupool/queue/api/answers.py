@@ -38,6 +38,8 @@ class JobBody(BaseModel):
     gpu_pool_requested: str
     gpu_type: str | None
     gpu_count: int
+    gpus: float
+    """What it holds of physical GPUs, or would hold on its first offer: a slice is a part of one."""
     pool: str | None
     capacity_type: str | None
     attempt: int
@@ -152,6 +154,7 @@ def job_json(job: Job, at: datetime) -> dict[str, Any]:
         "user_id": job.user,
         "job_name": job.name,
         "isolation_level": job.isolation,
+        "gpus": (job.offers[0].gpu_micro if job.gpu_micro is None else job.gpu_micro) / MICRO,
         "waiting": waiting_of(job, at),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
