@@ -153,7 +153,7 @@ def _submitted(client: Client, job: Job, wait: bool, format: Format) -> None:
         raise typer.Exit(1)
 
 
-@app.command(name="list")
+@app.command(name="list", cls=JobCommand)
 def list_(
     state: Annotated[
         list[str] | None, typer.Option("--state", help="Only in this state; may be repeated.")
@@ -194,7 +194,7 @@ def list_(
     _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs, width))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def show(
     job: JobArgument,
     tenant: TenantOption = None,
@@ -217,7 +217,7 @@ def show(
     _print(format, answer, lambda: jobs_text.print_job(jobs[0], history))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def why(
     job: JobArgument,
     tenant: TenantOption = None,
@@ -238,7 +238,7 @@ def why(
     _print(format, reasons.data, lambda: jobs_text.print_why(reasons))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def cancel(
     jobs: Annotated[
         list[str] | None,
@@ -289,7 +289,7 @@ def _confirmed(client: Client, states: list[str], filter: JobFilter) -> bool:
     return not selected or typer.confirm(f"Cancel {number} jobs of {tenants}?", err=True)
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def logs(
     job: JobArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
@@ -336,7 +336,7 @@ def logs(
                 sys.stdout.flush()
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def watch(
     job: Annotated[
         str | None,

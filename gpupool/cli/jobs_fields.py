@@ -151,8 +151,12 @@ class JobCommand(TyperCommand):
 
 def before_command(verb: Any, arguments: list[str]) -> list[str]:
     """Of what is typed after a verb, that which is not of a command at the end, but for its first word."""
-    if verb is None or verb.allow_interspersed_args:
+    if verb is None:
         return arguments
-    with verb.context_class(verb, resilient_parsing=True) as context:
-        _, rest, _ = verb.make_parser(context).parse_args(list(arguments))
-    return arguments[: len(arguments) - len(rest) + 1]
+    with verb.context_class(verb, resilient_parsing=True, **verb.context_settings) as context:
+        if context.allow_interspersed_args:
+            return arguments
+        values, _, _ = verb.make_parser(context).parse_args(list(arguments))
+    name = next(part.name for part in verb.params if part.param_type_name == "argument")
+    command = values.get(name) or ()  # none either where an option is wrong: that is said later
+    return arguments[: len(arguments) - len(command) + 1]

@@ -96,9 +96,9 @@ def _terminal() -> int | None:
 _COLUMNS = (
     "job", "name", "index", "tenant", "project", "state", "priority", "pool", "gpus", "age", "usd", "why"
 )  # fmt: skip
-_LEAST_NEEDED = ("tenant", "project", "priority", "usd", "why", "pool")
+_LEAST_NEEDED = ("tenant", "project", "priority", "usd", "why", "pool", "age")
 """Columns, in the order in which they are left out."""
-NARROWEST = 72
+NARROWEST = 80
 _CUT = {"name": 14, "pool": 12, "why": 20}
 """Cells that may be cut, and to how much."""
 
