@@ -19,7 +19,8 @@ END $$;
 CREATE INDEX gpu_jobs_dependents ON gpu_jobs USING gin ((depends_on || depends_on_ended)) WITH (fastupdate = off)
     WHERE blocked;
 
--- The functions are run by any account, on the tables of this schema whatever temporary ones there are.
+-- The functions are run by any account, on the tables of this schema whatever temporary ones there are. The second
+-- runs as its owner: who ends jobs need not read what the history has of them, and learns which have failed.
 DO $$
 BEGIN
     EXECUTE format($function$
@@ -33,7 +34,7 @@ BEGIN
     EXECUTE format($function$
         CREATE FUNCTION gpu_dependency(
             succeed uuid[], finish uuid[], ending uuid, success boolean, OUT waits boolean, OUT failed uuid
-        ) LANGUAGE sql STABLE SET search_path = %1$I, pg_temp AS $body$
+        ) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = %1$I, pg_temp AS $body$
             WITH target AS (
                 SELECT id, true AS must_succeed FROM unnest(succeed) AS t (id)
                 UNION SELECT id, false FROM unnest(finish) AS t (id)
