@@ -90,10 +90,11 @@ lock: setup ## pin requirements*.in again, with hashes
 	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done
 
-schema: setup ## write schemas of the environment file, GPU models and the chart's values, and gpupool/client/gpu_types.py
+schema: setup ## write schemas of the environment file, GPU models, jobs and the chart's values, and gpupool/client/gpu_types.py
 	@for of in environment catalog; do \
 	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
 	@python -m gpupool.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
+	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
 	@python -m gpupool.schema.gpu_types > build-schema.tmp && mv build-schema.tmp gpupool/client/gpu_types.py
 
 kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server

@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli import jobs_followed, jobs_text, jobs_values
+from gpupool.cli import jobs_file, jobs_followed, jobs_ids, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, asked
+from gpupool.cli.jobs_fields import JobCommand, given, takes_fields
 from gpupool.cli.output import Format, FormatOption, print_json
+from gpupool.findings import UsageError
 from gpupool.terminal import write_raw
 
 if TYPE_CHECKING:
-    from gpupool.client import JobSpec
+    from gpupool.client import Cancelled, Client, Job
+    from gpupool.client.values import JobFilter
+
+WHOLE_ID = 36
+"""Characters of an id."""
+OPEN = ("queued", "dispatching", "running")
+"""States of jobs that can be cancelled."""
 
 app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
@@ -36,131 +44,116 @@ TenantOption = Annotated[
     str | None,
     typer.Option("--tenant", help="Name or id. [default: $GPUPOOL_TENANT, or the credential's only one]"),
 ]
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="Id of a job or an array, or the beginning of one.")
+]
+KeyOption = Annotated[
+    str | None, typer.Option("--idempotency-key", help="The same key again makes no second job.")
+]
+WaitOption = Annotated[
+    bool,
+    typer.Option(
+        "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
+    ),
+]
 
 
-@app.command()
+@app.command(cls=JobCommand, context_settings={"allow_interspersed_args": False})
+@takes_fields
 def submit(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND", help="What runs in the container.")
-    ] = None,
-    pool: Annotated[
-        str | None, typer.Option("--pool", help="A pool, a GPU such as t4, mig, a MIG profile, or auto.")
-    ] = None,
-    image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
-    url: Annotated[
-        str | None, typer.Option("--url", help="Address that an HTTP job calls, instead of an image.")
-    ] = None,
-    request: Annotated[
-        Path | None, typer.Option("--request", help="File with the JSON that is sent there; - for stdin.")
-    ] = None,
-    gpus: Annotated[
-        int | None, typer.Option("--gpus", min=1, help="Whole GPUs; 1 where GPUs are shared or partitioned.")
-    ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU model, as in `gpupool catalog`.")] = None,
-    isolation: Annotated[str | None, typer.Option("--isolation", help="shared or exclusive.")] = None,
-    priority: Annotated[str | None, typer.Option("--priority", help="critical, high, medium or low.")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Name or id of a project.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="A name for people.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; may be repeated.")
-    ] = None,
-    budget: Annotated[float | None, typer.Option("--budget", help="USD that it may cost.")] = None,
-    timeout: Annotated[
-        str | None, typer.Option("--timeout", help="How long it may run, such as 90m or 4h.")
-    ] = None,
-    retries: Annotated[
-        int | None,
-        typer.Option(
-            "--retries", min=0, help="Attempts after a failure; by default queue.retries of the file."
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND",
+            help="What runs in the container: the first word that is no option, and all that follow it.",
         ),
     ] = None,
-    preemptible: Annotated[
-        bool | None,
-        typer.Option("--preemptible/--not-preemptible", help="Whether it may be stopped for others."),
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "-f", "--file", metavar="FILE", help="Fields of the job in YAML, which options replace."
+        ),
     ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="s3://...", help="Where it keeps checkpoints.")
-    ] = None,
-    shm_size: Annotated[
-        str | None,
-        typer.Option("--shm-size", help="Size of /dev/shm, such as 8Gi; by default half of its memory."),
-    ] = None,
-    scratch_size: Annotated[
-        str | None, typer.Option("--scratch-size", help="Most that /scratch may hold, such as 50Gi.")
-    ] = None,
-    array: Annotated[int | None, typer.Option("--array", min=1, help="So many jobs alike.")] = None,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="JOB", help="Wait until this job has succeeded.")
-    ] = None,
-    may_idle: Annotated[
-        bool, typer.Option("--may-idle", help="It waits at times: never stop it as idle.")
-    ] = False,
-    key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key again makes no second job.")
-    ] = None,
+    key: KeyOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
     ] = False,
-    wait: Annotated[
-        bool,
-        typer.Option(
-            "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
-        ),
-    ] = False,
+    wait: WaitOption = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
+    **fields: Any,
 ) -> None:
-    """Submit a job: a container with --image, or an HTTP request with --url.
+    """Submit a job: a container with --image, an HTTP request with --url, or as a file says. Options come
+    before the command: what follows its first word is its own.
 
-    Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 -- python train.py
+    Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 python train.py --epochs 3
     """
-    given: Given = {
-        "gpu_pool_requested": ("--pool", pool),
-        "container_image": ("--image", image),
-        "container_command": ("COMMAND", command or None),
-        "target_url": ("--url", url),
-        "request_json": ("--request", jobs_values.content(request)),
-        "gpu_count": ("--gpus", gpus),
-        "gpu_type": ("--gpu", gpu),
-        "isolation_level": ("--isolation", isolation),
-        "priority": ("--priority", priority),
-        "project_id": ("--project", project),
-        "job_name": ("--name", name),
-        "env": ("--env", jobs_values.variables(env)),
-        "budget_limit_usd": ("--budget", jobs_values.usd(budget)),
-        "timeout_seconds": ("--timeout (in seconds)", jobs_values.seconds(timeout)),
-        "retries": ("--retries", retries),
-        "preemptible": ("--preemptible", preemptible),
-        "checkpoint_s3_path": ("--checkpoint", checkpoint),
-        "shm_size": ("--shm-size", shm_size),
-        "scratch_size": ("--scratch-size", scratch_size),
-        "array": ("--array", array),
-        "depends_on": ("--after", after),
-        "may_idle": ("--may-idle", may_idle or None),
-    }
-    spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
-    with asked(server, tenant, given, patient=wait) as client:
+    options: Given = given(fields, command)
+    if file is not None:
+        options = jobs_file.overridden(jobs_file.read(file), options)
+    spec: Any = {name: value for name, (_, value, *_) in options.items()}
+    with asked(server, tenant, options, patient=wait) as client:
+        _resolve_dependencies(client, spec, options)
         if dry_run:
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
-        job = client.submit_job(idempotency_key=key, **spec)
-        if not wait:
-            _print(format, job.data, lambda: jobs_text.print_submitted(job))
-            return
-        jobs = jobs_followed.all_ended(client, job)
-        job = next((one for one in jobs if not one.succeeded), jobs[0])
-        answer = job.data if array is None else {"jobs": [one.data for one in jobs]}
-        _print(format, answer, lambda: jobs_text.print_ended(jobs))
-        if format == "text":
-            jobs_text.print_timeline(client.history(job.id))
-    if not job.succeeded:
+        _submitted(client, client.submit_job(idempotency_key=key, **spec), wait, format)
+
+
+@app.command(cls=JobCommand)
+@takes_fields
+def rerun(
+    job: JobArgument,
+    unsuccessful: Annotated[
+        bool,
+        typer.Option("--unsuccessful", help="Of an array, only jobs that have ended and did not succeed."),
+    ] = False,
+    key: KeyOption = None,
+    wait: WaitOption = False,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+    **fields: Any,
+) -> None:
+    """Submit a job, or an array, again as it was submitted, but for what options change. Jobs of an array
+    keep their indexes; the new job waits for no other unless an option says so.
+
+    Example: gpupool jobs rerun 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59 --timeout 8h
+    """
+    options: Given = given(fields)
+    changes: Any = {name: value for name, (_, value, *_) in options.items()}
+    with asked(server, tenant, options, patient=wait) as client:
+        _resolve_dependencies(client, changes, options)
+        id = jobs_ids.named(client, job).id
+        again = client.rerun_job(id, unsuccessful=unsuccessful, idempotency_key=key, **changes)
+        _submitted(client, again, wait, format)
+
+
+def _resolve_dependencies(client: Client, spec: dict[str, Any], options: Given) -> None:
+    """Beginnings of ids that were typed as whole ids."""
+    for name in ("depends_on", "depends_on_ended"):
+        if name in spec and options[name][0]:
+            spec[name] = jobs_ids.whole(client, spec[name])
+
+
+def _submitted(client: Client, job: Job, wait: bool, format: Format) -> None:
+    """Say what was submitted, or wait for it and say what has become of it."""
+    if not wait:
+        _print(format, job.data, lambda: jobs_text.print_submitted(job))
+        return
+    jobs = jobs_followed.all_ended(client, job)
+    first = next((each for each in jobs if not each.succeeded), jobs[0])
+    answer = {"jobs": [each.data for each in jobs]} if job.group_id else first.data
+    _print(format, answer, lambda: jobs_text.print_ended(jobs))
+    if format == "text":
+        jobs_text.print_timeline(client.history(first.id))
+    if not first.succeeded:
         raise typer.Exit(1)
 
 
-@app.command(name="list")
+@app.command(name="list", cls=JobCommand)
 def list_(
     state: Annotated[
         list[str] | None, typer.Option("--state", help="Only in this state; may be repeated.")
@@ -169,7 +162,14 @@ def list_(
     pool: Annotated[str | None, typer.Option("--pool", help="Only on this pool.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Only of this user.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Only of this array.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    width: Annotated[
+        int | None,
+        typer.Option(
+            "--width", min=jobs_text.NARROWEST, help="Columns of a line.  [default: the terminal's]"
+        ),
+    ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -179,67 +179,128 @@ def list_(
     Example: gpupool jobs list --state queued --state running
     """
     with asked(server, tenant) as client:
-        found = client.jobs(
-            *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
+        if group is not None and len(group) < WHOLE_ID:
+            group = jobs_ids.named(client, group).id
+        selected = client.jobs(
+            *(state or ()),
+            project=project,
+            pool=pool,
+            user=user,
+            group=group,
+            name=name,
+            page_size=min(limit, 200),
         )
-        jobs = list(islice(found, limit))
-    _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs))
+        jobs = list(islice(selected, limit))
+    _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs, width))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def show(
     job: JobArgument,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Show a job with everything that happened to it.
+    """Show a job with everything that happened to it, or an array with its jobs.
 
     Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with asked(server, tenant) as client:
-        found, history = client.job(job), client.history(job)
-    answer = {**found.data, "events": [event.data for event in history]}
-    _print(format, answer, lambda: jobs_text.print_job(found, history))
+        what = jobs_ids.named(client, job)
+        jobs = jobs_ids.jobs_of(client, what)
+        history = () if what.is_array else client.history(what.id)
+    if what.is_array:
+        answer = {"group_id": what.id, "jobs": [each.data for each in jobs]}
+        _print(format, answer, lambda: jobs_text.print_array(what.id, jobs))
+        return
+    answer = {**jobs[0].data, "events": [event.data for event in history]}
+    _print(format, answer, lambda: jobs_text.print_job(jobs[0], history))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def why(
     job: JobArgument,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Say why a job waits: each term of the decision with its numbers.
+    """Say why a job waits: each term of the decision with its numbers. Of an array, its first job that waits.
 
     Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with asked(server, tenant) as client:
-        found = client.why(job)
-    _print(format, found.data, lambda: jobs_text.print_why(found))
+        what = jobs_ids.named(client, job)
+        jobs = jobs_ids.jobs_of(client, what) if what.is_array else []
+        waiting = next((each.id for each in jobs if each.waiting), jobs[0].id if jobs else what.id)
+        reasons = client.why(waiting)
+    if jobs and format == "text":
+        jobs_text.print_states(what.id, jobs)
+    _print(format, reasons.data, lambda: jobs_text.print_why(reasons))
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def cancel(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.")],
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[JOB]...", help="Ids of jobs and arrays, or beginnings of them."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All jobs of the tenant.")] = False,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Those in this state; may be repeated.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Those of this name.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Those of this project.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Those on this pool.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Those of this user.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Cancel jobs: at once while they are queued, else they are asked to stop.
+    """Cancel jobs: at once while they are queued, else they are asked to stop. Either those that are named,
+    or those of the tenant that all given options select.
 
-    Example: gpupool jobs cancel 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    Example: gpupool jobs cancel --state queued --name sweep
     """
+    filter: JobFilter = {"name": name, "project": project, "pool": pool, "user": user}
+    selects = bool(everything or state or any(filter.values()))
+    if selects == bool(jobs):
+        raise UsageError("name jobs, or select them by --all, --state, --name, --project, --pool or --user")
     with asked(server, tenant) as client:
-        found = [client.cancel_job(id) for id in jobs]
-    _print(format, {"jobs": [job.data for job in found]}, lambda: jobs_text.print_cancelled(found))
+        reached: list[Job | Cancelled] = []
+        if selects and (yes or _confirmed(client, state or [], filter)):
+            reached += client.cancel_jobs(*state or (), everything=everything, **filter)
+        for what in [jobs_ids.named(client, text) for text in jobs or ()]:
+            if what.is_array:
+                reached += client.cancel_jobs(group=what.id)
+            else:
+                reached.append(client.cancel_job(what.id))
+    listed = {"jobs": [getattr(job, "data", None) or vars(job) for job in reached]}
+    _print(format, listed, lambda: jobs_text.print_cancelled(reached))
 
 
-@app.command()
+def _confirmed(client: Client, states: list[str], filter: JobFilter) -> bool:
+    """Whether it is so wished, where somebody can be asked."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    selected = list(islice(client.jobs(*states or OPEN, page_size=200, **filter), 1001))
+    number = f"more than {len(selected) - 1}" if len(selected) > 1000 else str(len(selected))
+    tenants = ", ".join(sorted({job.tenant for job in selected}))
+    return not selected or typer.confirm(f"Cancel {number} jobs of {tenants}?", err=True)
+
+
+@app.command(cls=JobCommand)
 def logs(
     job: JobArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only of this attempt.")] = None,
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=1, metavar="LINES", help="Only so many last lines.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DURATION", help="Only what was printed in the last 10m, 2h or so."),
+    ] = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -250,37 +311,48 @@ def logs(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print a job's output, of all its attempts; stderr says where each of several begins.
+    """Print a job's output, of all its attempts, or that of an array's jobs, one after the other; stderr
+    says where each of several begins.
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
+    seconds = None if since is None else jobs_values.seconds("--since", since)
     with asked(server, tenant) as client:
-        if follow:
-            jobs_followed.begun(client, job)
+        what = jobs_ids.named(client, job)
         if format == "json":
-            print_json({"id": job, "lines": list(client.logs(job, follow, attempt))})
+            outputs = [
+                {
+                    "id": each.id,
+                    "index": each.group_index,
+                    "lines": list(client.logs(each.id, follow, attempt, tail, seconds)),
+                }
+                for each in jobs_ids.jobs_of(client, what)
+            ]
+            print_json({"group_id": what.id, "jobs": outputs} if what.is_array else outputs[0])
             return
-        for line in jobs_followed.output(client, job, follow, attempt):
+        for line in jobs_followed.output(client, what, follow, attempt, tail, seconds):
             write_raw(f"{line}\n") if raw else print(line)
             if follow:
                 sys.stdout.flush()
 
 
-@app.command()
+@app.command(cls=JobCommand)
 def watch(
     job: Annotated[
-        str | None, typer.Argument(metavar="JOB", help="Id of a job; default: all that may be seen.")
+        str | None,
+        typer.Argument(metavar="JOB", help="Id of a job or an array; default: all that may be seen."),
     ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print events as they happen: of one job until it has ended, or of all jobs without end.
+    """Print events as they happen: of one job or array until it has ended, or of all jobs without end.
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with asked(server, tenant) as client:
-        for event in jobs_followed.events(client, job) if job else client.events():
+        what = jobs_ids.named(client, job) if job else None
+        for event in jobs_followed.events(client, what) if what else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
 

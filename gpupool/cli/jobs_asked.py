@@ -15,9 +15,11 @@ from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.client import ApiError, Client
+    from gpupool.spec.yaml_source import Source
 
-Given = Mapping[str, tuple[str, Any]]
-"""Field of the request -> the option for it, and its value; None where it is not given."""
+Given = Mapping[str, tuple[Any, ...]]
+"""Field of the request -> the option for it, its value (None where it is not given), and the file that it is
+from if it is no option."""
 
 _OPTIONS = {"x-tenant-id": "--tenant or GPUPOOL_TENANT", "idempotency-key": "--idempotency-key", "id": "JOB"}
 """For what is in no body. Parameters of the query are called as their options."""
@@ -58,7 +60,7 @@ def message(error: ApiError, given: Given) -> str:
 
 
 def _with_options(text: str, given: Given) -> str:
-    options = _OPTIONS | {name: option for name, (option, _) in given.items()}
+    options = _OPTIONS | {name: option for name, (option, *_) in given.items() if option}
     names = "|".join(options.keys() - _WORDS)
     # Not within a value, which is in quotes, or in a path.
     return re.sub(rf"(?<![\w./'-])(?:{names})\b", lambda name: options[name[0].lower()], text, flags=re.I)
@@ -71,6 +73,24 @@ def _row(pointer: str, detail: str, given: Given) -> str:
     if not found:
         return detail
     name, part = found.groups()
-    option, value = given.get(name, (_OPTIONS.get(name, f"--{name}"), None))
+    option, value, *file = given.get(name, (_OPTIONS.get(name, f"--{name}"), None))
+    if file:
+        return _of_file(file[0], pointer.removeprefix("#/").split("/"), detail)
     said = value if isinstance(value, str | int | float) else part  # of variables no value: it may be secret
     return f"{option}: {detail}" if said is None else f"{option} {said!r}: {detail}"
+
+
+def _of_file(source: Source, pointer: list[str], detail: str) -> str:
+    """An error in a field of a file: `job.yaml:3:5: volumes[0].path: ...`."""
+    from gpupool.spec.yaml_source import path_text, value_at
+
+    loc: list[str | int] = []
+    for part in pointer:
+        name = part.replace("~1", "/").replace("~0", "~")
+        inner = value_at(source.data, loc)
+        loc.append(int(name) if isinstance(inner, list) and name.isdigit() else name)
+        if value_at(source.data, loc) is None and not (isinstance(inner, dict) and name in inner):
+            loc.pop()  # what the file lacks, and words of the validator's own
+            break
+    line, column = source.place(tuple(loc))
+    return f"{source.file}:{line}:{column}: {path_text(tuple(loc))}: {detail}"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gpupool.cli.jobs_ids import Named, jobs_of
+
 if TYPE_CHECKING:
     from gpupool.client import Client, Event, Job
 
@@ -19,17 +21,22 @@ SOON_S = 2.0
 """A job that starts sooner is not said to wait."""
 
 
-def events(client: Client, id: str) -> Iterator[Event]:
-    """Everything that happens to the job."""
+def events(client: Client, what: Named) -> Iterator[Event]:
+    """Everything that happens to the job, or to the jobs of the array."""
     from gpupool.client.sending import wait_pauses
 
-    seen = 0
+    seen: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for pause in wait_pauses():
-        ended = client.job(id).ended  # read before the events: what it ended with is then among them
-        for event in client.history(id)[seen:]:
-            seen += 1
+        # Read before the events: what a job ended with is then among them.
+        jobs = jobs_of(client, what)
+        changed = [job for job in jobs if versions.get(job.id) != job.version or not what.is_array]
+        news = [event for job in changed for event in client.history(job.id)[seen.get(job.id, 0) :]]
+        for event in sorted(news, key=lambda event: (event.time is not None, event.time)):
+            seen[event.job] = seen.get(event.job, 0) + 1
             yield event
-        if ended:
+        versions |= {job.id: job.version for job in changed}
+        if all(job.ended for job in jobs):
             return
         time.sleep(pause)
 
@@ -44,7 +51,7 @@ def all_ended(client: Client, submitted: Job) -> list[Job]:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
         else:
             which = "the jobs that have not ended continue"
-            show, cancel = f"list --group {submitted.group_id}", "cancel JOB..."
+            show, cancel = f"show {submitted.group_id}", f"cancel {submitted.group_id}"
         said = f"{which}; look with `gpupool jobs {show}`, cancel with `gpupool jobs {cancel}`"
         print(said, file=sys.stderr, flush=True)
         raise
@@ -78,18 +85,39 @@ def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
     raise AssertionError("unreachable")
 
 
-def output(client: Client, id: str, follow: bool, only: int | None = None) -> Iterator[str]:
-    """A job's output, of one attempt or all. Where it has several, stderr says which one follows."""
-    if only:
-        yield from client.logs(id, follow, only)
-        return
+def output(
+    client: Client,
+    what: Named,
+    follow: bool,
+    attempt: int | None = None,
+    tail: int | None = None,
+    since: int | None = None,
+) -> Iterator[str]:
+    """The output of a job, of one attempt or all, or of the jobs of an array, one after the other. Where it
+    has several, stderr says which one follows."""
+    for job in jobs_of(client, what):
+        if what.is_array:
+            _follows(f"job {job.id}, index {job.group_index}")
+        if follow:
+            begun(client, job.id)
+        if attempt or tail or since:
+            yield from client.logs(job.id, follow, attempt, tail, since)
+        else:
+            yield from _of_all_attempts(client, job.id, follow)
+
+
+def _of_all_attempts(client: Client, id: str, follow: bool) -> Iterator[str]:
     job = client.job(id)
     for attempt in count(1):
         if job.attempt > 1:
-            sys.stdout.flush()  # both may go to one place
-            print(f"--- attempt {attempt}", file=sys.stderr, flush=True)
+            _follows(f"attempt {attempt}")
         yield from client.logs(id, follow, attempt)
         if follow:
             job = client.job(id)
         if attempt >= job.attempt:
             return
+
+
+def _follows(what: str) -> None:
+    sys.stdout.flush()  # both may go to one place
+    print(f"--- {what}", file=sys.stderr, flush=True)

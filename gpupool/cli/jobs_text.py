@@ -5,7 +5,11 @@ Text only; what it shows comes from the SDK.
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,10 +19,12 @@ from gpupool.cli.output import print_table
 from gpupool.money import usd_exact
 
 if TYPE_CHECKING:
-    from gpupool.client import Event, Forecast, Job, Why
+    from gpupool.client import Cancelled, Event, Forecast, Job, Why
     from gpupool.client.values import Offer
 
 
+SHORT_ID = (18, 23, 28)
+"""Characters of an id in a narrow list: up to a hyphen, as many as tell the listed ones apart."""
 WHY_LENGTH = 100
 """Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
@@ -42,35 +48,102 @@ def print_ended(jobs: Sequence[Job]) -> None:
         print(f"{len(jobs)} jobs, group {jobs[0].group_id}, cost {jobs_words.usd(cost)}")
 
 
-def print_cancelled(jobs: Sequence[Job]) -> None:
+def print_cancelled(jobs: Sequence[Job | Cancelled]) -> None:
+    from gpupool.client.values import FINAL
+
+    if not jobs:
+        print("no jobs to cancel")
     for job in jobs:
-        state = job.state if job.ended else f"{job.state}, asked to stop"
+        state = job.state if job.state in FINAL else f"{job.state}, asked to stop"
         print(f"{job.id}  {state}")
 
 
-def print_jobs(jobs: Sequence[Job]) -> None:
+def print_array(id: str, jobs: Sequence[Job]) -> None:
+    """The jobs of an array together, and then each."""
+    print_states(id, jobs)
+    print_jobs(jobs)
+
+
+def print_states(id: str, jobs: Sequence[Job]) -> None:
+    """How many jobs of an array are in each state, and what they have cost."""
+    counts = Counter(str(job.state) for job in jobs)
+    states = ", ".join(f"{number} {state}" for state, number in counts.items())
+    cost = jobs_words.usd(sum(job.cost_usd for job in jobs))
+    print(f"array {id}  {len(jobs)} jobs: {states}; cost {cost}")
+    print()
+
+
+def print_jobs(jobs: Sequence[Job], width: int | None = None) -> None:
+    """A table, of `width` characters at most: the least needed columns are left out, and long cells cut."""
     if not jobs:
         print("no jobs")
         return
-    columns = ("job", "name", "tenant", "project", "state", "priority", "pool", "gpus", "age", "usd", "why")
-    print_table(columns, [_row(job) for job in jobs], right=("gpus", "age", "usd"))
-
-
-def _row(job: Job) -> tuple[str, ...]:
-    why = job.waiting.detail if job.waiting else job.reason or ""
-    return (
-        job.id,
-        job.job_name,
-        job.tenant,
-        job.project_id or "-",
-        str(job.state),
-        job.priority,
-        job.pool or jobs_words.asked_for(job),
-        str(job.gpu_count),
-        _age(job.enqueued_at),
-        f"{job.cost_usd:.2f}",
-        textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
+    width = _terminal() if width is None else width
+    columns = list(_COLUMNS)
+    rows = [_row(job) for job in jobs]
+    if width is not None:
+        columns, rows = _narrowed(rows, max(width, NARROWEST))
+    print_table(
+        columns, [[row[name] for name in columns] for row in rows], right=("index", "gpus", "age", "usd")
     )
+
+
+def _terminal() -> int | None:
+    """Columns of the terminal, or as COLUMNS says; None for a file or pipe."""
+    return shutil.get_terminal_size().columns if os.environ.get("COLUMNS") or sys.stdout.isatty() else None
+
+
+_COLUMNS = (
+    "job", "name", "index", "tenant", "project", "state", "priority", "pool", "gpus", "age", "usd", "why"
+)  # fmt: skip
+_LEAST_NEEDED = ("tenant", "project", "priority", "usd", "why", "pool", "age")
+"""Columns, in the order in which they are left out."""
+NARROWEST = 80
+_CUT = {"name": 14, "pool": 12, "why": 20}
+"""Cells that may be cut, and to how much."""
+
+
+def _narrowed(rows: list[dict[str, str]], width: int) -> tuple[list[str], list[dict[str, str]]]:
+    def used(columns: list[str], rows: list[dict[str, str]]) -> int:
+        return sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in columns) - 2
+
+    columns = list(_COLUMNS)
+    if all(row["index"] == "-" for row in rows):
+        columns.remove("index")
+    if used(columns, rows) <= width:
+        return columns, rows
+    ids = [row["job"] for row in rows]
+    digits = next((n for n in SHORT_ID if len({id[:n] for id in ids}) == len(ids)), 36)
+    rows = [
+        {**row, "job": row["job"][:digits]} | {name: _cut(row[name], length) for name, length in _CUT.items()}
+        for row in rows
+    ]
+    for name in _LEAST_NEEDED:
+        if used(columns, rows) > width:
+            columns.remove(name)
+    return columns, rows
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3].rstrip()}..."
+
+
+def _row(job: Job) -> dict[str, str]:
+    why = job.waiting.detail if job.waiting else job.reason or ""
+    return {
+        "job": job.id,
+        "name": job.job_name,
+        "index": "-" if job.group_index is None else str(job.group_index),
+        "tenant": job.tenant,
+        "project": job.project_id or "-",
+        "state": str(job.state),
+        "priority": job.priority,
+        "pool": job.pool or jobs_words.asked_for(job),
+        "gpus": str(job.gpu_count) if job.gpus is None else jobs_words.gpu_share(job.gpus),
+        "age": _age(job.enqueued_at),
+        "usd": f"{job.cost_usd:.2f}",
+        "why": textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
+    }
 
 
 def print_job(job: Job, history: Sequence[Event]) -> None:
@@ -149,7 +222,7 @@ def _print_offers(offers: Sequence[Offer]) -> None:
         (
             offer.pool,
             f"{offer.units} {offer.resource.removeprefix('nvidia.com/')}",
-            f"{offer.gpus:.3g}",
+            jobs_words.gpu_share(offer.gpus),
             f"{offer.usd_per_hour:.2f}",
             "-" if offer.spot_usd_per_hour is None else f"{offer.spot_usd_per_hour:.2f}",
         )

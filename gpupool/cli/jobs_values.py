@@ -1,4 +1,4 @@
-"""What people type for `gpupool jobs submit` -> the values of the request.
+"""What people type for `gpupool jobs submit` -> the values of the request. Errors name the option.
 
 Only what the command line has in another form than the API; the queue checks the rest. This module must not
 ask it.
@@ -16,10 +16,8 @@ from typing import Any
 from gpupool.findings import UsageError
 
 
-def content(file: Path | None) -> Any:
+def content(file: Path) -> Any:
     """The JSON in a file; `-` is stdin."""
-    if file is None:
-        return None
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         return json.loads(text, parse_float=_number, parse_constant=_number)
@@ -40,27 +38,47 @@ def _number(text: str) -> float:
     return number
 
 
-def usd(amount: float | None) -> float | None:
+def usd(option: str, amount: float) -> float:
     """Of an amount that is a number."""
-    if amount is not None and not math.isfinite(amount):
-        raise UsageError(f"--budget {amount}: write an amount of USD such as 2.50")
+    if not math.isfinite(amount):
+        raise UsageError(f"{option} {amount}: write an amount of USD such as 2.50")
     return amount
 
 
-def variables(given: list[str] | None) -> dict[str, str] | None:
+def variables(option: str, pairs: list[str]) -> dict[str, str]:
     """Of each NAME=VALUE."""
-    for pair in given or ():
+    for pair in pairs:
         if "=" not in pair:
-            raise UsageError(f"--env {pair}: write NAME=VALUE")
-    return dict(pair.split("=", 1) for pair in given) if given else None
+            raise UsageError(f"{option} {pair}: write NAME=VALUE")
+    each_once(option, [pair.partition("=")[0] for pair in pairs])
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
-def seconds(text: str | None) -> int | None:
+def each_once(option: str, values: list[str]) -> list[str]:
+    """What may be repeated, with another value each time."""
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise UsageError(f"{option} {value} is given twice; give it once")
+    return values
+
+
+def volumes(option: str, texts: list[str]) -> list[dict[str, Any]]:
+    """Of each CLAIM:PATH or CLAIM:PATH:ro."""
+    mounts: list[dict[str, Any]] = []
+    for text in texts:
+        claim, _, path = text.partition(":")
+        path, _, mode = path.partition(":")
+        if not claim or not path.startswith("/") or mode not in ("", "ro"):
+            raise UsageError(f"{option} {text}: write CLAIM:PATH, or CLAIM:PATH:ro, such as data:/data:ro")
+        mounts.append({"claim": claim, "path": path, "read_only": mode == "ro"})
+    each_once(option, [mount["path"] for mount in mounts])
+    return mounts
+
+
+def seconds(option: str, text: str) -> int:
     """Of a duration such as 1h30m."""
     from gpupool.spec.field_types import duration_seconds
 
-    if text is None:
-        return None
     if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
-        raise UsageError(f"--timeout {text}: write a duration such as 90m, 4h or 1h30m")
+        raise UsageError(f"{option} {text}: write a duration such as 90m, 4h or 1h30m")
     return duration_seconds(text)

@@ -23,6 +23,9 @@ _FIELDS = {
     "job_name": "name",
     "isolation_level": "isolation",
     "gpu_count": "GPUs",
+    "gpus": "GPUs",
+    "depends_on": "after the success of",
+    "depends_on_ended": "after the end of",
     "capacity_type": "capacity",
     "enqueued_at": "accepted",
     "deadline_at": "start by",
@@ -55,6 +58,8 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
     for name, value in job.data.items():
         if value in (None, [], {}) or name in (*_HIDDEN, "gpu_type"):
             continue
+        if name == "gpu_count" and job.gpus is not None:
+            continue
         if name == "gpu_pool_requested":
             yield "asked for", asked_for(job)
         elif name == "env":
@@ -68,6 +73,8 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
 def _value(name: str, value: Any) -> str:
     if name.endswith("_usd"):
         return usd(value)
+    if name == "gpus":
+        return gpus(value)
     if name.endswith("_seconds"):
         return duration(int(value))
     if name.endswith("_at"):
@@ -161,12 +168,18 @@ def _place(pool: str, found: Mapping[str, Any]) -> str:
 
 def gpus(amount: float) -> str:
     """`half a GPU`, `3/7 of a GPU`, `4 GPUs`."""
-    part = Fraction(amount).limit_denominator(1000)
-    if part == Fraction(1, 2):
+    part = gpu_share(amount)
+    if part == "1/2":
         return "half a GPU"
+    return f"{part} of a GPU" if amount < 1 else f"{part} GPU{'' if part == '1' else 's'}"
+
+
+def gpu_share(amount: float) -> str:
+    """`1/4`, `3/7`, `4`, `1.5`: of physical GPUs."""
+    part = Fraction(amount).limit_denominator(1000)
     if part < 1:
-        return f"{part or amount} of a GPU"
-    return f"{amount:g} GPU{'' if amount == 1 else 's'}"
+        return str(part or amount)
+    return f"{round(amount, 3):g}"
 
 
 def usd(amount: float) -> str:

@@ -60,8 +60,15 @@ def _run() -> None:
 
 
 def _own(arguments: list[str]) -> list[str]:
-    """Without what follows `--`: that is the command of a job, in which anything may be meant."""
-    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+    """Without the command of a job, in which anything may be meant."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if own[:1] != ["jobs"]:
+        return own
+    from gpupool.cli.jobs_fields import before_command
+    from gpupool.cli.verbs import command_of
+
+    verb = command_of("gpupool.cli.jobs", own[1:2])
+    return [*own[:2], *before_command(verb, own[2:])]
 
 
 def _refuse_empty(arguments: list[str]) -> None:

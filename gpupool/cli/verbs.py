@@ -6,7 +6,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
@@ -44,3 +44,9 @@ def _command(name: str, place: str) -> Any:
     else:
         around.add_typer(module.app, name=name)
     return cast("TyperGroup", typer.main.get_command(around)).commands[name]
+
+
+def command_of(module: str, names: Sequence[str]) -> Any:
+    """The command of that name in a module's `app`; None where there is none."""
+    commands = cast("TyperGroup", typer.main.get_command(import_module(module).app)).commands
+    return commands.get(names[0]) if names else None

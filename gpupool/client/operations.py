@@ -15,8 +15,10 @@ from urllib.parse import quote
 
 from gpupool.client.values import (
     Answer,
+    Cancelled,
     Event,
     Forecast,
+    Found,
     JobFilter,
     JobPriority,
     JobSpec,
@@ -87,6 +89,39 @@ def cancel(id: str) -> Call[Data]:
     return Call("POST", f"{_job(id)}/cancel", dict)
 
 
+@dataclass(frozen=True)
+class CancelledPage:
+    """What one request to cancel several jobs has reached."""
+
+    jobs: tuple[Cancelled, ...]
+    more: bool
+    """Others are left: the request is to be sent again."""
+
+
+def cancel_jobs(
+    states: tuple[str, ...], everything: bool, **filter: Unpack[JobFilter]
+) -> Call[CancelledPage]:
+    """Cancel the jobs of a tenant that these select, up to 1000 at a time."""
+    body = _given(state=list(states), **filter) | ({"all": True} if everything else {})
+
+    def parse(data: Data) -> CancelledPage:
+        return CancelledPage(tuple(made(Cancelled, row) for row in data["jobs"]), data["more"])
+
+    return Call("POST", f"{_JOBS}:cancel", parse, json=body)
+
+
+def find(id: str) -> Call[Found]:
+    """Jobs and arrays whose id begins so, with eight characters or more."""
+    return Call("GET", f"{_JOBS}:find", lambda data: made(Found, data), params={"id": id})
+
+
+def rerun(id: str, changes: JobSpec, unsuccessful: bool = False, key: str | None = None) -> Call[Data]:
+    """Submit a job, or the jobs of an array, again."""
+    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    body = {"changes": dict(changes), "unsuccessful": unsuccessful}
+    return Call("POST", f"{_job(id)}/rerun", dict, headers=headers, json=body)
+
+
 def set_priority(id: str, priority: JobPriority | str, version: int | None = None) -> Call[Data]:
     """Change a queued job's priority; with `version`, only where the job has not changed since."""
     headers = {} if version is None else {"If-Match": f'"{version}"'}
@@ -115,9 +150,16 @@ def history(id: str) -> Call[tuple[Event, ...]]:
     return Call("GET", f"{_job(id)}/events", lambda data: tuple(event_of(one) for one in data["events"]))
 
 
-def logs(id: str, follow: bool = False, attempt: int | None = None) -> Call[None]:
-    """A stream of text: the output of all attempts, or of one."""
-    params = _given(follow="true" if follow else None, attempt=attempt)
+def logs(
+    id: str,
+    follow: bool = False,
+    attempt: int | None = None,
+    tail: int | None = None,
+    since: int | None = None,
+) -> Call[None]:
+    """A stream of text: the output of all attempts, or of one; of it the last `tail` lines, or what was
+    printed in the last `since` seconds."""
+    params = _given(follow="true" if follow else None, attempt=attempt, tail=tail, since=since)
     return Call("GET", f"{_job(id)}/logs", _unread, params=params)
 
 

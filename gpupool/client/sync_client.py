@@ -17,7 +17,16 @@ from gpupool.client import operations, sending
 from gpupool.client.errors import WaitTimeout
 from gpupool.client.event_stream import EventReader
 from gpupool.client.operations import Call, Data
-from gpupool.client.values import Event, Forecast, JobFields, JobFilter, JobPriority, JobSpec, made
+from gpupool.client.values import (
+    Cancelled,
+    Event,
+    Forecast,
+    JobFields,
+    JobFilter,
+    JobPriority,
+    JobSpec,
+    made,
+)
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -49,6 +58,7 @@ class Client(sending.Connected[httpx2.Client]):
     job = _gives_job(operations.job)
     cancel_job = _gives_job(operations.cancel)
     set_priority = _gives_job(operations.set_priority)
+    find = _sends(operations.find)
     why = _sends(operations.why)
     result = _sends(operations.result)
     history = _sends(operations.history)
@@ -73,6 +83,31 @@ class Client(sending.Connected[httpx2.Client]):
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         return made(Job, self._send(call), client=self)
 
+    def rerun_job(
+        self,
+        id: str,
+        *,
+        unsuccessful: bool = False,
+        idempotency_key: str | None = None,
+        **changes: Unpack[JobSpec],
+    ) -> Job:
+        """Submit a job again, or the jobs of an array, with these fields changed; None for a field's
+        default. Of an array, with `unsuccessful`, only those that have ended and did not succeed."""
+        call = operations.rerun(id, changes, unsuccessful, idempotency_key)
+        return made(Job, self._send(call), client=self)
+
+    def cancel_jobs(
+        self, *states: str, everything: bool = False, **filter: Unpack[JobFilter]
+    ) -> tuple[Cancelled, ...]:
+        """Cancel the jobs of the tenant that are in `states` and that `filter` selects, or `everything`."""
+        cancelled: dict[str, Cancelled] = {}
+        while True:
+            page = self._send(operations.cancel_jobs(states, everything, **filter))
+            cancelled |= {job.id: job for job in page.jobs}
+            if not page.more:
+                return tuple(cancelled.values())
+            time.sleep(sending.AGAIN_S if not page.jobs else 0)
+
     def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
         """Whether a job would be accepted, what it would cost, and what it would wait for."""
         return self._send(operations.validate(self._settings.with_project(spec)))
@@ -87,9 +122,17 @@ class Client(sending.Connected[httpx2.Client]):
             if cursor is None:
                 return
 
-    def logs(self, id: str, follow: bool = False, attempt: int | None = None) -> Iterator[str]:
-        """A job's output, line by line; with `follow` until it has ended."""
-        call = operations.logs(id, follow, attempt)
+    def logs(
+        self,
+        id: str,
+        follow: bool = False,
+        attempt: int | None = None,
+        tail: int | None = None,
+        since: int | None = None,
+    ) -> Iterator[str]:
+        """A job's output, line by line; with `follow` until it has ended. Of what there is, the last `tail`
+        lines, or what was printed in the last `since` seconds."""
+        call = operations.logs(id, follow, attempt, tail, since)
         response = self._open(call, stream=True, quiet_s=None if follow else self._settings.timeout_s)
         with closing(response):
             try:
@@ -153,6 +196,7 @@ class Job(JobFields):
 
     refresh = _own(Client.job)
     cancel = _own(Client.cancel_job)
+    rerun = _own(Client.rerun_job)
     logs = _own(Client.logs)
     why = _own(Client.why)
     result = _own(Client.result)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
@@ -71,7 +71,10 @@ class JobSpec(TypedDict, total=False):
     shm_size: str
     scratch_size: str
     array: int
-    depends_on: str
+    depends_on: str | Sequence[str]
+    """Ids of jobs and arrays that must succeed first."""
+    depends_on_ended: str | Sequence[str]
+    """Ids of jobs and arrays that must end first, however they do."""
     may_idle: bool
 
 
@@ -82,6 +85,7 @@ class JobFilter(TypedDict, total=False):
     pool: str | None
     user: str | None
     group: str | None
+    name: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +103,8 @@ class JobFields:
     gpu_pool_requested: str | None = None
     gpu_type: str | None = None
     gpu_count: int = 1
+    gpus: float | None = None
+    """What it holds of physical GPUs, or would hold where it waits."""
     pool: str | None = None
     """The pool that it runs on, from the decision on."""
     capacity_type: str | None = None
@@ -120,7 +126,8 @@ class JobFields:
     """What it costs at most."""
     group_id: str | None = None
     group_index: int | None = None
-    depends_on: str | None = None
+    depends_on: tuple[str, ...] = ()
+    depends_on_ended: tuple[str, ...] = ()
     version: int = 0
     """Grows with every change."""
     job_ids: tuple[str, ...] = ()
@@ -135,6 +142,25 @@ class JobFields:
     @property
     def succeeded(self) -> bool:
         return self.state == JobState.SUCCEEDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Ids that begin alike."""
+
+    jobs: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+    more: bool = False
+    """There are others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancelled:
+    """A job that a request to cancel several has reached."""
+
+    id: str
+    state: JobState | str
+    """One that is not cancelled yet has been asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +324,11 @@ def _time(value: Any) -> datetime | None:
     return datetime.fromisoformat(value) if value else None
 
 
+def _ids(value: Any) -> tuple[str, ...]:
+    """Queues of before gave one id, or null."""
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
 def _state(value: str) -> JobState | str:
     try:
         return JobState(value)
@@ -319,7 +350,9 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
         ),
         _time,
     ),
-    **dict.fromkeys(("job_ids", "slots", "usage", "budgets"), tuple),
+    **dict.fromkeys(("job_ids", "slots", "usage", "budgets", "jobs", "arrays"), tuple),
+    "depends_on": _ids,
+    "depends_on_ended": _ids,
     "state": _state,
     "waiting": lambda value: made(Waiting, value) if value else None,
     "offers": lambda value: tuple(made(Offer, one) for one in value),

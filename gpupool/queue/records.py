@@ -142,7 +142,10 @@ class NewJob:
     plan_hash: str
     group_id: str | None = None
     group_index: int | None = None
-    depends_on: str | None = None
+    depends_on: tuple[str, ...] = ()
+    """Jobs and arrays that must succeed first; otherwise the job is cancelled."""
+    depends_on_ended: tuple[str, ...] = ()
+    """Jobs and arrays that must end first, however they do."""
     deadline_at: datetime | None = None
     """A job that is still queued then expires."""
 
@@ -165,7 +168,7 @@ class Job(NewJob):
     disruptions: int
     enqueued_at: datetime
     blocked: bool = False
-    """Its dependency has not succeeded yet."""
+    """What it depends on is not over."""
     not_before: datetime | None = None
     decided_at: datetime | None = None
     started_at: datetime | None = None

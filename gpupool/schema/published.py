@@ -48,7 +48,7 @@ def json_schema(of: str) -> dict[str, Any]:
         "$id": f"https://gpupool.dev/schema/{address}",
         "title": title,
     }
-    return {**head, **_untitled(model.model_json_schema(by_alias=True))}
+    return {**head, **untitled(model.model_json_schema(by_alias=True))}
 
 
 def text(of: str) -> str:
@@ -56,16 +56,16 @@ def text(of: str) -> str:
     return json.dumps(json_schema(of), indent=2) + "\n"
 
 
-def _untitled(value: Any) -> Any:
+def untitled(value: Any) -> Any:
     """Without the titles that pydantic makes of names: they say nothing, and editors show them first."""
     if isinstance(value, dict):
         return {
-            key: _untitled(inner)
+            key: untitled(inner)
             for key, inner in value.items()
             if not (key == "title" and isinstance(inner, str))
         }
     if isinstance(value, list):
-        return [_untitled(inner) for inner in value]
+        return [untitled(inner) for inner in value]
     return value
 
 

@@ -6,6 +6,7 @@ where a job runs: `gpupool.queue.domain.offers` does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -205,9 +206,8 @@ def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
     return limit
 
 
-def _check_array(tenant: Tenant, body: JobRequest) -> None:
+def _check_array(tenant: Tenant, body: JobRequest, jobs: int) -> None:
     """Raises Problem for an array that could never be stored, and for one that would fill the memory."""
-    jobs = body.array or 1
     if tenant.queued is not None and jobs > tenant.queued:
         raise Problem(
             "invalid-request",
@@ -231,9 +231,11 @@ def accept(
     body: JobRequest,
     at: datetime,
     preempts: bool = True,
+    indexes: Sequence[int] = (),
 ) -> list[Job]:
-    """The jobs that the request makes, as they are once they are stored: one, or `array` of them. `preempts`:
-    whether the caller may end others' jobs. Raises Problem, Refused."""
+    """The jobs that the request makes, as they are once they are stored: one, or `array` of them, or those
+    of an array with these `indexes`. `preempts`: whether the caller may end others' jobs. Raises Problem,
+    Refused."""
     plan = now.plan
     rank = rank_of(plan, tenant, body.priority, preempts)
     _check_addresses(plan, body)
@@ -252,9 +254,11 @@ def accept(
     found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
-    _check_array(tenant, body)
-    group = new_id(at.timestamp()) if body.array else None
-    ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
+    array = bool(body.array or indexes)
+    indexes = indexes or range(body.array or 1)
+    _check_array(tenant, body, len(indexes))
+    group = new_id(at.timestamp()) if array else None
+    ids = sorted(new_id(at.timestamp()) for _ in indexes)
     return [
         Job(
             id=id,
@@ -276,7 +280,8 @@ def accept(
             plan_hash=now.hash,
             group_id=group,
             group_index=index if group else None,
-            depends_on=body.depends_on,
+            depends_on=tuple(body.depends_on),
+            depends_on_ended=tuple(body.depends_on_ended),
             deadline_at=at + timedelta(seconds=body.deadline_seconds) if body.deadline_seconds else None,
             state=State.QUEUED,
             version=1,
@@ -285,5 +290,5 @@ def accept(
             disruptions=0,
             enqueued_at=at,
         )
-        for index, id in enumerate(ids)
+        for index, id in zip(indexes, ids, strict=True)
     ]

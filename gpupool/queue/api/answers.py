@@ -16,6 +16,7 @@ from starlette.responses import Response
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+from gpupool.queue.store.dependents import waits_until
 from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
@@ -38,6 +39,8 @@ class JobBody(BaseModel):
     gpu_pool_requested: str
     gpu_type: str | None
     gpu_count: int
+    gpus: float
+    """What it holds of physical GPUs, or would hold on its first offer: a slice is a part of one."""
     pool: str | None
     capacity_type: str | None
     attempt: int
@@ -56,7 +59,10 @@ class JobBody(BaseModel):
     estimate_usd: float
     group_id: str | None
     group_index: int | None
-    depends_on: str | None
+    depends_on: list[str]
+    """Jobs and arrays that must succeed first."""
+    depends_on_ended: list[str]
+    """Jobs and arrays that must end first, however they do."""
     version: int
     container_image: str | None
     container_command: list[str] | None
@@ -135,7 +141,7 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
     if job.state is not State.QUEUED:
         return job.waiting
     if job.blocked:
-        return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
+        return Waiting(Reason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
         return Waiting(Reason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
     return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")
@@ -162,6 +168,7 @@ def job_json(job: Job, at: datetime) -> dict[str, Any]:
         "user_id": job.user,
         "job_name": job.name,
         "isolation_level": job.isolation,
+        "gpus": (job.offers[0].gpu_micro if job.gpu_micro is None else job.gpu_micro) / MICRO,
         "waiting": waiting_of(job, at),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),

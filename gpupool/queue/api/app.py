@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from gpupool import __version__
-from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api import job_details, jobs, metrics, pools, several, stream, usage
 from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
@@ -36,7 +36,7 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
-    jobs.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
+    jobs.router, several.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
 )  # fmt: skip
 _PROBLEM = json.loads(Path(__file__).with_name("problem.schema.json").read_text("utf-8"))
 _PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

@@ -9,6 +9,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -96,30 +97,51 @@ async def job_logs(
     follow: bool = False,
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    tail: Annotated[
+        int | None, Query(ge=1, le=attempts.LOG_LINES, description="Only so many last lines.")
+    ] = None,
+    since: Annotated[
+        int | None, Query(ge=1, le=31_536_000, description="Only what was printed in so many last seconds.")
+    ] = None,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended."""
-    text, kind = output(context, job.id, attempt, after, follow), "text/plain; charset=utf-8"
+    kind, first = "text/plain; charset=utf-8", b""
+    if since is not None:
+        at = context.clock() - timedelta(seconds=since)
+        after = max(after, await attempts.log_before(context.db, job.id, at))
+    if tail is not None:
+        chunks = await attempts.log_end(context.db, job.id, attempt, after, tail)
+        first = b"".join(map(_shown, chunks))
+        after = chunks[-1].number if chunks else after
+    text = output(context, job.id, attempt, after, follow, first)
     if not follow:
         return StreamingResponse(text, media_type=kind)
     return Stream(text, context.streams, reader, allowed(context, request, choice, None, job), kind)
 
 
 async def output(
-    context: Context, id: str, attempt: int | None, after: int, follow: bool
+    context: Context, id: str, attempt: int | None, after: int, follow: bool, first: bytes = b""
 ) -> AsyncIterator[bytes]:
+    """The output from after the chunk of that number, behind what is given as `first`."""
+    if first:
+        yield first
     while True:
         job: Job | None = await jobs.job(context.db, id)
         chunks = await attempts.log(context.db, id, attempt, after)
         for chunk in chunks:
             after = chunk.number
-            text = chunk.text if chunk.text.endswith("\n") else chunk.text + "\n"
-            yield text.encode("utf-8", "replace")
+            yield _shown(chunk)
         if chunks:
             continue
         over = job is None or job.state.final or (attempt is not None and job.attempt > attempt)
         if over or not follow:
             return
         await asyncio.sleep(LOG_POLL_SECONDS)
+
+
+def _shown(chunk: attempts.LogChunk) -> bytes:
+    text = chunk.text if chunk.text.endswith("\n") else chunk.text + "\n"
+    return text.encode("utf-8", "replace")
 
 
 @router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)

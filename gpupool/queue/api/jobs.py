@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
@@ -39,6 +40,7 @@ from gpupool.queue.store import accounts, jobs
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
 HEADER = Header(max_length=200)
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")]
 
 Present = Annotated[Context, Depends(present)]
 
@@ -95,23 +97,38 @@ async def submit_job(
     choice: Chosen,
     body: JobRequest,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
+    return await submitted(context, principal, choice, body, response, idempotency_key)
+
+
+async def submitted(
+    context: Context,
+    principal: Principal,
+    choice: Choice,
+    body: JobRequest,
+    response: Response,
+    idempotency_key: str | None,
+    again: tuple[str, Sequence[int]] = ("", ()),
+) -> dict[str, Any]:
+    """Accept and store what a request makes, and answer. `again`: the job or array that runs again, and the
+    indexes in the array of those of its jobs that do. Raises Problem, Refused, StoreError."""
     check_commands(context, principal, body.target_url is not None)
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
     project = project_of(tenant, choice, body)
-    asked = f"{project}\n{choice.user}\n{body.model_dump_json()}"
+    of, indexes = again
+    asked = f"{project}\n{choice.user}\n{body.model_dump_json()}{of}"
     key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
     fresh: Job | None = None
     try:
-        accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
+        accepted = accept(current, tenant, project, choice.user, body, at, principal.commands, indexes)
         made = await _admitted(context, current, accepted)
         await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
-        fresh = None if stored.replayed or made[0].depends_on else made[0]
+        fresh = None if stored.replayed or _depends(made[0]) else made[0]
     except (Problem, Refused):
         # What would be refused now may have been accepted before: the file and what is spent change.
         before = await jobs.made_before(context.db, tenant.name, key) if key else None
@@ -125,6 +142,10 @@ async def submit_job(
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     return job_answer(job, context, response) | {"job_ids": stored.ids}
+
+
+def _depends(job: Job) -> bool:
+    return bool(job.depends_on or job.depends_on_ended)
 
 
 async def _admitted(context: Context, current: Current, made: list[Job]) -> list[Job]:
@@ -195,8 +216,8 @@ async def validate_job(
     accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
     made = await _admitted(context, current, accepted)
     job = made[0]
-    if job.depends_on:
-        await jobs.check_dependency(context.db, job.tenant, job.depends_on)
+    if _depends(job):
+        await jobs.check_dependencies(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     found = await context.explanations.of(current, queued_of(job), None, at, principal)
@@ -223,6 +244,7 @@ async def list_jobs(
     pool: Annotated[str | None, Query(max_length=200)] = None,
     user: Annotated[str | None, Query(max_length=200)] = None,
     group: Annotated[str | None, Query(pattern=UUID)] = None,
+    name: Annotated[str | None, Query(max_length=200)] = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
@@ -230,17 +252,18 @@ async def list_jobs(
     wanted = jobs.JobFilter(
         tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,
-        project=_project_called(context, project),
+        project=project_called(context, project),
         pool=pool,
         user=user,
         group=group,
+        name=name,
     )
     page = await jobs.jobs(context.db, wanted, cursor, limit)
     at = context.clock()
     return {"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next}
 
 
-def _project_called(context: Context, named: str | None) -> str | None:
+def project_called(context: Context, named: str | None) -> str | None:
     """The name of a project that may be given by its id."""
     for tenant in context.plan().tenants:
         for project in tenant.projects:

@@ -1,6 +1,9 @@
 """Writes the API's OpenAPI document: `python -m gpupool.queue.api.openapi > docs/queue-openapi.json`.
 
-A test compares that file with what the code says. No database is needed.
+With the argument `job` it writes the JSON Schema of job files (`gpupool jobs submit -f`), as `make schema`
+does.
+
+Tests compare those files with what the code says. No database is needed.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ import sys
 from typing import cast
 
 from gpupool.queue.api.app import create_app
+from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
+from gpupool.schema.published import untitled
 
 
 def document() -> str:
@@ -24,5 +29,15 @@ def document() -> str:
     return json.dumps(app.openapi(), indent=2, ensure_ascii=False) + "\n"
 
 
+def job_schema() -> str:
+    """The JSON Schema of job files as text: the request of a submission."""
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://gpupool.dev/schema/job.schema.json",
+    }
+    schema = untitled(JobRequest.model_json_schema()) | {"title": "gpupool job"}
+    return json.dumps(head | schema, indent=2, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(document())
+    sys.stdout.write(job_schema() if sys.argv[1:] == ["job"] else document())

@@ -106,6 +106,26 @@ Variable = Annotated[
 Priority = Literal["critical", "high", "medium", "low"]
 
 
+def _listed(value: Any) -> Any:
+    """One id stands for a list of it."""
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _each_once(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+JobIds = Annotated[
+    list[Uuid],
+    Field(max_length=20),
+    BeforeValidator(
+        _listed, json_schema_input_type=Uuid | Annotated[list[Uuid], Field(max_length=20)] | None
+    ),
+    AfterValidator(_each_once),
+]
+"""Ids of jobs, and of arrays for all of their jobs; or one id."""
+
+
 def _short(most: int) -> BeforeValidator:
     """Refuses what has more than `most` parts before each of them is looked at, and has an error."""
 
@@ -211,8 +231,11 @@ class JobRequest(_Body):
     may_idle: bool = Field(
         False, description="It waits at times, so that it is never warned of or stopped as idle."
     )
-    depends_on: Uuid | None = Field(
-        None, description="A job that must succeed first; its failure cancels this."
+    depends_on: JobIds = Field(
+        [], description="Jobs and arrays that must succeed first; the failure of one cancels this."
+    )
+    depends_on_ended: JobIds = Field(
+        [], description="Jobs and arrays that must end first, whether they succeed or not."
     )
     deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
         None, description="Not started for so long after it was submitted, it expires."
@@ -255,3 +278,35 @@ class PriorityChange(_Body):
     """A new priority for a queued job."""
 
     priority: Priority
+
+
+class CancelRequest(_Body):
+    """Which jobs of the tenant to cancel: those that all given fields select, or `all`."""
+
+    all: bool = False
+    state: Annotated[list[Literal["queued", "dispatching", "running"]], Field(max_length=3)] = []
+    project: Name | None = None
+    pool: Name | None = None
+    user: Name | None = None
+    group: Uuid | None = Field(None, description="Id of an array.")
+    name: Name | None = None
+
+    @model_validator(mode="after")
+    def _chosen(self) -> Self:
+        chosen = [name for name in type(self).model_fields if name != "all" and getattr(self, name)]
+        if bool(chosen) == self.all:
+            raise ValueError("give all, or which jobs: state, project, pool, user, group or name")
+        return self
+
+
+class RerunRequest(_Body):
+    """What is to be different when a job, or an array, runs again."""
+
+    changes: Annotated[dict[str, Any], _short(100)] = Field(
+        {},
+        description="Fields of a submission that replace those of the job; null for the default. "
+        "Variables of `env` are added to the job's.",
+    )
+    unsuccessful: bool = Field(
+        False, description="Of an array, only the jobs that have ended and did not succeed."
+    )

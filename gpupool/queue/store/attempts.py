@@ -13,12 +13,15 @@ from typing import Any
 
 from gpupool.queue.records import Job, Outcome, Placement, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
-from gpupool.queue.store.dependents import cancel_dependents, uncount
+from gpupool.queue.store.dependents import settle_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of, placement_of
 
 SPENT = "its own budget is spent"
 MICROSECONDS_PER_HOUR = 3_600_000_000
+LOG_LINES = 10_000
+LOG_BYTES = 16 * 2**20
+"""Of the end of an output that is read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,10 @@ async def end(
         after = End(State.FAILED, after.failures, after.disruptions)
         outcome = replace(outcome, reason=SPENT)
     again = after.state is State.QUEUED
+    unqueued: list[str] = []
+    if row["dependents"] and not again:  # first, because lanes come before accounts
+        ending = {job: row["group_id"]}
+        unqueued = await settle_dependents(connection, row["tenant"], ending, now, after.state)
     ended = await fetch(
         connection,
         "finish",
@@ -197,8 +204,7 @@ async def end(
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
-    if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
-        await uncount(connection, await cancel_dependents(connection, job, now))
+    await uncount(connection, unqueued)
     return job_of(ended[0])
 
 
@@ -261,6 +267,25 @@ async def log(
     """Output of all attempts or one, from after the chunk of that number."""
     rows = await db.fetch("log", job=job, attempt=attempt, after=after, limit=limit)
     return [LogChunk(**row) for row in rows]
+
+
+async def log_end(db: Database, job: str, attempt: int | None, after: int, lines: int) -> list[LogChunk]:
+    """The last `lines` of the output from after the chunk of that number; the first chunk may be cut. Of very
+    long lines there are fewer, LOG_BYTES and a chunk at most."""
+    values = {"job": job, "attempt": attempt, "after": after, "lines": lines, "bytes": LOG_BYTES}
+    chunks: list[LogChunk] = []
+    for row in await db.fetch("log_end", **values):
+        own = row["text"].removesuffix("\n").split("\n")
+        chunks.append(LogChunk(**{**row, "text": "\n".join(own[-lines:])}))
+        lines -= len(own)
+        if lines <= 0:
+            break
+    return chunks[::-1]
+
+
+async def log_before(db: Database, job: str, at: datetime) -> int:
+    """The number of the last chunk of the output that was written before then; 0 where there is none."""
+    return int((await db.fetch("log_before", job=job, at=at))[0]["number"])
 
 
 async def of_job(db: Database, job: str, limit: int = 50) -> list[Attempt]:

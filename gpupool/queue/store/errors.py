@@ -27,10 +27,10 @@ class IdempotencyMismatch(StoreError):
 
 
 class UnknownDependency(StoreError):
-    """depends_on names no job of the tenant."""
+    """What is no job and no array of the tenant."""
 
     def __init__(self, job: str) -> None:
-        super().__init__(f"depends_on {job} is no job of this tenant; give the id of one")
+        super().__init__(f"depends_on {job} is no job of this tenant, and no array; give the id of one")
 
 
 class Unknown(StoreError):

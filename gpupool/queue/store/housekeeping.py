@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.attempts import end
 from gpupool.queue.store.database import Database, fetch, run
-from gpupool.queue.store.dependents import cancel_dependents, uncount
+from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.rows import job_of
 
 LOST = "its executor has not answered"
@@ -40,15 +40,16 @@ async def expire_leases(
 
 async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[Job]:
     """End queued jobs whose deadline has passed before any attempt of theirs started."""
-    ids = [row["id"] for row in await db.fetch("deadline_passed", now=now, limit=limit)]
+    late = {row["id"]: row["tenant"] for row in await db.fetch("deadline_passed", now=now, limit=limit)}
     expired: list[Job] = []
-    for id in ids:
+    for id, tenant in late.items():
         async with db.transaction() as connection:
+            await lock_dependents(connection, tenant)
             values = {"state": "expired", "reason": DEADLINE, "now": now, "by": None}
             rows = await fetch(connection, "cancel_queued", id=id, **values)
             if rows:
-                tenants = await cancel_dependents(connection, id, now)
-                await uncount(connection, [rows[0]["tenant"], *tenants])
+                unqueued = await settle_dependents(connection, tenant, {id: rows[0]["group_id"]}, now)
+                await uncount(connection, [tenant, *unqueued])
         expired += map(job_of, rows)
     return expired
 

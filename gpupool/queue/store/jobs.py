@@ -17,19 +17,29 @@ from psycopg.errors import RaiseException
 
 from gpupool.queue.records import Job, NewJob, State
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
-from gpupool.queue.store.dependents import cancel_dependents, uncount
+from gpupool.queue.store.dependents import (
+    Standing,
+    is_id,
+    kept_standing,
+    lock_dependents,
+    settle_dependents,
+    standing,
+    uncount,
+    waits_until,
+)
 from gpupool.queue.store.errors import (
     Conflict,
     IdempotencyMismatch,
     QueueFull,
     StoreError,
     Unknown,
-    UnknownDependency,
 )
 from gpupool.queue.store.rows import job_of, lane_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 """Where the first page of a list begins."""
+FILTERED = ("project", "pool", "user", "group", "name")
+"""Fields of a filter that are compared as they are."""
 PAGE_BYTES = 4 * 2**20
 """A page ends with the job whose request reaches so much: once read, they take several times as much."""
 
@@ -61,6 +71,7 @@ class JobFilter:
     pool: str | None = None
     user: str | None = None
     group: str | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +101,15 @@ async def submit(
     queued_limit: int | None = None,
     now: datetime | None = None,
 ) -> Submitted:
-    """Store the jobs of one request, all of one tenant, or return what the same request made before.
+    """Store the jobs of one request, of one tenant and with the same dependencies, or return what the same
+    request made before.
 
     Raises IdempotencyMismatch, QueueFull, UnknownDependency; then nothing is stored.
     """
     now = now or datetime.now(UTC)
     tenant, ids = jobs[0].tenant, tuple(job.id for job in jobs)
-    parents = sorted({job.depends_on for job in jobs if job.depends_on})
-    async with db.transaction() if parents else db.connection() as connection:
-        states = {parent: await _dependency(connection, tenant, parent) for parent in parents}
-        given = [_new(job, states.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
+    async with kept_standing(db, jobs[0]) as (connection, standing):
+        given = [_new(job, standing, now, index) for index, job in enumerate(jobs)]
         values = {
             "tenant": tenant,
             "key": key.text if key else None,
@@ -127,7 +137,7 @@ async def made_before(db: Database, tenant: str, key: Key) -> Submitted | None:
 
 async def job(db: Database, id: str) -> Job | None:
     """The job, archived or not."""
-    if not _is_id(id):
+    if not is_id(id):
         return None
     async with db.connection() as connection:
         rows = await fetch(connection, "job", id=id)
@@ -137,12 +147,12 @@ async def job(db: Database, id: str) -> Job | None:
 async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit: int = 50) -> Page:
     """A page of the jobs that `filter` selects, `limit` at most. Raises StoreError for a cursor that no page
     returned."""
-    if filter.group is not None and not _is_id(filter.group):
+    if filter.group is not None and not is_id(filter.group):
         return Page((), None)
     before, before_id = _place(cursor) if cursor else NEWEST
     values: dict[str, Any] = {
         "states": [state.value for state in filter.states] if filter.states is not None else None,
-        **{name: getattr(filter, name) for name in ("project", "pool", "user", "group")},
+        **{name: getattr(filter, name) for name in FILTERED},
         "before": before,
         "before_id": before_id,
         "limit": limit + 1,
@@ -160,15 +170,18 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
 
 async def cancel(db: Database, id: str, by: str, now: datetime) -> Job | None:
     """Cancel a queued job at once, and ask for a held one to stop. A final job is returned as it is."""
+    if (before := await job(db, id)) is None:
+        return None
     reason = f"cancelled by {by}"
     async with db.transaction() as connection:
-        if not _is_id(id):
-            return None
+        if before.blocked:
+            await lock_dependents(connection, before.tenant)
         await run(connection, "job_lock", id=id)  # an attempt may end now, and the job be queued again
         values = {"id": id, "reason": reason, "now": now, "by": by, "state": "cancelled"}
         if rows := await fetch(connection, "cancel_queued", **values):
-            tenants = await cancel_dependents(connection, id, now)
-            await uncount(connection, [rows[0]["tenant"], *tenants])
+            ended = {id: rows[0]["group_id"]}
+            unqueued = await settle_dependents(connection, before.tenant, ended, now)
+            await uncount(connection, [before.tenant, *unqueued])
         else:
             rows = await fetch(connection, "cancel_held", id=id, reason=reason)
             rows = rows or await fetch(connection, "job", id=id)
@@ -186,7 +199,7 @@ async def reprioritise(
 ) -> Job:
     """Change the priority of a queued job. Raises Conflict where it is not queued or not of that version."""
     async with db.transaction() as connection:
-        rows = await fetch(connection, "job", id=id) if _is_id(id) else []
+        rows = await fetch(connection, "job", id=id) if is_id(id) else []
         if not rows:
             raise Unknown(id)
         job = job_of(rows[0])
@@ -211,11 +224,10 @@ async def reprioritise(
     return job_of(changed[0])
 
 
-async def check_dependency(db: Database, tenant: str, id: str) -> None:
-    """Raises UnknownDependency where that is no job of the tenant."""
-    parent = await job(db, id)
-    if parent is None or parent.tenant != tenant:
-        raise UnknownDependency(id)
+async def check_dependencies(db: Database, job: NewJob) -> None:
+    """Raises UnknownDependency where it depends on what is no job or array of its tenant."""
+    async with db.connection() as connection:
+        await standing(connection, job)
 
 
 async def position(db: Database, id: str) -> int:
@@ -238,20 +250,12 @@ async def depth(db: Database) -> dict[tuple[str, int], int]:
 async def result(db: Database, id: str) -> Result | None:
     """What the target of an HTTP job answered; None where there is no answer (yet)."""
     async with db.connection() as connection:
-        rows = await fetch(connection, "result", job=id) if _is_id(id) else []
+        rows = await fetch(connection, "result", job=id) if is_id(id) else []
     if not rows:
         return None
     row = rows[0]
     headers = tuple((name, value) for name, value in row["headers"])
     return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
-
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | None:
@@ -261,22 +265,16 @@ async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | 
     return Submitted(tuple(rows[0]["job_ids"]), replayed=True) if rows else None
 
 
-async def _dependency(connection: Connection, tenant: str, id: str) -> State:
-    for name in ("dependency", "dependency_archived"):
-        if _is_id(id) and (rows := await fetch(connection, name, id=id, tenant=tenant)):
-            return State(rows[0]["state"])
-    raise UnknownDependency(id)
-
-
-def _new(job: NewJob, dependency: State | None, now: datetime, index: int) -> dict[str, Any]:
+def _new(job: NewJob, standing: Standing, now: datetime, index: int) -> dict[str, Any]:
     """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
     return {
         **{name: getattr(job, name) for name in NewJob.__slots__},
         "user_name": job.user,
         "offers": [offer.as_dict() for offer in job.offers],
         "lane": lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
-        "blocked": dependency is not None and not dependency.final,
-        "cancelled": dependency is not None and dependency.final and dependency is not State.SUCCEEDED,
+        "blocked": standing.waits and not standing.failed,
+        "cancelled": standing.failed is not None,
+        "waits": waits_until(job),
         "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
         "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),
     }

@@ -17,7 +17,18 @@ from gpupool.queue.records import Job, JobEvent, Level, Offer, Placement, Reason
 _SAME = tuple(
     name
     for name in (field.name for field in fields(Job))
-    if name not in ("user", "state", "level", "offers", "placement", "waiting", "preempt_reason")
+    if name
+    not in (
+        "user",
+        "state",
+        "level",
+        "offers",
+        "placement",
+        "waiting",
+        "preempt_reason",
+        "depends_on",
+        "depends_on_ended",
+    )
 )
 """Fields of a job that are columns of the same name and form."""
 
@@ -30,6 +41,8 @@ def job_of(row: Mapping[str, Any]) -> Job:
         level=Level(row["level"]),
         offers=offers_of(row["offers"]),
         placement=placement_of(row["placement"]),
+        depends_on=tuple(row["depends_on"]),
+        depends_on_ended=tuple(row["depends_on_ended"]),
         waiting=waiting_of(waiting) if waiting else None,
         preempt_reason=preempt["reason"] if preempt else None,
         **{name: row[name] for name in _SAME},

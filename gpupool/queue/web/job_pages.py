@@ -114,7 +114,9 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
 def _waiting(visitor: Visitor, plan: Plan, job: Job, now: datetime) -> dict[str, Any]:
     """Why a job waits, in words that the visitor may see, and what it has cost."""
     waiting = waiting_of(job, now)
-    detail = visitor.text(waiting.detail, plan, job.id) if waiting else ""
+    detail = (
+        visitor.text(waiting.detail, plan, job.id, *job.depends_on, *job.depends_on_ended) if waiting else ""
+    )
     return {"waiting": waiting, "detail": detail, "cost": cost_so_far(job, now)}
 
 

@@ -122,7 +122,7 @@ async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> li
             "tenant": job.tenant,
             "priority": job.priority,
             "reason": waiting.reason.value,
-            "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
+            "detail": visitor.text(waiting.detail, context.plan(), *job.depends_on, *job.depends_on_ended),
             "ahead": None,
             "start": None,
             "waited": (now - job.enqueued_at).total_seconds(),

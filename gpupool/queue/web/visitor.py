@@ -55,11 +55,11 @@ class Visitor:
         """The tenant as it may be shown."""
         return tenant if self.principal.acts_for(tenant) else OTHER
 
-    def text(self, said: str | None, plan: Plan, own: str = "") -> str:
-        """A sentence of the queue without other tenants' names and ids. `own`: the id of the job it is of."""
+    def text(self, said: str | None, plan: Plan, *own: str) -> str:
+        """A sentence of the queue without other tenants' names and ids. `own`: ids that may be seen."""
         if said is None or self.sees_all:
             return said or ""
-        said = _ID.sub(lambda found: found[0] if found[0] == own else "(hidden)", said)
+        said = _ID.sub(lambda found: found[0] if found[0] in own else "(hidden)", said)
         for tenant in plan.tenants:
             if not self.principal.acts_for(tenant.name):
                 said = re.sub(rf"(?<![\w-]){re.escape(tenant.name)}(?![\w-])", OTHER, said)

@@ -19,6 +19,9 @@ OFFER = Offer("t4", "nvidia.com/gpu.shared", 1, 1, 250_000, 360_000, None, "t4")
 
 
 def new(tenant: str = "vision", **given: Any) -> NewJob:
+    """A job; `depends_on` may be one id."""
+    if isinstance(given.get("depends_on"), str):
+        given["depends_on"] = (given["depends_on"],)
     job = NewJob(
         id=new_id(),
         tenant=tenant,

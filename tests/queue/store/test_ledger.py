@@ -91,7 +91,7 @@ class World:
         job = new(
             tenant,
             project=None if hurried else "detector",
-            depends_on=parents[-1] if parents and dependent else None,
+            depends_on=parents[-1] if parents and dependent else (),
             deadline_at=self.now + timedelta(seconds=50) if hurried else None,
         )
         self.ids += (await store.submit(self.db, [job], now=self.now)).ids
@@ -209,7 +209,8 @@ async def balanced(db: Database) -> None:
         db,
         """
         SELECT j.id FROM gpu_jobs j WHERE j.blocked AND NOT EXISTS (
-            SELECT FROM gpu_jobs p WHERE p.id = j.depends_on AND p.finished_at IS NULL)
+            SELECT FROM gpu_jobs p
+            WHERE p.id = ANY(j.depends_on || j.depends_on_ended) AND p.finished_at IS NULL)
         """,
     ), "a blocked job waits for one that is not over"
 

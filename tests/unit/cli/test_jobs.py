@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli import jobs_values, jobs_words
+from gpupool.cli import jobs_file, jobs_values, jobs_words
 from gpupool.cli.jobs_asked import message
-from gpupool.cli.jobs_text import print_jobs, print_timeline
+from gpupool.cli.jobs_fields import COMMAND, OPTIONS, given
+from gpupool.cli.jobs_text import NARROWEST, print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
-from gpupool.client import Event, Job
+from gpupool.client import Event, Job, JobSpec
 from gpupool.client.errors import error_of
+from gpupool.client.values import JobFilter
 from gpupool.findings import UsageError
+from gpupool.queue.api.openapi import job_schema
+from gpupool.queue.api.requests import CancelRequest, JobRequest
+from gpupool.schema import published
 from tests.unit.cli.test_environments import gpupool
 
 
@@ -33,6 +38,15 @@ def test_no_queue_is_said_with_what_to_do() -> None:
     [
         (("--timeout", "4"), "--timeout 4: write a duration such as 90m, 4h or 1h30m"),
         (("--env", "A"), "--env A: write NAME=VALUE"),
+        (("--env", "A=1", "--env", "B=2", "--env", "A=3"), "--env A is given twice; give it once"),
+        (("--env-from-secret", "s", "--env-from-secret", "s"), "--env-from-secret s is given twice"),
+        (("--after", "a", "--after", "a"), "--after a is given twice"),
+        (("--name", "a", "--name", "b"), "--name is given twice; give it once"),
+        (("--preemptible", "--not-preemptible"), "--preemptible/--not-preemptible is given twice"),
+        (("--volume", "data"), "--volume data: write CLAIM:PATH, or CLAIM:PATH:ro"),
+        (("--volume", "data:/a:rw"), "--volume data:/a:rw: write CLAIM:PATH, or CLAIM:PATH:ro"),
+        (("--volume", "a:/data", "--volume", "b:/data"), "--volume /data is given twice"),
+        (("--deadline", "soon"), "--deadline soon: write a duration such as"),
         (("--request", "/nothing"), "/nothing: No such file or directory; name a file with JSON"),
         (("--name", ""), "the last argument is empty"),
         (("--budget", "nan"), "--budget nan: write an amount of USD such as 2.50"),
@@ -45,7 +59,7 @@ def test_no_queue_is_said_with_what_to_do() -> None:
         (("--idempotency-key", "süd"), "--idempotency-key 'süd': has characters other than printable ASCII"),
     ],
 )
-def test_wrong_use(arguments: tuple[str, str], message: str) -> None:
+def test_wrong_use(arguments: tuple[str, ...], message: str) -> None:
     done = gpupool("jobs", "submit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
@@ -70,7 +84,8 @@ def test_a_request_that_is_no_json_is_wrong_use(text: str, tmp_path: Path) -> No
     assert len(str(error.value).splitlines()) == 1
 
 
-GIVEN = {
+FILE = published.FILE.with_name("job.schema.json")
+GIVEN: dict[str, tuple[Any, ...]] = {
     "container_image": ("--image", "a b"),
     "gpu_count": ("--gpus", 0),
     "env": ("--env", {"1A": "secret"}),
@@ -114,9 +129,9 @@ def test_messages_name_the_options(type: str, detail: str, errors: list[Any], sa
     assert message(error_of(400, json.dumps(problem | {"errors": listed}).encode()), GIVEN) == said
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400), (None, None)])
-def test_durations(text: str | None, seconds: int | None) -> None:
-    assert jobs_values.seconds(text) == seconds
+@pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400)])
+def test_durations(text: str, seconds: int) -> None:
+    assert jobs_values.seconds("--timeout", text) == seconds
 
 
 def test_what_follows_two_dashes_is_the_jobs_own() -> None:
@@ -126,6 +141,176 @@ def test_what_follows_two_dashes_is_the_jobs_own() -> None:
     assert not _asks_for_json(_own(arguments))
     with pytest.raises(UsageError):
         _refuse_empty(_own(["jobs", "submit", ""]))
+
+
+@pytest.mark.parametrize(
+    ("typed", "own"),
+    [
+        ("submit --pool t4 python train.py --format json", "submit --pool t4 python"),
+        ("submit --format json python train.py", "submit --format json python"),
+        ("submit --env A= --wait x --name= y", "submit --env A= --wait x"),
+        ("submit x -- --format json", "submit x"),
+        ("submit --name=x -f job.yaml", "submit --name=x -f job.yaml"),
+        ("submit --nonsense x --format json", "submit --nonsense x --format json"),
+        ("rerun 0195 --format json", "rerun 0195 --format json"),
+        ("list --format json", "list --format json"),
+        ("nothing --format json", "nothing --format json"),
+        ("", ""),
+    ],
+)
+def test_a_command_begins_with_the_first_word_that_is_no_option(typed: str, own: str) -> None:
+    assert _own(["jobs", *typed.split()]) == ["jobs", *own.split()]
+
+
+def test_options_of_a_command_are_its_own() -> None:
+    commands = []
+    for dashes in ((), ("--",)):
+        command = ("python", "train.py", "--name", "x", "--budget", "3", "--env", "", "--format", "json")
+        typed = ("--name", "mine", "--server", "http://ada:secret@queue:abc", *dashes, *command)
+        done = gpupool("jobs", "submit", *typed)
+        assert (done.returncode, done.stdout) == (2, ""), "not in JSON"
+        assert done.stderr.startswith("queue:abc: not an address"), (
+            "an empty word of the command's is its own"
+        )
+        commands.append(done.stderr)
+    assert commands[0] == commands[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "job.yaml:1:1: the file is empty; write the fields of a job"),
+        ("[1]", "job.yaml:1:1: the document is not a mapping"),
+        ("a: 1\na: 2\n", "job.yaml:2:1: a: "),
+        ("a: 1\n---\nb: 2\n", "job.yaml:2:1: "),
+        ("a: [", "job.yaml:1:"),
+    ],
+)
+def test_a_file_that_is_no_job_is_said_with_its_place(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    done = gpupool("jobs", "submit", "-f", str(file))
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_in_a_file_have_their_place(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("gpu_count: 0\nenv:\n  A: 1\n  a/b: x\nvolumes:\n- claim: c\n  path: data\ngpus: 2\n")
+    given = jobs_file.overridden(
+        jobs_file.read(file), {"gpu_count": ("--gpus", -1), "env": ("--env", {"B": "2"})}
+    )
+    assert given["env"][1] == {"A": 1, "a/b": "x", "B": "2"}
+    listed = [
+        {"pointer": pointer, "detail": "wrong"}
+        for pointer in ("#/gpu_count", "#/volumes/0/path", "#/volumes/0/mode", "#/gpus", "#/array")
+    ]
+    given["env"] = ("", given["env"][1], given["gpus"][2])
+    listed += [{"pointer": f"#/env/{name}", "detail": "wrong"} for name in ("A", "a~1b", "1/[key]")]
+    problem = {"type": "https://gpupool.dev/problems/invalid-request", "title": "T", "errors": listed}
+    lines = message(error_of(422, json.dumps(problem).encode()), given).splitlines()
+    places = [line.replace(str(file), "F").removesuffix(": wrong") for line in lines]
+    assert places == [
+        "--gpus -1",
+        "F:7:3: volumes[0].path",
+        "F:6:3: volumes[0]",
+        "F:8:1: gpus",
+        "--array",
+        "F:3:3: env.A",
+        'F:4:3: env["a/b"]',
+        "F:2:1: env",
+    ]
+
+
+def test_api_command_line_and_client_have_the_same_fields() -> None:
+    """What one of them can say of a job, the others can too."""
+    api = set(JobRequest.model_fields)
+    document = json.loads((Path(__file__).parents[3] / "docs" / "queue-openapi.json").read_text())
+    assert set(document["components"]["schemas"]["JobRequest"]["properties"]) == api
+    assert set(JobSpec.__annotations__) == api
+    assert {option.field for option in OPTIONS} | {COMMAND} == api
+    assert set(JobFilter.__annotations__) | {"state"} == set(CancelRequest.model_fields) - {"all"}
+    assert set(json.loads(FILE.read_text())["properties"]) == api
+    assert FILE.read_text() == job_schema(), "run make schema"
+
+
+def test_every_option_says_what_the_api_reads() -> None:
+    """Of each field a value as it is typed, taken as the API takes it."""
+    typed: dict[str, Any] = {
+        "request_json": None,
+        "env": ["A=b"],
+        "volumes": ["data:/data:ro"],
+        "budget_limit_usd": 2.5,
+        "timeout_seconds": "1h",
+        "deadline_seconds": "2h",
+        "array": 2,
+        "gpu_count": 1,
+        "retries": 0,
+        "preemptible": False,
+        "may_idle": True,
+        "isolation_level": "shared",
+        "priority": "low",
+        "target_url": None,
+        "callback_url": "http://example/done",
+        "checkpoint_s3_path": "s3://b/c",
+        "depends_on": ["0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59"],
+        "depends_on_ended": ["0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59"],
+    }
+    for option in OPTIONS:
+        typed.setdefault(option.field, ["name"] if option.type == list[str] else "name")
+    fields = {name: value for name, (_, value) in given(typed, ["echo", "--x"]).items()}
+    request = JobRequest.model_validate(fields)
+    said = request.model_dump(exclude_unset=True)
+    assert set(said) == set(JobRequest.model_fields) - {"request_json", "target_url"}
+    assert said["volumes"] == [{"claim": "data", "path": "/data", "read_only": True}]
+    assert (said["timeout_seconds"], said["retries"], said["preemptible"]) == (3600, 0, False)
+
+
+def job(**fields: Any) -> Job:
+    known: dict[str, Any] = {
+        "id": "0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
+        "state": "running",
+        "tenant": "vision",
+    }
+    return Job(**known | fields, client=None)  # type: ignore[arg-type]
+
+
+def test_a_list_fits_the_columns_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    members = [
+        job(
+            id=f"0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4{n:03}",
+            state="dispatching",
+            job_name="a name that is longer than others",
+            project_id="detector",
+            priority="critical",
+            pool="inference-mig-of-others",
+            gpus=0.285714,
+            group_id="g",
+            group_index=n,
+            reason="its image can't be pulled " * 9,
+        )
+        for n in (0, 999)
+    ]
+    for width, columns in ((None, 12), (200, 12), (120, 9), (80, 6), (10, 6)):
+        print_jobs(members, width or 1000)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 3
+        assert max(map(len, lines)) <= max(width or 1000, NARROWEST), lines
+        assert len(lines[0].split()) <= columns
+        assert {"JOB", "INDEX", "STATE", "GPUS"} <= set(lines[0].split())
+        assert lines[1].split()[0] != lines[2].split()[0], "ids can be told apart"
+        assert members[0].id.startswith(lines[1].split()[0])
+        assert "2/7" in lines[1].split()
+        assert "999" in lines[2].split()
+
+
+@pytest.mark.parametrize(
+    ("amount", "share"),
+    [(0.25, "1/4"), (0.142857, "1/7"), (0.285714, "2/7"), (1, "1"), (4, "4"), (1.5, "1.5")],
+)
+def test_shares_in_a_list(amount: float, share: str) -> None:
+    assert jobs_words.gpu_share(amount) == share
 
 
 def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixture[str]) -> None:

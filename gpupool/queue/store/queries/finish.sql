@@ -1,5 +1,5 @@
 -- The end of an attempt, which finish_lock.sql has locked: the job is queued again or final, its ledger settled,
--- accounts and the tenant's clock corrected, jobs that waited for its success unblocked.
+-- accounts and the tenant's clock corrected. What comes after it is settled before this.
 WITH ended AS (
     UPDATE gpu_jobs SET
         state = %(state)s, version = version + 1, seq = seq + 1, failures = failures + %(failures)s,
@@ -36,16 +36,9 @@ WITH ended AS (
             'reason', reason, 'exit_code', exit_code, 'cost_micro', %(cost)s::bigint, 'failures', failures,
             'disruptions', disruptions, 'not_before', not_before))
     FROM ended
-), unblocked AS (
-    UPDATE gpu_jobs SET blocked = false, waiting = NULL, version = version + 1
-    WHERE depends_on = %(job)s::uuid AND blocked AND state = 'queued' AND %(state)s = 'succeeded'
-    RETURNING tenant, lane, offers, level
 ), lanes AS (
     INSERT INTO gpu_lanes (tenant, lane, offers, level)
-    SELECT DISTINCT ON (tenant, lane) tenant, lane, offers, level FROM (
-        SELECT * FROM unblocked
-        UNION ALL
-        SELECT tenant, lane, offers, level FROM ended WHERE %(again)s) l
+    SELECT tenant, lane, offers, level FROM ended WHERE %(again)s
     ON CONFLICT DO NOTHING
     RETURNING 1
 ), accounts AS (
@@ -68,4 +61,4 @@ WITH ended AS (
     UPDATE tenant_gpu_policies SET queued = queued + 1
     WHERE tenant = %(tenant)s AND %(again)s AND (SELECT count(*) FROM clock) >= 0
 )
-SELECT *, EXISTS (SELECT FROM gpu_jobs d WHERE d.depends_on = %(job)s::uuid AND d.blocked) AS dependents FROM ended
+SELECT * FROM ended

@@ -10,6 +10,7 @@ SELECT * FROM (
         AND (%(project)s::text IS NULL OR j.project = %(project)s::text)
         AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
         AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
+        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
         AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
      ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int)
     UNION ALL
@@ -20,6 +21,7 @@ SELECT * FROM (
         AND (%(project)s::text IS NULL OR j.project = %(project)s::text)
         AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
         AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
+        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
         AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
      ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int)
 ) merged

@@ -1,5 +1,5 @@
 -- All of one request in one statement: its key, jobs, events and lanes, and the count of the tenant's queued jobs.
--- No row where the key is taken; an error where the limit does not allow the jobs. `cancelled`: the job that
+-- No row where the key is taken; an error where the limit does not allow the jobs. `cancelled`: a job that
 -- they depend on did not succeed. The tenant's count is locked last, and so for as short as can be.
 WITH key AS (
     INSERT INTO gpu_idempotency (tenant, key, fingerprint, job_ids, created_at)
@@ -11,24 +11,23 @@ WITH key AS (
         id uuid, tenant text, project text, user_name text, name text, group_id uuid, group_index int,
         retries int, priority text, level smallint, isolation text, gpu_count int, preemptible boolean,
         preempts boolean, request jsonb, offers jsonb, lane text, timeout_s int, budget_limit_micro bigint,
-        depends_on uuid, blocked boolean, cancelled boolean, deadline_at timestamptz, plan_hash text,
-        enqueued_at timestamptz)
+        depends_on uuid[], depends_on_ended uuid[], blocked boolean, cancelled boolean, deadline_at timestamptz,
+        plan_hash text, enqueued_at timestamptz, waits text)
     WHERE %(key)s::text IS NULL OR EXISTS (SELECT FROM key)
 ), added AS (
     INSERT INTO gpu_jobs (
         id, tenant, project, user_name, name, group_id, group_index, state, seq, retries, priority, level,
         isolation, gpu_count, preemptible, preempts, request, offers, lane, timeout_s, budget_limit_micro,
-        depends_on, blocked, enqueued_at, deadline_at, finished_at, reason, waiting, plan_hash)
+        depends_on, depends_on_ended, blocked, enqueued_at, deadline_at, finished_at, reason, waiting, plan_hash)
     SELECT
         id, tenant, project, user_name, name, group_id, group_index,
         CASE WHEN cancelled THEN 'cancelled' ELSE 'queued' END,
         CASE WHEN cancelled THEN 2 ELSE 1 END,
         retries, priority, level, isolation, gpu_count, preemptible, preempts, request, offers, lane, timeout_s,
-        budget_limit_micro, depends_on, blocked, enqueued_at, deadline_at,
+        budget_limit_micro, depends_on, depends_on_ended, blocked, enqueued_at, deadline_at,
         CASE WHEN cancelled THEN enqueued_at END,
         CASE WHEN cancelled THEN 'dependency' END,
-        CASE WHEN blocked THEN
-            jsonb_build_object('reason', 'dependency', 'detail', 'waits for job ' || depends_on) END,
+        CASE WHEN blocked THEN jsonb_build_object('reason', 'dependency', 'detail', waits) END,
         plan_hash
     FROM given
     RETURNING id, tenant, project, state, lane, offers, level, blocked, priority, isolation, enqueued_at

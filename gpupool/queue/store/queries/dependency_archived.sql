@@ -1,1 +1,0 @@
-SELECT state FROM gpu_job_history WHERE id = %(id)s AND tenant = %(tenant)s
