@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpupool.cli import jobs_followed, jobs_text, jobs_values
-from gpupool.cli.jobs_asked import Given, asked
+from gpupool.cli.jobs_asked import Given, LostAfterOption, asked, question
 from gpupool.cli.output import Format, FormatOption, print_json
 from gpupool.terminal import write_raw
 
@@ -25,7 +25,9 @@ app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT.",
+    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT. "
+    "Exit codes: 0 done, and what was waited for has succeeded; 1 it has failed, or the queue has refused; 2 "
+    "wrong use; 3 contact with the queue is lost, and what was asked for may have been done and goes on.",
 )
 
 ServerOption = Annotated[
@@ -98,9 +100,12 @@ def submit(
     wait: Annotated[
         bool,
         typer.Option(
-            "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
+            "--wait",
+            help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded, 3 where "
+            "contact with the queue is lost.",
         ),
     ] = False,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -132,21 +137,23 @@ def submit(
         "may_idle": ("--may-idle", may_idle or None),
     }
     spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
-    with asked(server, tenant, given, patient=wait) as client:
+    lost_after_s = jobs_values.seconds(lost_after, "--lost-after")
+    with asked(server, tenant, given, patient=wait, lost_after_s=lost_after_s) as client:
         if dry_run:
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
-        job = client.submit_job(idempotency_key=key, **spec)
+        made = job = jobs_followed.submitted(client, key, spec, lambda key: question(key, server, tenant))
         if not wait:
             _print(format, job.data, lambda: jobs_text.print_submitted(job))
             return
         jobs = jobs_followed.all_ended(client, job)
         job = next((one for one in jobs if not one.succeeded), jobs[0])
-        answer = job.data if array is None else {"jobs": [one.data for one in jobs]}
-        _print(format, answer, lambda: jobs_text.print_ended(jobs))
+        answer = dict(job.data) if array is None else {"jobs": [one.data for one in jobs]}
+        _print(format, answer | {"replayed": made.replayed}, lambda: jobs_text.print_ended(jobs))
         if format == "text":
             jobs_text.print_timeline(client.history(job.id))
+            jobs_text.print_replayed(made)
     if not job.succeeded:
         raise typer.Exit(1)
 
@@ -160,6 +167,9 @@ def list_(
     pool: Annotated[str | None, typer.Option("--pool", help="Only on this pool.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="Only of this user.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Only of this array.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="Only what the submission with this key made.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
     tenant: TenantOption = None,
     server: ServerOption = None,
@@ -171,7 +181,13 @@ def list_(
     """
     with asked(server, tenant) as client:
         found = client.jobs(
-            *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
+            *(state or ()),
+            project=project,
+            pool=pool,
+            user=user,
+            group=group,
+            idempotency_key=key,
+            page_size=min(limit, 200),
         )
         jobs = list(islice(found, limit))
     _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs))
@@ -237,6 +253,7 @@ def logs(
             "--raw", help="Send control characters to the terminal as well; a file or pipe always gets them."
         ),
     ] = False,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -245,7 +262,7 @@ def logs(
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with asked(server, tenant) as client:
+    with asked(server, tenant, lost_after_s=jobs_values.seconds(lost_after, "--lost-after")) as client:
         if follow:
             jobs_followed.begun(client, job)
         if format == "json":
@@ -262,18 +279,23 @@ def watch(
     job: Annotated[
         str | None, typer.Argument(metavar="JOB", help="Id of a job; default: all that may be seen.")
     ] = None,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print events as they happen: of one job until it has ended, or of all jobs without end.
+    """Print events as they happen: of one job until it has ended, or of all jobs without end. Exit 1 unless
+    the job has succeeded, 3 where contact with the queue is lost.
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with asked(server, tenant) as client:
+    with asked(server, tenant, lost_after_s=jobs_values.seconds(lost_after, "--lost-after")) as client:
         for event in jobs_followed.events(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
+        ended = client.waiting().job(job) if job else None
+    if ended is not None and not ended.succeeded:
+        raise typer.Exit(1)
 
 
 def _print(format: Format, data: Any, text: Any) -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gpupool.cli.jobs_asked import lasting
+
 if TYPE_CHECKING:
-    from gpupool.client import Client, Event, Job
+    from gpupool.client import Client, Event, Job, JobSpec
 
 SOON_S = 2.0
 """A job that starts sooner is not said to wait."""
@@ -23,22 +27,36 @@ def events(client: Client, id: str) -> Iterator[Event]:
     """Everything that happens to the job."""
     from gpupool.client.sending import wait_pauses
 
+    client.job(id)
+    client = client.waiting()
     seen = 0
-    for pause in wait_pauses():
-        ended = client.job(id).ended  # read before the events: what it ended with is then among them
-        for event in client.history(id)[seen:]:
-            seen += 1
-            yield event
-        if ended:
-            return
-        time.sleep(pause)
+    with lasting():
+        for pause in wait_pauses():
+            ended = client.job(id).ended  # read before the events: what it ended with is then among them
+            for event in client.history(id)[seen:]:
+                seen += 1
+                yield event
+            if ended:
+                return
+            time.sleep(pause)
+
+
+def submitted(client: Client, key: str | None, spec: JobSpec, question: Callable[[str], str]) -> Job:
+    """The new job. Interrupted before there is an answer, it says how to ask what became of it."""
+    key = key or str(uuid.uuid4())
+    try:
+        return client.submit_job(idempotency_key=key, **spec)
+    except KeyboardInterrupt:
+        print(question(key), file=sys.stderr, flush=True)
+        raise
 
 
 def all_ended(client: Client, submitted: Job) -> list[Job]:
     """The jobs of a submission when they have ended. Interrupted, it says how to go on, as the jobs do."""
     ids = submitted.job_ids or (submitted.id,)
     try:
-        return [_until(client, id, lambda job: job.ended) for id in ids]
+        with lasting():
+            return [_until(client.waiting(), id, lambda job: job.ended) for id in ids]
     except KeyboardInterrupt:
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
@@ -56,7 +74,10 @@ def begun(client: Client, id: str) -> None:
     def reached(job: Job) -> bool:
         return job.ended or job.state == "running" or next(client.logs(id), None) is not None
 
-    _until(client, id, reached)
+    client.job(id)
+    client = client.waiting()
+    with lasting():
+        _until(client, id, reached)
 
 
 def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
@@ -80,16 +101,18 @@ def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
 
 def output(client: Client, id: str, follow: bool, only: int | None = None) -> Iterator[str]:
     """A job's output, of one attempt or all. Where it has several, stderr says which one follows."""
-    if only:
-        yield from client.logs(id, follow, only)
-        return
     job = client.job(id)
-    for attempt in count(1):
-        if job.attempt > 1:
-            sys.stdout.flush()  # both may go to one place
-            print(f"--- attempt {attempt}", file=sys.stderr, flush=True)
-        yield from client.logs(id, follow, attempt)
-        if follow:
-            job = client.job(id)
-        if attempt >= job.attempt:
+    client = client.waiting() if follow else client
+    with lasting() if follow else nullcontext():
+        if only:
+            yield from client.logs(id, follow, only)
             return
+        for attempt in count(1):
+            if job.attempt > 1:
+                sys.stdout.flush()  # both may go to one place
+                print(f"--- attempt {attempt}", file=sys.stderr, flush=True)
+            yield from client.logs(id, follow, attempt)
+            if follow:
+                job = client.job(id)
+            if attempt >= job.attempt:
+                return
