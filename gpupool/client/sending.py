@@ -50,7 +50,7 @@ AGAIN_S = 1.0
 """Before a stream that has broken off is opened again."""
 QUIET_S = 35.0
 """After how long without a heartbeat (the queue sends one every 10 s) a stream is broken."""
-SAID_S = 2.0
+SAID_S = 5.0
 """Shorter outages are not said."""
 log = logging.getLogger("gpupool.client")
 
