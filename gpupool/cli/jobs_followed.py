@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from gpupool.cli.jobs_asked import lasting
+from gpupool.findings import NoAnswer
 
 if TYPE_CHECKING:
     from gpupool.client import Client, Event, Job, JobSpec
@@ -52,12 +53,14 @@ def submitted(client: Client, key: str | None, spec: JobSpec, question: Callable
 
 
 def all_ended(client: Client, submitted: Job) -> list[Job]:
-    """The jobs of a submission when they have ended. Interrupted, it says how to go on, as the jobs do."""
+    """The jobs of a submission when they have ended. Stopped before, it says how to go on, as the jobs do."""
+    from gpupool.client import LostContact
+
     ids = submitted.job_ids or (submitted.id,)
     try:
         with lasting():
             return [_until(client.waiting(), id, lambda job: job.ended) for id in ids]
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NoAnswer, LostContact):
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
         else:

@@ -123,8 +123,8 @@ class Proxy:
         header, _, body = answer.partition(b"\r\n\r\n")
         if fault == "stalls after":
             await reader.read()
-        elif fault == "504 after the effect":
-            self._say(writer, "504")
+        elif fault.endswith("after the effect") and fault[:3].isdigit():
+            self._say(writer, fault[:3])
         elif fault == "resets within the header":
             writer.write(header[: len(header) // 2])
         elif fault == "ends within a body of unknown length":

@@ -28,6 +28,30 @@ def test_no_queue_is_said_with_what_to_do() -> None:
     assert message.endswith("start the queue with `gpupool serve`, or set GPUPOOL_URL")
 
 
+def test_advice_fits_a_queue_elsewhere() -> None:
+    done = gpupool("jobs", "list", "--server", "https://ada:secret@queue.invalid")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "https://queue.invalid was asked for" in done.stderr
+    assert "check the address (--server or GPUPOOL_URL)" in done.stderr
+    assert "gpupool serve" not in done.stderr
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://ada:secret@proxy:abc", "ftp://ada:secret@proxy", "ada:sec ret@[proxy", "socks5://a:secret@b"],
+)
+def test_a_proxy_that_can_not_be_used_is_said_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    done = gpupool("jobs", "list", "--server", "https://queue.invalid")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "HTTPS_PROXY" in done.stderr
+    assert "sec" not in done.stderr.replace("seconds", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -40,6 +64,8 @@ def test_no_queue_is_said_with_what_to_do() -> None:
         (("--server", "http://[::1"), "http://[::1: not an address; give one such as http://localhost:8021"),
         (("--server", "http://ada:secret@queue:abc"), "queue:abc: not an address; give one such as "),
         (("--server", "ada:secret@queue"), "queue: not an address; give one such as "),
+        (("--server", "http://ada:secret%40queue:abc"), "queue:abc: not an address; give one such as "),
+        (("--server", "http://ada:secret\uff20queue:abc"), "queue:abc: not an address; give one such as "),
         (("--server", "http://localhost:abc"), "http://localhost:abc: not an address; give one such as "),
         (("--tenant", "süd"), "tenant 'süd': has characters other than printable ASCII; give its name or id"),
         (("--idempotency-key", "süd"), "--idempotency-key 'süd': has characters other than printable ASCII"),
@@ -49,6 +75,7 @@ def test_wrong_use(arguments: tuple[str, str], message: str) -> None:
     done = gpupool("jobs", "submit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+    assert "secret" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
