@@ -20,6 +20,10 @@ _SECRET_NAME = re.compile(
 """Names of query parameters that hold one, in lower case."""
 _USERINFO = re.compile(r"(?<=://)[^/\s]*@|[^/\s:]*:[^/\s]*@")
 
+_PASSWORD = re.compile(
+    r"(?<=://)[^/\s@:]*(?::|%3a)[^\s/]*@|((?:https?|nats|tls|wss?)://)[^/\s@]+@", re.IGNORECASE
+)
+
 
 def secret_in(address: str) -> str | None:
     """The name of the part that is a secret, in one address or several with commas between, or None."""
@@ -43,6 +47,11 @@ def _parameters(rest: str) -> list[tuple[str, str]]:
         *parse_qsl(parts.query, keep_blank_values=True),
         *parse_qsl(parts.fragment, keep_blank_values=True),
     ]
+
+
+def without_passwords(text: str) -> str:
+    """A message without the passwords and tokens before the hosts of addresses in it. Names of users stay."""
+    return _PASSWORD.sub(lambda match: f"{match[1] or ''}...@", text)
 
 
 def without_user(text: str) -> str:

@@ -3,6 +3,7 @@
     GpupoolError            anything a user can cause; printed as its message, never as a traceback
       SpecError             one or more findings in an environment file
       UsageError            the command line asks for something that does not exist (exit code 2)
+      NoAnswer              what was asked has no answer, so that how it ended is unknown (exit code 3)
 
 This module must not read files or depend on the fields it reports about.
 """
@@ -48,9 +49,19 @@ def ready_files(findings: Iterable[Finding]) -> tuple[str, ...]:
 class GpupoolError(Exception):
     """Anything that a user's input or surroundings can cause. Its text is fit to be shown."""
 
+    exit_code = 1
+
 
 class UsageError(GpupoolError):
     """The command asks for something that does not exist, an environment for example."""
+
+    exit_code = 2
+
+
+class NoAnswer(GpupoolError):
+    """Contact with who was asked is lost. What was asked for may have been done, and goes on."""
+
+    exit_code = 3
 
 
 class SpecError(GpupoolError):

@@ -8,12 +8,14 @@ it is. Programs that a command starts, such as kubectl, write to the terminal by
 
 from __future__ import annotations
 
+import codecs
 import io
+import json
 import re
 import secrets
 import sys
 import unicodedata
-from typing import TextIO
+from typing import Any, BinaryIO, TextIO
 
 _KEY = secrets.token_hex(8)
 """Known to this process alone, so that no text of others has a style of ours in it."""
@@ -40,9 +42,13 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _UNUSUAL.sub(_visible, text)
 
 
+def _obeyed(character: str) -> bool:
+    return character not in _JOINERS and unicodedata.category(character) in _CATEGORIES
+
+
 def _visible(match: re.Match[str]) -> str:
     character = match[0]
-    if character in _JOINERS or unicodedata.category(character) not in _CATEGORIES:
+    if not _obeyed(character):
         return character
     return character.encode("unicode_escape").decode("ascii")
 
@@ -61,9 +67,40 @@ class Terminal(io.TextIOWrapper):
         super().write(sent(text))
         return len(text)
 
+    @property
+    def buffer(self) -> BinaryIO:
+        """For libraries that write bytes: click does where the terminal's encoding is ASCII."""
+        return io.BufferedWriter(_Bytes(self))
+
     def write_raw(self, text: str) -> None:
         """Send `text` as it is."""
         super().write(text)
+
+
+class _Bytes(io.RawIOBase):
+    """The bytes under a terminal, as text that it shows."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:
+        self._terminal.write(self._decoder.decode(bytes(content)))
+        self._terminal.flush()
+        return len(content)
+
+
+def json_at(stream: TextIO, text: str) -> str:
+    """JSON as `stream` is to get it: at a terminal with JSON's own escapes for what that would obey."""
+    if not isinstance(stream, Terminal):
+        return text
+    return _UNUSUAL.sub(lambda found: json.dumps(found[0])[1:-1] if _obeyed(found[0]) else found[0], text)
 
 
 def write_raw(text: str) -> None:

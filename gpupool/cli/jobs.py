@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpupool.cli import jobs_file, jobs_followed, jobs_ids, jobs_text, jobs_values
-from gpupool.cli.jobs_asked import Given, asked
+from gpupool.cli.jobs_asked import Given, LostAfterOption, asked, question
 from gpupool.cli.jobs_fields import JobCommand, given, takes_fields
 from gpupool.cli.output import Format, FormatOption, print_json
 from gpupool.findings import UsageError
@@ -33,7 +33,9 @@ app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT.",
+    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT. "
+    "Exit codes: 0 done, and what was waited for has succeeded; 1 it has failed, or the queue has refused; 2 "
+    "wrong use; 3 contact with the queue is lost, and what was asked for may have been done and goes on.",
 )
 
 ServerOption = Annotated[
@@ -53,7 +55,9 @@ KeyOption = Annotated[
 WaitOption = Annotated[
     bool,
     typer.Option(
-        "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
+        "--wait",
+        help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded, 3 where "
+        "contact with the queue is lost.",
     ),
 ]
 
@@ -79,6 +83,7 @@ def submit(
         bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
     ] = False,
     wait: WaitOption = False,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -93,13 +98,18 @@ def submit(
     if file is not None:
         options = jobs_file.overridden(jobs_file.read(file), options)
     spec: Any = {name: value for name, (_, value, *_) in options.items()}
-    with asked(server, tenant, options, patient=wait) as client:
+    with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
         _resolve_dependencies(client, spec, options)
         if dry_run:
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
-        _submitted(client, client.submit_job(idempotency_key=key, **spec), wait, format)
+        job = jobs_followed.submitted(
+            lambda key: client.submit_job(idempotency_key=key, **spec),
+            key,
+            lambda key: question(key, server, tenant),
+        )
+        _submitted(client, job, wait, format)
 
 
 @app.command(cls=JobCommand)
@@ -112,6 +122,7 @@ def rerun(
     ] = False,
     key: KeyOption = None,
     wait: WaitOption = False,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -124,11 +135,19 @@ def rerun(
     """
     options: Given = given(fields)
     changes: Any = {name: value for name, (_, value, *_) in options.items()}
-    with asked(server, tenant, options, patient=wait) as client:
+    with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
         _resolve_dependencies(client, changes, options)
         id = jobs_ids.named(client, job).id
-        again = client.rerun_job(id, unsuccessful=unsuccessful, idempotency_key=key, **changes)
+        again = jobs_followed.submitted(
+            lambda key: client.rerun_job(id, unsuccessful=unsuccessful, idempotency_key=key, **changes),
+            key,
+            lambda key: question(key, server, tenant),
+        )
         _submitted(client, again, wait, format)
+
+
+def _lost_after_s(text: str | None) -> int | None:
+    return None if text is None else jobs_values.seconds("--lost-after", text)
 
 
 def _resolve_dependencies(client: Client, spec: dict[str, Any], options: Given) -> None:
@@ -145,10 +164,11 @@ def _submitted(client: Client, job: Job, wait: bool, format: Format) -> None:
         return
     jobs = jobs_followed.all_ended(client, job)
     first = next((each for each in jobs if not each.succeeded), jobs[0])
-    answer = {"jobs": [each.data for each in jobs]} if job.group_id else first.data
-    _print(format, answer, lambda: jobs_text.print_ended(jobs))
+    answer = {"jobs": [each.data for each in jobs]} if job.group_id else dict(first.data)
+    _print(format, answer | {"replayed": job.replayed}, lambda: jobs_text.print_ended(jobs))
     if format == "text":
         jobs_text.print_timeline(client.history(first.id))
+        jobs_text.print_replayed(job)
     if not first.succeeded:
         raise typer.Exit(1)
 
@@ -163,6 +183,9 @@ def list_(
     user: Annotated[str | None, typer.Option("--user", help="Only of this user.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Only of this array.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="Only what the submission with this key made.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
     width: Annotated[
         int | None,
@@ -188,6 +211,7 @@ def list_(
             user=user,
             group=group,
             name=name,
+            idempotency_key=key,
             page_size=min(limit, 200),
         )
         jobs = list(islice(selected, limit))
@@ -307,6 +331,7 @@ def logs(
             "--raw", help="Send control characters to the terminal as well; a file or pipe always gets them."
         ),
     ] = False,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -317,7 +342,7 @@ def logs(
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     seconds = None if since is None else jobs_values.seconds("--since", since)
-    with asked(server, tenant) as client:
+    with asked(server, tenant, lost_after_s=_lost_after_s(lost_after)) as client:
         what = jobs_ids.named(client, job)
         if format == "json":
             outputs = [
@@ -342,19 +367,24 @@ def watch(
         str | None,
         typer.Argument(metavar="JOB", help="Id of a job or an array; default: all that may be seen."),
     ] = None,
+    lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print events as they happen: of one job or array until it has ended, or of all jobs without end.
+    """Print events as they happen: of one job or array until it has ended, or of all jobs without end. Exit 1
+    unless the job has succeeded, 3 where contact with the queue is lost.
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with asked(server, tenant) as client:
+    with asked(server, tenant, lost_after_s=_lost_after_s(lost_after)) as client:
         what = jobs_ids.named(client, job) if job else None
         for event in jobs_followed.events(client, what) if what else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
+        ended = jobs_ids.jobs_of(client.waiting(), what) if what else []
+    if not all(each.succeeded for each in ended):
+        raise typer.Exit(1)
 
 
 def _print(format: Format, data: Any, text: Any) -> None:

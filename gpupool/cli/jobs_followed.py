@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gpupool.cli.jobs_asked import lasting
 from gpupool.cli.jobs_ids import Named, jobs_of
+from gpupool.findings import NoAnswer
 
 if TYPE_CHECKING:
     from gpupool.client import Client, Event, Job
@@ -27,26 +31,43 @@ def events(client: Client, what: Named) -> Iterator[Event]:
 
     seen: dict[str, int] = {}
     versions: dict[str, int] = {}
-    for pause in wait_pauses():
-        # Read before the events: what a job ended with is then among them.
-        jobs = jobs_of(client, what)
-        changed = [job for job in jobs if versions.get(job.id) != job.version or not what.is_array]
-        news = [event for job in changed for event in client.history(job.id)[seen.get(job.id, 0) :]]
-        for event in sorted(news, key=lambda event: (event.time is not None, event.time)):
-            seen[event.job] = seen.get(event.job, 0) + 1
-            yield event
-        versions |= {job.id: job.version for job in changed}
-        if all(job.ended for job in jobs):
-            return
-        time.sleep(pause)
+    jobs_of(client, what)
+    client = client.waiting()
+    with lasting():
+        for pause in wait_pauses():
+            # Read before the events: what a job ended with is then among them.
+            jobs = jobs_of(client, what)
+            changed = [job for job in jobs if versions.get(job.id) != job.version or not what.is_array]
+            news = [event for job in changed for event in client.history(job.id)[seen.get(job.id, 0) :]]
+            for event in sorted(news, key=lambda event: (event.time is not None, event.time)):
+                seen[event.job] = seen.get(event.job, 0) + 1
+                yield event
+            versions |= {job.id: job.version for job in changed}
+            if all(job.ended for job in jobs):
+                return
+            time.sleep(pause)
+
+
+def submitted(send: Callable[[str], Job], key: str | None, question: Callable[[str], str]) -> Job:
+    """The new job, which `send` submits under a key. Interrupted before there is an answer, it says how to ask
+    what became of it."""
+    key = key or str(uuid.uuid4())
+    try:
+        return send(key)
+    except KeyboardInterrupt:
+        print(question(key), file=sys.stderr, flush=True)
+        raise
 
 
 def all_ended(client: Client, submitted: Job) -> list[Job]:
-    """The jobs of a submission when they have ended. Interrupted, it says how to go on, as the jobs do."""
+    """The jobs of a submission when they have ended. Stopped before, it says how to go on, as the jobs do."""
+    from gpupool.client import LostContact
+
     ids = submitted.job_ids or (submitted.id,)
     try:
-        return [_until(client, id, lambda job: job.ended) for id in ids]
-    except KeyboardInterrupt:
+        with lasting():
+            return [_until(client.waiting(), id, lambda job: job.ended) for id in ids]
+    except (KeyboardInterrupt, NoAnswer, LostContact):
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
         else:
@@ -63,7 +84,10 @@ def begun(client: Client, id: str) -> None:
     def reached(job: Job) -> bool:
         return job.ended or job.state == "running" or next(client.logs(id), None) is not None
 
-    _until(client, id, reached)
+    client.job(id)
+    client = client.waiting()
+    with lasting():
+        _until(client, id, reached)
 
 
 def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
@@ -95,15 +119,18 @@ def output(
 ) -> Iterator[str]:
     """The output of a job, of one attempt or all, or of the jobs of an array, one after the other. Where it
     has several, stderr says which one follows."""
-    for job in jobs_of(client, what):
-        if what.is_array:
-            _follows(f"job {job.id}, index {job.group_index}")
-        if follow:
-            begun(client, job.id)
-        if attempt or tail or since:
-            yield from client.logs(job.id, follow, attempt, tail, since)
-        else:
-            yield from _of_all_attempts(client, job.id, follow)
+    jobs = jobs_of(client, what)
+    client = client.waiting() if follow else client
+    with lasting() if follow else nullcontext():
+        for job in jobs:
+            if what.is_array:
+                _follows(f"job {job.id}, index {job.group_index}")
+            if follow:
+                begun(client, job.id)
+            if attempt or tail or since:
+                yield from client.logs(job.id, follow, attempt, tail, since)
+            else:
+                yield from _of_all_attempts(client, job.id, follow)
 
 
 def _of_all_attempts(client: Client, id: str, follow: bool) -> Iterator[str]:

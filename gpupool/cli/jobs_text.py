@@ -33,10 +33,19 @@ def print_submitted(job: Job) -> None:
     ids = job.job_ids or (job.id,)
     if len(ids) == 1:
         print(f"{job.id}  {job.state}, {_place(job)}, at most {usd_exact(job.estimate_usd)}")
-        return
-    for id in ids:
-        print(id)
-    print(f"{len(ids)} jobs, group {job.group_id}, each at most {usd_exact(job.estimate_usd)}")
+    else:
+        for id in ids:
+            print(id)
+        print(f"{len(ids)} jobs, group {job.group_id}, each at most {usd_exact(job.estimate_usd)}")
+    print_replayed(job)
+
+
+def print_replayed(job: Job) -> None:
+    """Of a job that was submitted: whether it had been before."""
+    if job.replayed:
+        what = f"job {job.id}" if len(job.job_ids) < 2 else f"the jobs of group {job.group_id}"
+        at = f" at {jobs_words.moment(job.enqueued_at)}" if job.enqueued_at else ""
+        print(f"this key made {what}{at}; nothing new was submitted")
 
 
 def print_ended(jobs: Sequence[Job]) -> None:

@@ -1,7 +1,8 @@
 """The entry point: runs a verb, turns errors into messages and exit codes. `gpupool.cli.app` registers the
 verbs.
 
-Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 130 interrupted.
+Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 3 no answer from a queue,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def run() -> None:
 
 
 def _run() -> None:
-    from gpupool.findings import GpupoolError, UsageError
+    from gpupool.findings import GpupoolError
 
     arguments = _own(sys.argv[1:])
     as_json = _asks_for_json(arguments)
@@ -54,7 +55,7 @@ def _run() -> None:
         from gpupool.cli.output import print_failure
 
         print_failure(error, as_json=as_json)
-        sys.exit(2 if isinstance(error, UsageError) else 1)
+        sys.exit(error.exit_code)
     finally:
         sys.stdout.flush()  # here, where its error can be reported
 

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from gpupool.address_secrets import without_passwords
 from gpupool.findings import Finding, GpupoolError, ready_files
-from gpupool.terminal import BOLD, PLAIN, RED
+from gpupool.terminal import BOLD, PLAIN, RED, json_at
 
 Format = Literal["text", "json"]
 """What `--format` takes."""
@@ -23,7 +24,7 @@ EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment'
 
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON with the keys in the order given (stable for machines)."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_at(sys.stdout, json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
@@ -44,7 +45,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Se
 def print_error(message: str) -> None:
     """Print one line of what went wrong to stderr."""
     red, plain = (RED, PLAIN) if sys.stderr.isatty() else ("", "")
-    sys.stderr.write(f"{red}{message}{plain}\n")
+    sys.stderr.write(f"{red}{without_passwords(message)}{plain}\n")
 
 
 def print_failure(error: GpupoolError, as_json: bool) -> None:
@@ -59,7 +60,7 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
     if findings:
         print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
     if as_json and getattr(error, "result", None) is None:
-        print_json({"errors": str(error).splitlines(), **finding_json(findings)})
+        print_json({"errors": without_passwords(str(error)).splitlines(), **finding_json(findings)})
 
 
 def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:

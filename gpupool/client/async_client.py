@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
-from gpupool.client import operations, sending
-from gpupool.client.errors import WaitTimeout
-from gpupool.client.event_stream import EventReader
+from gpupool.client import connecting, operations, sending
+from gpupool.client.errors import GpupoolClientError, WaitTimeout
+from gpupool.client.event_stream import END, Frame
 from gpupool.client.operations import Call, Data
 from gpupool.client.values import (
     Cancelled,
@@ -26,6 +27,7 @@ from gpupool.client.values import (
     JobFilter,
     JobPriority,
     JobSpec,
+    event_of,
     made,
 )
 
@@ -52,10 +54,22 @@ def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[AsyncCli
     return sending.documented(method, build)
 
 
-class AsyncClient(sending.Connected[httpx2.AsyncClient]):
-    """The queue, asked from asyncio. Close it, or use it in an `async with` statement."""
+class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
+    """The queue, asked from asyncio. Close it, or use it in an `async with` statement. Event loops and
+    processes may share it: each has connections of its own."""
 
     _connect = httpx2.AsyncClient
+
+    def _owner(self) -> connecting.Owner:
+        return os.getpid(), asyncio.get_running_loop()
+
+    def _connected(self) -> httpx2.AsyncClient:
+        # Those of loops that have ended can't be closed any more. Those of another process must not be: they
+        # would be taken out of its selector.
+        for process, loop in list(self._opened):
+            if process == os.getpid() and loop is not None and loop.is_closed():
+                self._opened.pop((process, loop), None)
+        return super()._connected()
 
     job = _gives_job(operations.job)
     cancel_job = _gives_job(operations.cancel)
@@ -76,14 +90,20 @@ class AsyncClient(sending.Connected[httpx2.AsyncClient]):
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections."""
-        await self._http.aclose()
+        """Close its connections, those of this event loop. A call after that opens new ones."""
+        http = self._opened.pop(self._owner(), None)
+        if http is not None:
+            await http.aclose()
 
     async def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> AsyncJob:
-        """Submit a job. It is retried where that is safe; an `idempotency_key` of your own makes it so across
-        processes too."""
+        """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
+        that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
-        return made(AsyncJob, await self._send(call), client=self)
+        retries = sending.Retries(call, self._settings)
+        data = await self._send(call, retries)
+        return made(
+            AsyncJob, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self
+        )
 
     async def rerun_job(
         self,
@@ -135,54 +155,73 @@ class AsyncClient(sending.Connected[httpx2.AsyncClient]):
         tail: int | None = None,
         since: int | None = None,
     ) -> AsyncIterator[str]:
-        """A job's output, line by line; with `follow` until it has ended. Of what there is, the last `tail`
-        lines, or what was printed in the last `since` seconds."""
-        call = operations.logs(id, follow, attempt, tail, since)
-        response = await self._open(call, stream=True, quiet_s=None if follow else self._settings.timeout_s)
-        async with aclosing(response):
-            try:
-                async for line in response.aiter_lines():
+        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what there
+        is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks off
+        goes on where it was, without a line lost or twice."""
+        async with aclosing(
+            self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
+        ) as frames:
+            async for frame in frames:
+                for line in frame.data["text"].split("\n"):
                     yield line
-            except httpx2.HTTPError as error:
-                raise sending.error_for(call, error) from error
 
     async def events(self, after: int | None = None) -> AsyncIterator[Event]:
         """Events as they happen, without end: from now on, or after a position. Raises Gone where those after
         it were pruned."""
-        position = after
+        async with aclosing(self._frames(operations.events, after)) as frames:
+            async for frame in frames:
+                yield event_of(frame.data, frame.position)
+
+    async def _frames(
+        self, build: Callable[[int | None], Call[None]], position: int | None
+    ) -> AsyncGenerator[Frame, None]:
+        """What a stream has after `position`, to its end, over as many connections as that takes. The first
+        is waited for as any answer, later ones as by one who waits for a job."""
+        client, reading = self, sending.Reading(position, self._settings)
         while True:
-            reader = EventReader(position)
-            response = await self._open(operations.events(position), stream=True, quiet_s=sending.QUIET_S)
+            call, owner = build(reading.position), self._owner()
+            response = await client._open(call, sending.Retries(call, client._settings), streams=True)
             async with aclosing(response):
+                reading.begins(call, response)
                 with suppress(httpx2.HTTPError):
-                    async for line in response.aiter_lines():
-                        event = reader.feed(line)
-                        position = reader.position
-                        if event is not None:
-                            yield event
+                    async for piece in response.aiter_bytes():
+                        for frame in reading.frames(piece):
+                            if frame.kind == END:
+                                return
+                            yield frame
+                        if self._owner() != owner:
+                            break  # forked meanwhile: the connection is the other process's
+            client = self.waiting()
             await asyncio.sleep(sending.AGAIN_S)
 
-    async def _send(self, call: Call[_T]) -> _T:
-        return sending.parsed(call, await self._open(call, stream=False, quiet_s=self._settings.timeout_s))
+    async def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
+        retries = retries or sending.Retries(call, self._settings)
+        return sending.parsed(call, await self._open(call, retries))
 
-    async def _open(self, call: Call[Any], stream: bool, quiet_s: float | None) -> httpx2.Response:
-        """The answer to `call`, sent again where that is safe; with `stream` it is yet to be read."""
-        retries = sending.Retries(call, self._settings.retry_s)
-        timeout = httpx2.Timeout(self._settings.timeout_s, read=quiet_s)
+    async def _open(
+        self, call: Call[Any], retries: sending.Retries, streams: bool = False
+    ) -> httpx2.Response:
+        """The answer to `call`, sent again where that is safe; one that streams is yet to be read."""
+        timeout_s = self._settings.timeout_s
+        timeout = httpx2.Timeout(timeout_s, read=sending.QUIET_S if streams else timeout_s)
         request = sending.built(self._http, call, timeout)
         while True:
-            failure: httpx2.Response | httpx2.HTTPError
+            failure: sending.Failure | None
             try:
-                response = await self._http.send(request, stream=stream)
+                response = await self._http.send(request, stream=streams)
                 if response.is_success:
-                    return response
-                await response.aread()
-                failure = response
+                    failure = None if streams else sending.half(response)
+                    if failure is None:
+                        retries.answered()
+                        return response
+                else:
+                    await response.aread()
+                    failure = response
             except httpx2.HTTPError as error:
                 failure = error
             pause = retries.pause(failure)
             if pause is None:
-                raise sending.error_for(call, failure)
+                raise sending.error_for(call, failure, self._settings, retries.asked_s)
             await asyncio.sleep(pause)
 
 
@@ -214,10 +253,19 @@ class AsyncJob(JobFields):
         return await self.client.set_priority(self.id, priority, self.version)
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:
-        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
+        """The job when it has ended, however it did, and however often the queue was away meanwhile. Raises
+        WaitTimeout after `timeout` seconds, and LostContact where the queue gives no answer for as long as
+        the client's `lost_after`; the job goes on."""
         end = None if timeout is None else time.monotonic() + timeout
+        job = self
         for pause in sending.wait_pauses():
-            job = await self.refresh()
+            left = None if end is None else end - time.monotonic()
+            try:
+                job = replace(await self.client.waiting(left).job(self.id), client=self.client)
+            except GpupoolClientError as error:
+                if left is None or not error.no_answer or left > self.client.lost_after:
+                    raise
+                raise WaitTimeout(f"job {self.id} was {job.state}, and {error}") from error
             if job.ended:
                 return job
             left = pause if end is None else min(pause, end - time.monotonic())

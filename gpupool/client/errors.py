@@ -1,8 +1,10 @@
 """What can go wrong when the queue is asked for something.
 
     GpupoolClientError      anything below
-      TransportError        no answer: no connection, or it broke
+      TransportError        what came is no answer of the queue
         NotSent             the address, the key or a value can't be sent as it is
+        LostContact         no answer, for as long as the queue was asked again
+          NotReached        there was no connection: nothing was sent
       WaitTimeout           a job has not ended in the time that `wait` was given
       ApiError              the queue answered with a problem (RFC 9457)
         Invalid             the request has fields that can't be used (400, 413, 415, 422)
@@ -20,22 +22,67 @@ This module must not send or retry anything.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _LONGEST = 300
+AT = "@|\uff20|\ufe6b|%40"
+"""What ends a user and a password in an address; others are in addresses that were written wrong."""
+_USER = re.compile(rf"(?<=//)[^/\s]*(?:{AT})", re.IGNORECASE)
+
+
+def shown(text: str) -> str:
+    """`text` with escapes for what a terminal would obey, and for other characters that can't be printed."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def without_users(text: str) -> str:
+    """`text` without what may be a user and a password in its addresses."""
+    return _USER.sub("...@", text)
 
 
 class GpupoolClientError(Exception):
-    """Anything that the client raises of itself."""
+    """Anything that the client raises of itself. Its text shows control characters as escapes: tracebacks go
+    to terminals and notebooks."""
+
+    idempotency_key: str | None = None
+    """Of the submission that failed: `Client.jobs(idempotency_key=...)` lists what it made after all, and
+    submitting the same again with it makes no second job."""
+    no_answer: bool = False
+    """Whether the queue could not be asked, or could not answer: what became of the request is unknown,
+    unless this is NotReached."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shown(message))
 
 
 class TransportError(GpupoolClientError):
-    """The queue did not answer. Whether the request took effect is unknown, but for one that is retried."""
+    """What came is no answer of the queue."""
 
 
 class NotSent(TransportError):
     """The address, the key or a value can't be sent as it is; nothing was."""
+
+
+class LostContact(TransportError):
+    """The queue gave no answer for as long as it was asked again. Whether the request took effect is unknown;
+    a job that was waited for goes on."""
+
+    no_answer = True
+    address: str = ""
+    """Scheme, host and port that were asked."""
+
+
+class NotReached(LostContact):
+    """No connection to the queue could be made: nothing was sent."""
+
+    refused: bool = False
+    """Whether nothing listens there."""
+    loopback: bool = False
+    """Whether the address is one of this machine."""
 
 
 class WaitTimeout(GpupoolClientError, TimeoutError):
@@ -55,7 +102,12 @@ class ApiError(GpupoolClientError):
         self.detail = str(problem.get("detail", ""))
         self.errors = tuple(problem.get("errors") or ())
         """The fields that can't be used, each with `pointer` and `detail`."""
+        self.no_answer = status == 408 or status >= 500
         super().__init__(f"{self.title}: {self.detail}" if self.detail else self.title)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As pickle needs it: worker processes send their errors to their parent."""
+        return type(self), (self.status, self.problem), vars(self)
 
 
 class Invalid(ApiError):
@@ -118,7 +170,7 @@ def error_of(status: int, content: bytes) -> ApiError:
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        text = " ".join(content[:_LONGEST].decode("utf-8", "replace").split())
+        text = without_users(" ".join(content[:_LONGEST].decode("utf-8", "replace").split()))
         problem = {"title": f"HTTP {status}", "status": status, "detail": text}
     name = str(problem.get("type", "")).rpartition("/")[2]
     return _BY_TYPE.get(name, _BY_STATUS.get(status, ApiError))(status, problem)

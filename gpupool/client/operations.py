@@ -34,6 +34,9 @@ from gpupool.client.values import (
 
 _T = TypeVar("_T", covariant=True)
 _JOBS = "/api/v1/gpu-jobs"
+EVENT_STREAM = "text/event-stream"
+_STREAM = {"Accept": EVENT_STREAM}
+KEY = "Idempotency-Key"
 Data = dict[str, Any]
 
 
@@ -62,7 +65,7 @@ class Page:
 
 def submit(spec: JobSpec, key: str | None = None) -> Call[Data]:
     """Submit a job; with the same `key` and fields again, it is the same job."""
-    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    headers = {KEY: key or str(uuid.uuid4())}
     return Call("POST", _JOBS, dict, headers=headers, json=_body(spec))
 
 
@@ -154,21 +157,21 @@ def logs(
     id: str,
     follow: bool = False,
     attempt: int | None = None,
+    after: int | None = None,
     tail: int | None = None,
     since: int | None = None,
 ) -> Call[None]:
-    """A stream of text: the output of all attempts, or of one; of it the last `tail` lines, or what was
-    printed in the last `since` seconds."""
-    params = _given(follow="true" if follow else None, attempt=attempt, tail=tail, since=since)
-    return Call("GET", f"{_job(id)}/logs", _unread, params=params)
+    """A stream of server-sent events: the output of all attempts, or of one, from after a position; else, of
+    what there is, the last `tail` lines, or what was printed in the last `since` seconds."""
+    end = {"after": after} if after is not None else {"tail": tail, "since": since}
+    params = _given(follow="true" if follow else None, attempt=attempt, **end)
+    return Call("GET", f"{_job(id)}/logs", _unread, params=params, headers=_STREAM)
 
 
 def events(after: int | None = None) -> Call[None]:
     """A stream of server-sent events."""
-    headers = {"Accept": "text/event-stream"}
-    if after is not None:
-        headers["Last-Event-ID"] = str(after)
-    return Call("GET", "/api/v1/events", _unread, headers=headers)
+    headers = {} if after is None else {"Last-Event-ID": str(after)}
+    return Call("GET", "/api/v1/events", _unread, headers=_STREAM | headers)
 
 
 def pools() -> Call[tuple[Pool, ...]]:

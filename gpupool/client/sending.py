@@ -1,161 +1,58 @@
-"""What both clients have in common: where the queue is, who asks, and when to ask again.
+"""What both clients have in common about one request: when it is sent again, and what is raised in the end.
 
-Pure but for reading the environment. This module must not send anything.
+An outage of the queue is said through the logger `gpupool.client`: Python shows its warnings on stderr unless
+the program has handlers of its own. This module must not send anything.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
+import logging
 import random
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Generic, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
 
 import httpx2
 
-from gpupool.client import local_token
-from gpupool.client.errors import GpupoolClientError, NotSent, TransportError, error_of
-from gpupool.client.operations import Call
-from gpupool.client.values import JobSpec
+from gpupool.client.errors import (
+    ApiError,
+    GpupoolClientError,
+    LostContact,
+    NotReached,
+    NotSent,
+    TransportError,
+    error_of,
+    without_users,
+)
+from gpupool.client.event_stream import Frame, FrameReader, Lines
+from gpupool.client.operations import EVENT_STREAM, KEY, Call
+from gpupool.client.settings import UNPRINTABLE, Settings, printable
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
-_H = TypeVar("_H", bound=httpx2.Client | httpx2.AsyncClient)
-_UNPRINTABLE = "characters other than printable ASCII"
-URL = "http://localhost:8021"
-"""Where `gpupool serve` listens unless it is given another address."""
+Failure = httpx2.Response | httpx2.HTTPError
 _LONGEST_PAUSE_S = 10.0
-_AGAIN = frozenset({429, 502, 503, 504})
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+_AGAIN = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Also those of Cloudflare, for a server that does not answer (520 to 524)."""
+_REFUSED = frozenset({425, 429})
+"""Nothing was done, whatever the request."""
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """The request has not left: it may always be sent again."""
-_BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
-"""The connection broke: whether the request took effect is unknown."""
+_BROKEN = (
+    httpx2.ReadError, httpx2.ReadTimeout, httpx2.WriteError, httpx2.WriteTimeout, httpx2.CloseError,
+    httpx2.RemoteProtocolError, httpx2.DecodingError,
+)  # fmt: skip
+"""The connection broke, or nothing came: whether the request took effect is unknown."""
 AGAIN_S = 1.0
-"""Before a stream of events that ended is opened again."""
-QUIET_S = 45.0
-"""After how long without a heartbeat (the queue sends one every 15 s) a stream of events is broken."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Where the queue is, and on whose behalf it is asked. What is not given is read from the environment."""
-
-    url: str | None = None
-    """Default: GPUPOOL_URL, or http://localhost:8021."""
-    key: str | None = field(default=None, repr=False)
-    """An API key or OIDC token; default: GPUPOOL_KEY, and at an address of this machine the token of the
-    project that one stands in (`gpupool serve --dev`)."""
-    tenant: str | None = None
-    """Name or id; default: GPUPOOL_TENANT, or the only tenant of the credential."""
-    project: str | None = None
-    """Project of the jobs that name none; name or id."""
-    user: str | None = None
-    timeout_s: float = 30.0
-    retry_s: float = 60.0
-    """For how long a request is sent again where that is safe; 0 for never."""
-
-    def options(self, transport: Any) -> dict[str, Any]:
-        """The arguments of httpx2's client. Raises NotSent where one of these settings can't be used."""
-        # Read from files, they end with a line break.
-        url = (self.url or os.environ.get("GPUPOOL_URL") or URL).strip()
-        host = _host(url)
-        key = (self.key or os.environ.get("GPUPOOL_KEY") or "").strip()
-        tenant = (self.tenant or os.environ.get("GPUPOOL_TENANT") or "").strip()
-        if not _printable(key):
-            raise NotSent(f"the key has {_UNPRINTABLE}; copy it again, and give it as `key` or GPUPOOL_KEY")
-        if not _printable(tenant):
-            raise NotSent(
-                f"tenant {tenant!r}: has {_UNPRINTABLE}; give its name or id as in the environment file, by"
-                " --tenant or GPUPOOL_TENANT"
-            )
-        if self.user and not _printable(self.user):
-            raise NotSent(f"user {self.user!r}: has {_UNPRINTABLE}; give another name of the user")
-        headers = {"Accept": "application/json", "User-Agent": "gpupool-client"}
-        own = key.startswith(local_token.PREFIX)
-        headers |= {"Authorization": f"Bearer {key}"} if key and not own else {}
-        headers |= {"X-Tenant-Id": tenant} if tenant else {}
-        headers |= {"X-User-Id": self.user} if self.user else {}
-        # A proxy can't reach the loopback interface of this machine.
-        local = host in ("localhost", "127.0.0.1", "::1")
-        if own and not local:
-            raise NotSent(f"the key is the token of a queue on this machine, and is not sent to {host}")
-        return {
-            "auth": _LocalToken(key) if local and (own or not key) else None,
-            "base_url": url,
-            "headers": headers,
-            "timeout": httpx2.Timeout(self.timeout_s),
-            "trust_env": not local,
-            "transport": transport,
-        }
-
-    def with_project(self, spec: JobSpec) -> JobSpec:
-        """`spec` for the project of these settings, unless it names its own."""
-        return {"project_id": self.project, **spec} if self.project else spec
-
-
-class _LocalToken(httpx2.Auth):
-    """Proves to the project's own queue whose requests these are, if the project has a token: each request
-    has a seal of its own, for the port that it goes to."""
-
-    def __init__(self, token: str) -> None:
-        """`token`: empty for that of the project."""
-        self._token = token
-
-    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        token = self._token or local_token.find()
-        if token is not None:
-            sealed = local_token.seal(token, "call", request.url.port or 80, local_token.CALL_S)
-            request.headers["Authorization"] = f"Bearer {sealed}"
-            if request.url.host in (
-                "localhost",
-                "::1",
-            ):  # others may listen on [::1], the queue does not
-                request.url = request.url.copy_with(host="127.0.0.1")
-        yield request
-
-
-def _host(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        httpx2.URL(url)
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return parts.hostname
-    except (ValueError, httpx2.InvalidURL):
-        pass
-    without_password = url.rpartition("@")[2]
-    raise NotSent(f"{without_password}: not an address; give one such as {URL}")
-
-
-def _printable(text: str) -> bool:
-    """Whether it can be in a header."""
-    return text.isascii() and text.isprintable()
-
-
-class Connected(Generic[_H]):
-    """What both clients are made of: the settings, and a client of httpx2."""
-
-    _connect: Callable[..., _H]
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        key: str | None = None,
-        tenant: str | None = None,
-        project: str | None = None,
-        user: str | None = None,
-        timeout: float = 30.0,
-        retry_for: float = 60.0,
-        transport: Any = None,
-    ) -> None:
-        """What is not given is read from GPUPOOL_URL, GPUPOOL_KEY and GPUPOOL_TENANT. `transport` replaces
-        the network in tests."""
-        self._settings = Settings(url, key, tenant, project, user, timeout, retry_for)
-        self._http = self._connect(**self._settings.options(transport))
+"""Before a stream that has broken off is opened again."""
+QUIET_S = 35.0
+"""After how long without a heartbeat (the queue sends one every 10 s) a stream is broken."""
+SAID_S = 5.0
+"""Shorter outages are not said."""
+log = logging.getLogger("gpupool.client")
 
 
 def documented(method: _F, by: Callable[..., Any], given: int = 0) -> _F:
@@ -171,8 +68,8 @@ def built(http: httpx2.Client | httpx2.AsyncClient, call: Call[Any], timeout: An
     """The request for `call`. Raises NotSent where a value of it can't be sent."""
     what = f"{call.method} {call.path}"
     for name, value in (call.headers or {}).items():
-        if not _printable(value):
-            raise NotSent(f"{what}: {name} {value!r}: has {_UNPRINTABLE}; give another")
+        if not printable(value):
+            raise NotSent(f"{what}: {name} {value!r}: has {UNPRINTABLE}; give another")
     try:
         return http.build_request(
             call.method,
@@ -189,31 +86,101 @@ def built(http: httpx2.Client | httpx2.AsyncClient, call: Call[Any], timeout: An
 class Retries:
     """When one call is sent again, and when no more."""
 
-    def __init__(self, call: Call[Any], retry_s: float) -> None:
-        self._call = call
-        self._left_s = retry_s
+    def __init__(self, call: Call[Any], settings: Settings) -> None:
+        self._call, self._settings = call, settings
+        self._left_s = settings.retry_s
         self._length_s = 0.2
+        self._began = self._since = time.monotonic()
+        self._left = self._said = False
+        self.again = False
+        """Whether it was sent more than once."""
 
-    def pause(self, failure: httpx2.Response | httpx2.HTTPError) -> float | None:
+    @property
+    def asked_s(self) -> float:
+        """For how long an answer has been waited for."""
+        return time.monotonic() - self._began
+
+    def pause(self, failure: Failure) -> float | None:
         """Seconds to wait before the call is sent again; None where that is not safe, or too late."""
-        if not may_repeat(self._call, failure) or self._left_s <= 0:
+        now = time.monotonic()
+        self._left_s -= max(0.0, now - self._since)
+        self._left = self._left or not isinstance(failure, _NOT_SENT)
+        late = not self._left and self.asked_s >= self._settings.connect_s
+        if late or self._left_s <= 0 or not may_repeat(self._call, failure, self._settings.waits):
             return None
         pause = min(self._length_s * random.uniform(0.5, 1.0), self._left_s)  # noqa: S311  # spreads load
         if isinstance(failure, httpx2.Response):
-            asked = pause_asked(failure.headers)
-            if asked > self._left_s:
+            wanted = pause_asked(failure.headers)
+            if wanted > self._left_s:
                 return None
-            pause = max(pause, asked)
+            pause = max(pause, wanted)
         self._left_s -= pause
         self._length_s = min(self._length_s * 2, _LONGEST_PAUSE_S)
+        self._since = now + pause
+        self.again = True
+        if not self._said and self.asked_s + pause > SAID_S:
+            self._said = True
+            log.warning("no answer from %s: %s; asking again", self._settings.address, words(failure))
         return pause
 
+    def answered(self) -> None:
+        """There is an answer."""
+        if self._said:
+            log.info("%s answers again after %.0f s", self._settings.address, self.asked_s)
 
-def may_repeat(call: Call[Any], failure: httpx2.Response | httpx2.HTTPError) -> bool:
-    """Whether sending `call` again is safe and may help."""
+
+class Reading:
+    """One stream, over as many connections as that takes."""
+
+    def __init__(self, position: int | None, settings: Settings) -> None:
+        self.position = position
+        """After what it has been read."""
+        self._settings = settings
+        self._heard: float | None = None
+        self._lines, self._reader = Lines(), FrameReader()
+
+    def begins(self, call: Call[Any], response: httpx2.Response) -> None:
+        """Read this answer next. Raises TransportError where the first is no stream of the queue's, and
+        LostContact where no later one was for as long as one waits."""
+        self._lines, self._reader = Lines(), FrameReader(self.position)
+        now = time.monotonic()
+        if response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
+            self._heard = now if self._heard is None else self._heard
+        elif self._heard is None:
+            raise TransportError(f"{call.method} {call.path}: the answer is not one of the queue's streams")
+        if now - self._heard > self._settings.lost_s:
+            failure = httpx2.RemoteProtocolError("streams end at once")
+            raise error_for(call, failure, self._settings, now - self._heard)
+
+    def frames(self, piece: bytes) -> Iterator[Frame]:
+        """What `piece` completes. Of a frame that has been taken, the position is passed."""
+        for line in self._lines.feed(piece):
+            frame = self._reader.feed(line)
+            self.position = self._reader.position
+            if not line:
+                self._heard = time.monotonic()
+            if frame is not None:
+                yield frame
+
+
+def may_repeat(call: Call[Any], failure: Failure, waits: bool = False) -> bool:
+    """Whether sending `call` again is safe and may help. `waits`: for one who outlasts the queue's errors."""
     if isinstance(failure, httpx2.Response):
-        return failure.status_code == 429 or (call.repeatable and failure.status_code in _AGAIN)
+        passing = failure.status_code in _AGAIN or (waits and failure.status_code >= 500)
+        return failure.status_code in _REFUSED or (call.repeatable and passing)
     return isinstance(failure, _NOT_SENT) or (call.repeatable and isinstance(failure, _BROKEN))
+
+
+def half(response: httpx2.Response) -> httpx2.HTTPError | None:
+    """The failure of an answer that may have ended before its end: whose length nothing tells (HTTP/1.0), and
+    which is not JSON as a whole."""
+    if not {"content-length", "transfer-encoding"}.isdisjoint(response.headers):
+        return None
+    try:
+        response.json()
+    except ValueError:
+        return httpx2.RemoteProtocolError("half an answer")
+    return None
 
 
 def pause_asked(headers: Mapping[str, str], now: datetime | None = None) -> float:
@@ -229,13 +196,53 @@ def pause_asked(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())
 
 
-def error_for(call: Call[Any], failure: httpx2.Response | httpx2.HTTPError) -> GpupoolClientError:
+def error_for(call: Call[Any], failure: Failure, settings: Settings, asked_s: float) -> GpupoolClientError:
     """What is raised for a request that failed; the content of a response must have been read."""
+    error: GpupoolClientError
     if isinstance(failure, httpx2.Response):
-        return error_of(failure.status_code, failure.content)
-    return TransportError(
-        f"{call.method} {call.path}: no answer from the queue: {failure or type(failure).__name__}"
+        error = _error_of(failure)
+    else:
+        error = _lost(call, failure, settings, asked_s)
+    error.idempotency_key = call.headers.get(KEY)
+    return error
+
+
+def _error_of(response: httpx2.Response) -> ApiError:
+    if response.is_redirect:
+        place = response.headers.get("Location", "")
+        title = f"HTTP {response.status_code}"
+        detail = f"the queue is at another address, {without_users(place)}; give that one as GPUPOOL_URL"
+        return ApiError(response.status_code, {"title": title, "detail": detail})
+    return error_of(response.status_code, response.content)
+
+
+def _lost(call: Call[Any], failure: httpx2.HTTPError, settings: Settings, asked_s: float) -> LostContact:
+    kind = NotReached if isinstance(failure, _NOT_SENT) else LostContact
+    error = kind(
+        f"{call.method} {call.path}: no answer from the queue: {words(failure)}; {settings.address} was asked"
+        f" for {asked_s:.0f} s"
     )
+    error.address = settings.address
+    if isinstance(error, NotReached):
+        error.refused, error.loopback = _is_refused(failure), settings.loopback
+    return error
+
+
+def _is_refused(failure: BaseException | None) -> bool:
+    while failure is not None and not isinstance(failure, ConnectionRefusedError):
+        failure = failure.__cause__ or failure.__context__
+    return failure is not None
+
+
+def words(failure: Failure) -> str:
+    """Why there was no answer."""
+    if isinstance(failure, httpx2.Response):
+        return str(_error_of(failure))
+    if isinstance(failure, httpx2.ConnectTimeout | httpx2.PoolTimeout):
+        return "no connection in time"
+    if isinstance(failure, httpx2.TimeoutException):
+        return "nothing came in time"
+    return without_users(str(failure)) or type(failure).__name__
 
 
 def parsed(call: Call[_T], response: httpx2.Response) -> _T:

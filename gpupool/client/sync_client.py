@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
-from gpupool.client import operations, sending
-from gpupool.client.errors import WaitTimeout
-from gpupool.client.event_stream import EventReader
+from gpupool.client import connecting, operations, sending
+from gpupool.client.errors import GpupoolClientError, WaitTimeout
+from gpupool.client.event_stream import END, Frame
 from gpupool.client.operations import Call, Data
 from gpupool.client.values import (
     Cancelled,
@@ -25,6 +25,7 @@ from gpupool.client.values import (
     JobFilter,
     JobPriority,
     JobSpec,
+    event_of,
     made,
 )
 
@@ -50,8 +51,9 @@ def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[Client, 
     return sending.documented(method, build)
 
 
-class Client(sending.Connected[httpx2.Client]):
-    """The queue, asked from ordinary code. Close it, or use it in a `with` statement."""
+class Client(connecting.Connected[httpx2.Client]):
+    """The queue, asked from ordinary code. Close it, or use it in a `with` statement. Threads may share it,
+    and so may processes: each has connections of its own."""
 
     _connect = httpx2.Client
 
@@ -74,14 +76,18 @@ class Client(sending.Connected[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
+        """Close its connections, those of this process. A call after that opens new ones."""
+        http = self._opened.pop(self._owner(), None)
+        if http is not None:
+            http.close()
 
     def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> Job:
-        """Submit a job. It is retried where that is safe; an `idempotency_key` of your own makes it so across
-        processes too."""
+        """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
+        that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
-        return made(Job, self._send(call), client=self)
+        retries = sending.Retries(call, self._settings)
+        data = self._send(call, retries)
+        return made(Job, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self)
 
     def rerun_job(
         self,
@@ -130,52 +136,69 @@ class Client(sending.Connected[httpx2.Client]):
         tail: int | None = None,
         since: int | None = None,
     ) -> Iterator[str]:
-        """A job's output, line by line; with `follow` until it has ended. Of what there is, the last `tail`
-        lines, or what was printed in the last `since` seconds."""
-        call = operations.logs(id, follow, attempt, tail, since)
-        response = self._open(call, stream=True, quiet_s=None if follow else self._settings.timeout_s)
-        with closing(response):
-            try:
-                yield from response.iter_lines()
-            except httpx2.HTTPError as error:
-                raise sending.error_for(call, error) from error
+        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what there
+        is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks off
+        goes on where it was, without a line lost or twice."""
+        frames = self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
+        with closing(frames):
+            for frame in frames:
+                yield from frame.data["text"].split("\n")
 
     def events(self, after: int | None = None) -> Iterator[Event]:
         """Events as they happen, without end: from now on, or after a position. Raises Gone where those after
         it were pruned."""
-        position = after
+        with closing(self._frames(operations.events, after)) as frames:
+            for frame in frames:
+                yield event_of(frame.data, frame.position)
+
+    def _frames(
+        self, build: Callable[[int | None], Call[None]], position: int | None
+    ) -> Generator[Frame, None]:
+        """What a stream has after `position`, to its end, over as many connections as that takes. The first
+        is waited for as any answer, later ones as by one who waits for a job."""
+        client, reading = self, sending.Reading(position, self._settings)
         while True:
-            reader = EventReader(position)
-            response = self._open(operations.events(position), stream=True, quiet_s=sending.QUIET_S)
-            with closing(response), suppress(httpx2.HTTPError):
-                for line in response.iter_lines():
-                    event = reader.feed(line)
-                    position = reader.position
-                    if event is not None:
-                        yield event
+            call, owner = build(reading.position), self._owner()
+            response = client._open(call, sending.Retries(call, client._settings), streams=True)
+            with closing(response):
+                reading.begins(call, response)
+                with suppress(httpx2.HTTPError):
+                    for piece in response.iter_bytes():
+                        for frame in reading.frames(piece):
+                            if frame.kind == END:
+                                return
+                            yield frame
+                        if self._owner() != owner:
+                            break  # forked meanwhile: the connection is the other process's
+            client = self.waiting()
             time.sleep(sending.AGAIN_S)
 
-    def _send(self, call: Call[_T]) -> _T:
-        return sending.parsed(call, self._open(call, stream=False, quiet_s=self._settings.timeout_s))
+    def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
+        retries = retries or sending.Retries(call, self._settings)
+        return sending.parsed(call, self._open(call, retries))
 
-    def _open(self, call: Call[Any], stream: bool, quiet_s: float | None) -> httpx2.Response:
-        """The answer to `call`, sent again where that is safe; with `stream` it is yet to be read."""
-        retries = sending.Retries(call, self._settings.retry_s)
-        timeout = httpx2.Timeout(self._settings.timeout_s, read=quiet_s)
+    def _open(self, call: Call[Any], retries: sending.Retries, streams: bool = False) -> httpx2.Response:
+        """The answer to `call`, sent again where that is safe; one that streams is yet to be read."""
+        timeout_s = self._settings.timeout_s
+        timeout = httpx2.Timeout(timeout_s, read=sending.QUIET_S if streams else timeout_s)
         request = sending.built(self._http, call, timeout)
         while True:
-            failure: httpx2.Response | httpx2.HTTPError
+            failure: sending.Failure | None
             try:
-                response = self._http.send(request, stream=stream)
+                response = self._http.send(request, stream=streams)
                 if response.is_success:
-                    return response
-                response.read()
-                failure = response
+                    failure = None if streams else sending.half(response)
+                    if failure is None:
+                        retries.answered()
+                        return response
+                else:
+                    response.read()
+                    failure = response
             except httpx2.HTTPError as error:
                 failure = error
             pause = retries.pause(failure)
             if pause is None:
-                raise sending.error_for(call, failure)
+                raise sending.error_for(call, failure, self._settings, retries.asked_s)
             time.sleep(pause)
 
 
@@ -207,10 +230,19 @@ class Job(JobFields):
         return self.client.set_priority(self.id, priority, self.version)
 
     def wait(self, timeout: float | None = None) -> Job:
-        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
+        """The job when it has ended, however it did, and however often the queue was away meanwhile. Raises
+        WaitTimeout after `timeout` seconds, and LostContact where the queue gives no answer for as long as
+        the client's `lost_after`; the job goes on."""
         end = None if timeout is None else time.monotonic() + timeout
+        job = self
         for pause in sending.wait_pauses():
-            job = self.refresh()
+            left = None if end is None else end - time.monotonic()
+            try:
+                job = replace(self.client.waiting(left).job(self.id), client=self.client)
+            except GpupoolClientError as error:
+                if left is None or not error.no_answer or left > self.client.lost_after:
+                    raise
+                raise WaitTimeout(f"job {self.id} was {job.state}, and {error}") from error
             if job.ended:
                 return job
             left = pause if end is None else min(pause, end - time.monotonic())

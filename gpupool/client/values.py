@@ -86,6 +86,8 @@ class JobFilter(TypedDict, total=False):
     user: str | None
     group: str | None
     name: str | None
+    idempotency_key: str | None
+    """Those that the submission with this key made, of one tenant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,9 @@ class JobFields:
     """Grows with every change."""
     job_ids: tuple[str, ...] = ()
     """Of a job that was just submitted: all ids of its array."""
+    replayed: bool = False
+    """Of a job that was just submitted: whether the same Idempotency-Key had made it before, and nothing new
+    was submitted. False where this call itself had to be sent again."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The whole answer."""
 

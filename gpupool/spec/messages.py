@@ -51,6 +51,7 @@ _PATTERNS = {
     "^[A-Za-z0-9]([A-Za-z0-9._-]": "a value of nvidia.com/gpu.product such as NVIDIA-GeForce-RTX-4090",
     "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
     "(\\.[a-z0-9]": "a name: words of lower-case letters, digits and '-', joined by '.'",
+    "^[A-Za-z0-9][A-Za-z0-9._:/@-]": "an image such as registry.example.com/team/app:1.0",
     "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
 }
 

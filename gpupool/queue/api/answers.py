@@ -6,6 +6,7 @@ I/O.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Literal
@@ -88,6 +89,8 @@ class SubmittedBody(JobBody):
     """The job that was made; of an array the first, with the ids of all."""
 
     job_ids: list[str]
+    replayed: bool
+    """Whether the same Idempotency-Key had made it before, and nothing new was submitted."""
 
 
 class JobPage(BaseModel):
@@ -194,9 +197,9 @@ def offer_json(offer: Offer) -> dict[str, Any]:
     }
 
 
-def of_text(media_type: str, description: str) -> dict[str, Any]:
-    """How an operation is documented whose answer is text."""
-    content = {media_type: {"schema": {"type": "string"}}}
+def of_text(media_types: Sequence[str], description: str) -> dict[str, Any]:
+    """How an operation is documented whose answer is text, in one of these forms."""
+    content = {media_type: {"schema": {"type": "string"}} for media_type in media_types}
     return {
         "response_class": Response,
         "responses": {200: {"content": content, "description": description}},

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -16,19 +17,23 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from gpupool.queue.api import streaming
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.api.streaming import Stream, allowed
+from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store.errors import StoreError
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 LOG_POLL_SECONDS = 1.0
+Chunks = AsyncIterator[Sequence[attempts.LogChunk]]
+"""Output as it comes."""
 
 
 class WhyBody(BaseModel):
@@ -87,7 +92,9 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     return explanation_json(found, job.tenant, reader)
 
 
-@router.get("/gpu-jobs/{id}/logs", operation_id="logs", **of_text("text/plain", "The output."))
+@router.get(
+    "/gpu-jobs/{id}/logs", operation_id="logs", **of_text(("text/plain", EVENT_STREAM), "The output.")
+)
 async def job_logs(
     request: Request,
     context: Present,
@@ -96,7 +103,7 @@ async def job_logs(
     job: ReadableJob,
     follow: bool = False,
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
-    after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     tail: Annotated[
         int | None, Query(ge=1, le=attempts.LOG_LINES, description="Only so many last lines.")
     ] = None,
@@ -104,44 +111,80 @@ async def job_logs(
         int | None, Query(ge=1, le=31_536_000, description="Only what was printed in so many last seconds.")
     ] = None,
 ) -> Response:
-    """The output of all attempts or one; with `follow` until the job has ended."""
-    kind, first = "text/plain; charset=utf-8", b""
+    """The output of all attempts or one; with `follow` until the job has ended.
+
+    As text, or for `Accept: text/event-stream` as events: each has lines and the number of its attempt, its
+    `id` is where `after` goes on, and after the last one comes an event `end`. A stream without it broke off.
+    """
     if since is not None:
         at = context.clock() - timedelta(seconds=since)
         after = max(after, await attempts.log_before(context.db, job.id, at))
-    if tail is not None:
-        chunks = await attempts.log_end(context.db, job.id, attempt, after, tail)
-        first = b"".join(map(_shown, chunks))
-        after = chunks[-1].number if chunks else after
-    text = output(context, job.id, attempt, after, follow, first)
+    last = () if tail is None else await attempts.log_end(context.db, job.id, attempt, after, tail)
+    streams = EVENT_STREAM in request.headers.get("accept", "")
+    written, kind = (output_events, EVENT_STREAM) if streams else (output, "text/plain; charset=utf-8")
+    body = written(chunks_of(context, job.id, attempt, after, follow, last))
     if not follow:
-        return StreamingResponse(text, media_type=kind)
-    return Stream(text, context.streams, reader, allowed(context, request, choice, None, job), kind)
+        return StreamingResponse(body, media_type=kind, headers=UNBUFFERED)
+    same = allowed(context, request, choice, None, job)
+    return Stream(body, context.streams, reader, same, kind, UNBUFFERED)
 
 
-async def output(
-    context: Context, id: str, attempt: int | None, after: int, follow: bool, first: bytes = b""
-) -> AsyncIterator[bytes]:
-    """The output from after the chunk of that number, behind what is given as `first`."""
-    if first:
-        yield first
+async def chunks_of(
+    context: Context,
+    id: str,
+    attempt: int | None,
+    after: int,
+    follow: bool,
+    last: Sequence[attempts.LogChunk] = (),
+) -> Chunks:
+    """The output from after a position, or `last` and what follows it; nothing at times where no more of it
+    is there yet."""
+    if last:
+        yield last
+        after = last[-1].number
     while True:
         job: Job | None = await jobs.job(context.db, id)
-        chunks = await attempts.log(context.db, id, attempt, after)
-        for chunk in chunks:
-            after = chunk.number
-            yield _shown(chunk)
-        if chunks:
+        found = await attempts.log(context.db, id, attempt, after)
+        if found:
+            after = found[-1].number
+            yield found
             continue
         over = job is None or job.state.final or (attempt is not None and job.attempt > attempt)
         if over or not follow:
             return
+        yield ()
         await asyncio.sleep(LOG_POLL_SECONDS)
 
 
-def _shown(chunk: attempts.LogChunk) -> bytes:
-    text = chunk.text if chunk.text.endswith("\n") else chunk.text + "\n"
-    return text.encode("utf-8", "replace")
+async def output(chunks: Chunks) -> AsyncIterator[bytes]:
+    """Lines as they were printed."""
+    async for some in chunks:
+        for chunk in some:
+            yield f"{_lines(chunk)}\n".encode("utf-8", "replace")
+
+
+async def output_events(chunks: Chunks) -> AsyncIterator[bytes]:
+    """Server-sent events, with heartbeats where nothing is printed."""
+    loop = asyncio.get_running_loop()
+    sent = loop.time()
+    yield b": output\n\n"
+    try:
+        async for some in chunks:
+            for chunk in some:
+                data = {"attempt": chunk.attempt, "text": _lines(chunk)}
+                yield sse(chunk.number, json.dumps(data).encode())
+            if some:
+                sent = loop.time()
+            elif loop.time() - sent >= streaming.HEARTBEAT_SECONDS:
+                sent = loop.time()
+                yield b": heartbeat\n\n"
+    except StoreError:
+        return  # the reader connects again, and then gets a problem if need be
+    yield b"event: end\ndata: {}\n\n"
+
+
+def _lines(chunk: attempts.LogChunk) -> str:
+    return chunk.text.removesuffix("\n")
 
 
 @router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)

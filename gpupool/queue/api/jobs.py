@@ -31,7 +31,7 @@ from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
 from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Principal, State
@@ -40,7 +40,7 @@ from gpupool.queue.store import accounts, jobs
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
 HEADER = Header(max_length=200)
-IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")]
+IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255, pattern=KEY)]
 
 Present = Annotated[Context, Depends(present)]
 
@@ -141,7 +141,7 @@ async def submitted(
     response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
-    return job_answer(job, context, response) | {"job_ids": stored.ids}
+    return job_answer(job, context, response) | {"job_ids": stored.ids, "replayed": stored.replayed}
 
 
 def _depends(job: Job) -> bool:
@@ -245,10 +245,20 @@ async def list_jobs(
     user: Annotated[str | None, Query(max_length=200)] = None,
     group: Annotated[str | None, Query(pattern=UUID)] = None,
     name: Annotated[str | None, Query(max_length=200)] = None,
+    idempotency_key: Annotated[str | None, Query(min_length=1, max_length=255, pattern=KEY)] = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
-    """The jobs of the caller's tenants, newest first. A page of large jobs has fewer than `limit`."""
+    """The jobs of the caller's tenants, newest first. A page of large jobs has fewer than `limit`. With
+    `idempotency_key` those that the tenant's submission with this key made."""
+    if idempotency_key is not None:
+        tenant = tenant_of(context.current(), principal, choice.tenant)
+        first = await jobs.made_by(context.db, tenant.name, idempotency_key)
+        if first is None or group not in (None, first.group_id):
+            return {"jobs": [], "next": None}
+        if first.group_id is None:
+            return {"jobs": [answers.job_json(first, context.clock())], "next": None}
+        group = first.group_id
     wanted = jobs.JobFilter(
         tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,

@@ -65,7 +65,7 @@ def _figures(seen: Snapshot, supply: Supply, depth: dict[tuple[str, int], int]) 
     return registry
 
 
-@router.get("/metrics", operation_id="metrics", **of_text("text/plain", "Metrics."))
+@router.get("/metrics", operation_id="metrics", **of_text(("text/plain",), "Metrics."))
 async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:

@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from gpupool.queue.api.requests import WANTED
 from gpupool.queue.domain.offers import Refused
 from gpupool.queue.records import State
 from gpupool.queue.store.errors import (
@@ -140,8 +141,17 @@ def _field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:
         place, *path = error["loc"]
         pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
         where = f"#{pointer}" if place == "body" else f"{place} {'.'.join(str(part) for part in path)}"
-        listed.append({"pointer": _printable(where), "detail": _printable(error["msg"])})
+        listed.append({"pointer": _printable(where), "detail": _printable(_detail(error))})
     return listed
+
+
+def _detail(error: Mapping[str, Any]) -> str:
+    """What is wrong with a field, in words."""
+    if error["type"] == "string_pattern_mismatch":
+        return f"write {WANTED[error['ctx']['pattern']]}"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])  # pydantic puts two words before it
+    return str(error["msg"])
 
 
 def _printable(text: str) -> str:

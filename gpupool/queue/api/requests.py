@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -25,16 +26,42 @@ from gpupool.text_secrets import HIDDEN
 from gpupool.workspace import SCRATCH, SHM
 from vapcheck.server.canonical_text import amount
 
+# Every pattern of the API is a name here, and a sentence in WANTED.
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Printable text: no control characters, and none that turn the direction of text around."""
 _WORD = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+_ADDRESS = r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$"
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+_PATH = r"^/[^\x00:]*$"
+_S3 = r"^s3://[^\s/\x00-\x1f]+(/[^\s\x00-\x1f]*)?$"
+_SIZE = r"^[0-9]{1,12}([.][0-9]{1,3})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+KEY = r"^[!-~]+$"
+"""Also of an image."""
+POSITION = r"^[0-9]{1,18}$"
 UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+
+WANTED: Mapping[str, str] = {
+    TEXT: "text in one line, without control characters or characters that turn its direction around",
+    _WORD: "letters, digits, '.', '_', '+' and '-', a letter or digit at both ends",
+    _DNS_NAME: "lower-case letters, digits, '-' and '.', a letter or digit at both ends",
+    _ADDRESS: "an http or https address without spaces, such as https://models.example.com/predict",
+    _VARIABLE: "a variable's name: letters, digits, '_', '.' and '-', no digit at its beginning",
+    _PATH: "an absolute path without a colon, such as /data",
+    _S3: "a place such as s3://checkpoints/run-1, without spaces",
+    _SIZE: "a size such as 512Mi or 8Gi",
+    KEY: "printable ASCII characters without spaces",
+    POSITION: "the id of an event: a whole number of at most 18 digits",
+    UUID: "a whole id, such as 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
+}
+"""What a text must be, for each pattern: nobody is shown a regular expression."""
 
 
 def _told(text: str) -> str:
     if HIDDEN in text:
-        raise ValueError(f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself")
+        raise ValueError(
+            f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself"
+        )
     return text
 
 
@@ -70,7 +97,7 @@ Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_W
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_DNS_NAME)]
 Address = Annotated[
     str,
-    StringConstraints(min_length=8, max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$"),
+    StringConstraints(min_length=8, max_length=2048, pattern=_ADDRESS),
     BeforeValidator(lambda text: _told(text) if isinstance(text, str) else text),
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
@@ -82,9 +109,7 @@ def _image(text: str) -> str:
     return text
 
 
-Image = Annotated[
-    str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$"), AfterValidator(_image)
-]
+Image = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=KEY), AfterValidator(_image)]
 
 
 def _size(text: str) -> str:
@@ -94,15 +119,9 @@ def _size(text: str) -> str:
     return text
 
 
-Size = Annotated[
-    str,
-    StringConstraints(max_length=20, pattern=r"^[0-9]{1,12}([.][0-9]{1,3})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"),
-    AfterValidator(_size),
-]
+Size = Annotated[str, StringConstraints(max_length=20, pattern=_SIZE), AfterValidator(_size)]
 """A quantity of Kubernetes, in bytes."""
-Variable = Annotated[
-    str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
-]
+Variable = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_VARIABLE)]
 Priority = Literal["critical", "high", "medium", "low"]
 
 
@@ -153,7 +172,7 @@ class Volume(_Body):
     """A PersistentVolumeClaim of the tenant's namespace."""
 
     claim: ObjectName = Field(description="Name of the claim.")
-    path: Annotated[str, StringConstraints(max_length=1024, pattern=r"^/[^\x00:]*$")] = Field(
+    path: Annotated[str, StringConstraints(max_length=1024, pattern=_PATH)] = Field(
         description="Where the container sees it."
     )
     read_only: bool = False
@@ -202,12 +221,9 @@ class JobRequest(_Body):
     preemptible: bool | None = Field(
         None, description="Whether it may be stopped for others; default: as its priority says."
     )
-    checkpoint_s3_path: (
-        Annotated[
-            str, StringConstraints(max_length=1024, pattern=r"^s3://[^\s/\x00-\x1f]+(/[^\s\x00-\x1f]*)?$")
-        ]
-        | None
-    ) = Field(None, description="Where it keeps checkpoints.")
+    checkpoint_s3_path: Annotated[str, StringConstraints(max_length=1024, pattern=_S3)] | None = Field(
+        None, description="Where it keeps checkpoints."
+    )
     retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
         None, description="Attempts after a failure; default: the environment's."
     )

@@ -14,33 +14,33 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
+from gpupool.queue.api import streaming
 from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.api.streaming import allowed, event_stream
+from gpupool.queue.api.requests import POSITION
+from gpupool.queue.api.streaming import EVENT_STREAM, allowed, event_stream, sse
 from gpupool.queue.events.envelope import encoded, envelope
 from gpupool.queue.store import outbox
 from gpupool.queue.store.errors import StoreError
 
 router = APIRouter(prefix="/api/v1", tags=["events"])
 POLL_SECONDS = 0.5
-HEARTBEAT_SECONDS = 15.0
 LONGEST_SECONDS = 900.0
 BATCH = 200
-_POSITION = r"^[0-9]{1,18}$"
 
 
-@router.get("/events", operation_id="events", **of_text("text/event-stream", "Events."))
+@router.get("/events", operation_id="events", **of_text((EVENT_STREAM,), "Events."))
 async def events(
     request: Request,
     context: Present,
     principal: Reader,
     choice: Chosen,
-    last_event_id: Annotated[str | None, Header(max_length=18, pattern=_POSITION)] = None,
-    after: Annotated[str | None, Query(max_length=18, pattern=_POSITION)] = None,
+    last_event_id: Annotated[str | None, Header(max_length=18, pattern=POSITION)] = None,
+    after: Annotated[str | None, Query(max_length=18, pattern=POSITION)] = None,
 ) -> Response:
     """Follow events, from now on or after the position in Last-Event-ID or `after`. 410: that one is gone."""
     tenants = scope_of(principal, choice.tenant)
@@ -71,7 +71,7 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
         for event in found:
             assert event.position is not None
             data = encoded(envelope(plan.environment, plan.queue.event_prefix, event))
-            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.position, event.type.encode(), data)
+            yield sse(event.position, data, event.type)
             position, quiet_since = event.position, now
         if len(found) == BATCH:
             continue
@@ -79,7 +79,7 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
         position = max(position, latest)
         if now - started > LONGEST_SECONDS:
             return
-        if now - quiet_since >= HEARTBEAT_SECONDS:
+        if now - quiet_since >= streaming.HEARTBEAT_SECONDS:
             quiet_since = now
             yield f"id: {position}\n: heartbeat\n\n".encode()
         await asyncio.sleep(POLL_SECONDS)

@@ -23,6 +23,11 @@ from gpupool.queue.records import Job, Principal
 
 CHECK_S = 5.0
 """Between two verifications: a key that was found is believed for 5 s more, a pod's token for 20 s."""
+EVENT_STREAM = "text/event-stream"
+UNBUFFERED = {"X-Accel-Buffering": "no"}
+"""For proxies that would collect an answer before they send it on."""
+HEARTBEAT_SECONDS = 10.0
+"""Between two signs of life of a stream: proxies end what has been quiet for 20 s or more."""
 END_S = 1.0
 """For how long a reader that does not read is waited for, at the end."""
 log = structlog.get_logger()
@@ -82,7 +87,13 @@ class Stream(StreamingResponse):
 
 def event_stream(events: AsyncIterator[bytes], streams: AtOnce, caller: Principal, still: Still) -> Stream:
     """Server-sent events, which no proxy is to keep or collect."""
-    return Stream(events, streams, caller, still, "text/event-stream", {"X-Accel-Buffering": "no"})
+    return Stream(events, streams, caller, still, EVENT_STREAM, UNBUFFERED)
+
+
+def sse(position: int, data: bytes, kind: str = "") -> bytes:
+    """One event of a stream; `data` is JSON, and has no line feed."""
+    named = f"event: {kind}\n" if kind else ""
+    return b"id: %d\n%sdata: %s\n\n" % (position, named.encode(), data)
 
 
 def allowed(

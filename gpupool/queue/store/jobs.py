@@ -135,6 +135,12 @@ async def made_before(db: Database, tenant: str, key: Key) -> Submitted | None:
         return await _before(connection, tenant, key)
 
 
+async def made_by(db: Database, tenant: str, key: str) -> Job | None:
+    """The first job of the tenant's submission with that key; None where there was none, or it is gone."""
+    rows = await db.fetch("idempotency_read", tenant=tenant, key=key)
+    return await job(db, rows[0]["job_ids"][0]) if rows else None
+
+
 async def job(db: Database, id: str) -> Job | None:
     """The job, archived or not."""
     if not is_id(id):

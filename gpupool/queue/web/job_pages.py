@@ -18,7 +18,7 @@ from gpupool.queue.api.answers import job_json, request_json, waiting_of
 from gpupool.queue.api.auth import check_commands
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json
-from gpupool.queue.api.job_details import output, terms_of
+from gpupool.queue.api.job_details import chunks_of, output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream
 from gpupool.queue.records import Job, State
@@ -125,7 +125,7 @@ async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
     text, after, cut = "", 0, False
     while chunks := await attempts.log(context.db, job.id, attempt, after):
         after = chunks[-1].number
-        text += "".join(chunk.text.rstrip("\n") + "\n" for chunk in chunks)
+        text += "".join(f"{chunk.text}\n" for chunk in chunks)
         cut = cut or len(text) > LOG_CHARACTERS
         text = text[-LOG_CHARACTERS:]
     return (text.partition("\n")[2] or text if cut else text), cut
@@ -152,7 +152,7 @@ async def whole_log(
     request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob, attempt: int
 ) -> Response:
     """An attempt's output as plain text."""
-    text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
+    text = output(chunks_of(context, job.id, min(max(attempt, 0), 1_000_000), 0, False))
     same, kind = still(context, request, visitor), "text/plain; charset=utf-8"
     return Stream(text, context.streams, visitor.principal, same, kind, HEADERS)
 

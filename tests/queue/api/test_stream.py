@@ -102,7 +102,7 @@ def test_events_that_are_pruned_are_gone(api: Any) -> None:
 
 def test_a_quiet_stream_has_heartbeats_and_ends_some_time(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(stream, "LONGEST_SECONDS", 0.3)
 
     async def test(served: Served) -> None:

@@ -27,10 +27,34 @@ from tests.unit.cli.test_environments import gpupool
 
 def test_no_queue_is_said_with_what_to_do() -> None:
     done = gpupool("jobs", "list", "--server", "http://127.0.0.1:1", "--format", "json")
-    assert done.returncode == 1
+    assert done.returncode == 3
     (message,) = json.loads(done.stdout)["errors"]
     assert message.startswith("GET /api/v1/gpu-jobs: no answer from the queue: ")
     assert message.endswith("start the queue with `gpupool serve`, or set GPUPOOL_URL")
+
+
+def test_advice_fits_a_queue_elsewhere() -> None:
+    done = gpupool("jobs", "list", "--server", "https://ada:secret@queue.invalid")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "https://queue.invalid was asked for" in done.stderr
+    assert "check the address (--server or GPUPOOL_URL)" in done.stderr
+    assert "gpupool serve" not in done.stderr
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://ada:secret@proxy:abc", "ftp://ada:secret@proxy", "ada:sec ret@[proxy", "socks5://a:secret@b"],
+)
+def test_a_proxy_that_can_not_be_used_is_said_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    done = gpupool("jobs", "list", "--server", "https://queue.invalid")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "HTTPS_PROXY" in done.stderr
+    assert "sec" not in done.stderr.replace("seconds", "")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +78,8 @@ def test_no_queue_is_said_with_what_to_do() -> None:
         (("--server", "http://[::1"), "http://[::1: not an address; give one such as http://localhost:8021"),
         (("--server", "http://ada:secret@queue:abc"), "queue:abc: not an address; give one such as "),
         (("--server", "ada:secret@queue"), "queue: not an address; give one such as "),
+        (("--server", "http://ada:secret%40queue:abc"), "queue:abc: not an address; give one such as "),
+        (("--server", "http://ada:secret\uff20queue:abc"), "queue:abc: not an address; give one such as "),
         (("--server", "http://localhost:abc"), "http://localhost:abc: not an address; give one such as "),
         (("--tenant", "süd"), "tenant 'süd': has characters other than printable ASCII; give its name or id"),
         (("--idempotency-key", "süd"), "--idempotency-key 'süd': has characters other than printable ASCII"),
@@ -63,6 +89,7 @@ def test_wrong_use(arguments: tuple[str, ...], message: str) -> None:
     done = gpupool("jobs", "submit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+    assert "secret" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -106,7 +133,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
                 ("#/container_image", "wrong"),
                 ("#/gpu_count", "too small"),
                 ("#/env/1A/[key]", "wrong"),
-                ("#", "Value error, env: only for jobs with container_image"),
+                ("#", "env: only for jobs with container_image"),
                 ("query state.0", "wrong"),
                 ("header x-tenant-id", "too long"),
                 ("path id", "too long"),

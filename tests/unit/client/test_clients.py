@@ -55,6 +55,16 @@ def problem(status: int, name: str = "x", **headers: str) -> httpx2.Response:
     return httpx2.Response(status, json=body, headers=headers)
 
 
+STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
+END = httpx2.Response(200, text="event: end\ndata: {}\n\n", headers=STREAM)
+
+
+def output(*chunks: tuple[int, str]) -> httpx2.Response:
+    """A stream of output that breaks off."""
+    parts = [f"id: {number}\ndata: {json.dumps({'attempt': 1, 'text': text})}\n\n" for number, text in chunks]
+    return httpx2.Response(200, text="".join(parts) + "id: 99\ndata: {", headers=STREAM)
+
+
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(_: float) -> None:
@@ -213,16 +223,24 @@ def test_wait_gives_up_in_time(kind: Any) -> None:
 
 @either
 def test_logs_are_lines(kind: Any) -> None:
-    queue = Queue([problem(502), httpx2.Response(200, text="one\ntwo\n")])
-    assert kind(queue).all(lambda client: client.logs("j1", follow=True)) == ["one", "two"]
+    queue = Queue([problem(502), output((4, "one\r1\ntwo"), (7, "")), END])
+    assert kind(queue).all(lambda client: client.logs("j1", follow=True)) == ["one\r1", "two", ""]
+    assert [request.url.params.get("after") for request in queue.asked] == [None, None, "7"]
     assert queue.asked[-1].url.params["follow"] == "true"
+
+
+@either
+def test_an_answer_that_is_no_stream_is_an_error(kind: Any) -> None:
+    with pytest.raises(TransportError, match="not one of the queue's streams"):
+        kind(Queue([httpx2.Response(200, html="welcome")])).all(lambda client: client.logs("j1"))
 
 
 @either
 def test_events_go_on_where_the_stream_ended(kind: Any) -> None:
     def stream(position: int) -> httpx2.Response:
         event = {"id": "e", "type": "x.enqueued", "subject": "j", "seq": 1, "tenant": "t", "data": {}}
-        return httpx2.Response(200, text=f"id: {position}\ndata: {json.dumps(event)}\n\nid: 99\ndata: brok")
+        text = f"id: {position}\ndata: {json.dumps(event)}\n\nid: 99\ndata: brok"
+        return httpx2.Response(200, text=text, headers=STREAM)
 
     queue = Queue([stream(4), stream(5), httpx2.ConnectError("x"), stream(6)])
     found = kind(queue).all(lambda client: client.events(after=3), most=3)

@@ -10,7 +10,8 @@ import pytest
 
 from gpupool.client import NotSent, TransportError, operations
 from gpupool.client.operations import Call
-from gpupool.client.sending import Retries, Settings, built, may_repeat, parsed, pause_asked
+from gpupool.client.sending import Retries, built, may_repeat, parsed, pause_asked
+from gpupool.client.settings import Settings
 
 SUBMIT = operations.submit({}, "k")
 ONCE = operations.set_priority("j", "low", 1)
@@ -24,7 +25,12 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (httpx2.ConnectTimeout("x"), True, True),
         (httpx2.RemoteProtocolError("x"), True, False),
         (httpx2.ReadError("x"), True, False),
-        (httpx2.ReadTimeout("x"), False, False),
+        (httpx2.ReadTimeout("x"), True, False),
+        (httpx2.WriteTimeout("x"), True, False),
+        (httpx2.DecodingError("x"), True, False),
+        (httpx2.ProxyError("x"), True, True),
+        (httpx2.Response(408), True, False),
+        (httpx2.Response(524), True, False),
         (httpx2.UnsupportedProtocol("x"), False, False),
         (httpx2.Response(429), True, True),
         (httpx2.Response(502), True, False),
@@ -41,18 +47,18 @@ def test_what_is_sent_again(failure: Any, repeatable: bool, once: bool) -> None:
 
 
 def test_pauses_grow_and_end_in_time() -> None:
-    retries = Retries(SUBMIT, 60)
+    retries = Retries(SUBMIT, Settings(retry_s=60))
     pauses = []
     while (pause := retries.pause(httpx2.ConnectError("x"))) is not None:
         pauses.append(pause)
     assert sum(pauses) == pytest.approx(60)
     assert max(pauses) <= 10
     assert pauses[0] <= 0.2
-    assert Retries(SUBMIT, 0).pause(httpx2.ConnectError("x")) is None
+    assert Retries(SUBMIT, Settings(retry_s=0)).pause(httpx2.ConnectError("x")) is None
 
 
 def test_retry_after_is_kept_to_or_the_request_given_up() -> None:
-    retries = Retries(SUBMIT, 60)
+    retries = Retries(SUBMIT, Settings(retry_s=60))
     assert retries.pause(httpx2.Response(429, headers={"Retry-After": "30"})) == 30
     assert retries.pause(httpx2.Response(429, headers={"Retry-After": "31"})) is None
 
