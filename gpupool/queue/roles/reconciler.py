@@ -7,7 +7,7 @@ can be cut off anywhere. This module must not decide which attempts there are: `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -15,10 +15,9 @@ import structlog
 
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
-from gpupool.queue.kubernetes.mirror import Key, Mirror
+from gpupool.queue.kubernetes.mirror import Key, Mirror, is_held
 from gpupool.queue.kubernetes.observe import Ended, Pending, Running
 from gpupool.queue.kubernetes.output import Output
 from gpupool.queue.measures import Measures
@@ -27,6 +26,7 @@ from gpupool.queue.records import Outcome, Reason, Waiting
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.notes import Notes
+from gpupool.queue.roles.strays import Strays
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -48,7 +48,7 @@ USUAL_S = 3.0
 @dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
-    an attempt to look at later."""
+    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now."""
 
     db: Database
     cluster: Cluster
@@ -59,10 +59,12 @@ class Reconciler:
     measures: Measures | None
     epoch: Callable[[], int | None]
     again: Callable[[Key], None]
+    is_sure: Callable[[], Awaitable[bool]]
     attempts: dict[Key, Attempt] = field(default_factory=dict)
     """Those that are the cluster's."""
 
     def __post_init__(self) -> None:
+        self.strays = Strays(self.db)
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
         self._warnings = warnings.Warnings(self.cluster.warnings, self.now)
@@ -94,9 +96,7 @@ class Reconciler:
             return
         attempt, job = self.attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
-            stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
-            # A process that no longer leads without knowing it must not take the new leader's for strays.
-            if stray and not await launches.is_held(self.db, *key):
+            if await self.strays.is_ours(key, [*self.mirror.pods_of(key), *([job] if job else [])]):
                 await self._discard(key)
             self.mirror.forget(key)
             return
@@ -110,8 +110,11 @@ class Reconciler:
                 await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
             return
         attempt.seen = True
+        attempt.here = attempt.here or job is not None
         found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.now())
         if isinstance(found, Ended):
+            if attempt.here and job is None and found.outcome.kind == "preempted":
+                found = replace(found, outcome=attempt.lost())
             if pods or not await self._is_behind(key, attempt):
                 await self._end(key, attempt, found)
             return
@@ -130,8 +133,9 @@ class Reconciler:
 
     async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
         """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
-        that of Jobs, and an attempt whose pod still runs has not ended."""
-        behind = await self.mirror.is_behind(key)
+        that of Jobs, and an attempt whose pod still runs has not ended; and at this address may be another
+        cluster by now."""
+        behind = await self.mirror.is_behind(key) or not await self.is_sure()
         if behind:
             attempt.due = self.now() + timedelta(seconds=2)
         return behind
@@ -150,11 +154,12 @@ class Reconciler:
             self.again(key)
             return
         try:
-            created = await self.cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
+            made = job_manifest.manifest(job, plan, tenant, avoid, database=self.strays.database)
+            created = await self.cluster.create(made)
         except Refused as error:
             await self._refused(key, attempt, error)
             return
-        attempt.seen, attempt.refusals = True, 0
+        attempt.seen, attempt.here, attempt.refusals = True, True, 0
         self.mirror.jobs.setdefault(key, created)
         self._notes.launched(key, created["metadata"]["name"])
 
@@ -265,7 +270,7 @@ class Reconciler:
             found = observe.view(job, pods, self.mirror.nodes, self.now())
             if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
                 await self.cluster.stop(job, None)
-        ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
+        ours = [thing for thing in (*pods, job) if thing is not None and is_held(thing)]
         await self.cluster.release(ours)
         self.mirror.forget(key)
 
@@ -276,7 +281,3 @@ def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -
     metadata = job["metadata"]
     deleted = "deletionTimestamp" in metadata and FOREGROUND not in (metadata.get("finalizers") or ())
     return deleted and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
-
-
-def _held(thing: job_manifest.Object) -> bool:
-    return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())

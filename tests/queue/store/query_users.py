@@ -19,7 +19,7 @@ MODULES = {
     "dispatcher": [f"roles/{name}.py" for name in (
         "dispatcher", "relay", "janitor", "alerts", "idle", "leader", "policies")],
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
-        "executor", "launcher", "reconciler", "notes", "callbacks", "http_job", "attempt", "leader"))],
+        "executor", "launcher", "reconciler", "notes", "callbacks", "http_job", "attempt", "leader", "claim", "strays"))],
     "keys": ["../cli/keys.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}
