@@ -108,6 +108,19 @@ class AsyncKubeApi:
             raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or text.decode())
         return parsed
 
+    async def request_anew(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Object:
+        """`request`, by the kubeconfig as it is now: for what does not depend on which cluster it is."""
+        if self.changed():
+            await self.renew()
+        return await self.request(method, path, query, body, content_type)
+
     async def list_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:
         """All objects of a collection, 500 at a time, and the resourceVersion to watch from."""
         items: list[Object] = []

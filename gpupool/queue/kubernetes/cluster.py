@@ -14,8 +14,8 @@ from typing import Protocol
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
-from gpupool.queue.kubernetes.lease import COLLECTION
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.queue.kubernetes.lease import LEASE_PATH
 from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT
 from gpupool.queue.kubernetes.warnings import cause
@@ -107,20 +107,20 @@ class KubernetesCluster:
 
     async def lease(self) -> Object | None:
         try:
-            return await self._api.request("GET", f"{COLLECTION}/{LEASE}")
+            return await self._api.request("GET", LEASE_PATH)
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
 
     async def hold(self, lease: Object) -> Object | None:
-        there = "resourceVersion" in lease["metadata"]
         try:
-            if there:
-                return await self._api.request("PUT", f"{COLLECTION}/{LEASE}", body=lease)
-            return await self._api.request("POST", COLLECTION, body=lease)
+            # Also where there is none: the launcher's rights are for this name, which a POST does not have.
+            return await self._api.request("PUT", LEASE_PATH, body=lease)
         except ApiError as error:
-            if error.status == 409 or (there and error.status == 404):
+            created = "resourceVersion" not in lease["metadata"]
+            # Without a version, 422 where there is one by now: Leases are never replaced blindly.
+            if error.status == 409 or (created and error.status == 422 and await self.lease()):
                 return None
             raise
 

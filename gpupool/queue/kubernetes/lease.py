@@ -17,7 +17,7 @@ from gpupool.plan.pods import LEASE
 
 Object = dict[str, Any]
 
-COLLECTION = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
+LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{LEASE}"
 MARKS = "gpupool.dev/marks"
 KEPT = 4
 """Marks: a standby of the database that is some seconds behind when it takes over is no older state."""
