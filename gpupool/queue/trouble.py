@@ -67,15 +67,15 @@ class Trouble:
 
 
 _KEEP_OFF = frozenset({Kind.OTHERS, Kind.RESTORED, Kind.UNKNOWN_JOBS})
+_NOTHING = "so that this one starts and ends nothing there"
 _ON_PURPOSE = f"to take the cluster over on purpose, run `{TAKE_OVER}`"
 _SENTENCES = {
     Kind.UNREACHABLE: "the cluster at {server} can't be reached {since}: {about}",
     Kind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}",
-    Kind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), so that this one "
-    f"starts and ends nothing there {{since}}; stop one of the two, or give this one another cluster; {_ON_PURPOSE}",
-    Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database "
-    "({about}), so that this one starts and ends nothing there {since}: it, or the cluster, was restored from a "
-    f"backup, or a copy of it runs elsewhere; {_ON_PURPOSE}",
-    Kind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know ({about}), so "
-    f"that this one starts and ends nothing there {{since}}; {_ON_PURPOSE}",
+    Kind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), "
+    f"{_NOTHING} {{since}}; stop one of the two, or give one another cluster; {_ON_PURPOSE}",
+    Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database ({about}), "
+    f"{_NOTHING} {{since}}: one of them was restored from a backup, or the copy runs elsewhere; {_ON_PURPOSE}",
+    Kind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know ({about}), "
+    f"{_NOTHING} {{since}}; {_ON_PURPOSE}",
 }

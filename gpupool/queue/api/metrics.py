@@ -100,7 +100,7 @@ async def readyz(context: Present, request: Request) -> dict[str, Any]:
     await jobs.answers(context.db)
     trouble = context.trouble()
     if trouble is not None and request.app.state.needs_cluster:
-        raise Problem("unavailable", str(trouble))
+        raise Problem("cluster-unavailable", str(trouble))
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
     return {"ready": True, "cluster": str(trouble) if trouble else None}

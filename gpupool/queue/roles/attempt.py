@@ -34,6 +34,11 @@ class Attempt:
     """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
     be another."""
     refusals: int = 0
+    """Of its Job, or of its Service, one after another."""
+    refused: Waiting | None = None
+    """Why its Service is not there yet."""
+    service_due: datetime | None = None
+    """When to ask for its Service again."""
     waiting: Waiting | None = None
     """As last written."""
 

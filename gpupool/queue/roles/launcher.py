@@ -133,6 +133,7 @@ class Launcher(LeaderRole):
                 held[job.id, job.attempt] = attempt = Attempt(
                     job, running=job.started_at is not None, waiting=job.waiting
                 )
+                attempt.served = attempt.running
                 attempt.ask(job.cancel_requested, job.preempt_reason)
                 began, since = job.decided_at, identity.lease_since
                 attempt.elsewhere = began is not None and since is not None and began < since

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from gpupool.cluster.work_queue import WorkQueue
+from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
@@ -87,6 +88,9 @@ class Reconciler:
         attempt = self.attempts.get(key)
         if attempt is not None:
             attempt.due = self.now() + timedelta(seconds=2)
+            if isinstance(error, ApiError | UnreachableError) and not attempt.running:
+                detail = warnings.sentence(f"the cluster does not take what it needs: {error}")
+                self._notes.waits(attempt, Waiting(Reason.CLUSTER, detail))
         else:
             asyncio.get_running_loop().call_later(2, self.again, key)
 
@@ -118,12 +122,13 @@ class Reconciler:
             if pods or not await self._is_behind(key, attempt):
                 await self._end(key, attempt, found)
             return
-        if job is not None and not attempt.running and not attempt.served:
-            await self._serve(attempt, job)
+        refused = None
+        if job is not None and not attempt.served:
+            refused = await self._serve(attempt, job)
         if isinstance(found, Running):
-            await self._running(key, attempt, found)
+            await self._running(key, attempt, found, refused)
         else:
-            await self._pending(key, attempt, found)
+            await self._pending(key, attempt, found, refused)
         asked = attempt.asked
         ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
         if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
@@ -163,39 +168,59 @@ class Reconciler:
         self.mirror.jobs.setdefault(key, created)
         self._notes.launched(key, created["metadata"]["name"])
 
-    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
-        """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
+    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> Waiting | None:
+        """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job: its
+        creator may have died since."""
         service = job_manifest.service(job)
-        if service is not None and "deletionTimestamp" not in job["metadata"]:
-            try:
-                await self.cluster.create(service)
-            except Refused as error:
-                said = warnings.sentence(f"the cluster refuses its Service: {error}")
-                attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
-        attempt.served = True
+        if service is None or "deletionTimestamp" in job["metadata"]:
+            attempt.served = True
+            return None
+        now = self.now()
+        if attempt.service_due is not None and now < attempt.service_due:
+            attempt.look_by(attempt.service_due)
+            return attempt.refused
+        try:
+            await self.cluster.create(service)
+        except Refused as error:
+            reason = warnings.sentence(f"the cluster refuses its Service: {error}")
+            if self._gives_up(attempt, error):
+                attempt.asked = attempt.asked or Outcome("failed", reason, retry=error.passing)
+            attempt.refused = Waiting(Reason.REFUSED, reason)
+            attempt.service_due = self._pause(attempt)
+            return attempt.refused
+        attempt.served, attempt.refused, attempt.refusals = True, None, 0
+        return None
+
+    def _gives_up(self, attempt: Attempt, error: Refused) -> bool:
+        """Whether it does not help to ask again, or that has been tried for long."""
+        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
+        now = self.now()
+        return not error.passing or now - (attempt.job.decided_at or now) > limit
+
+    def _pause(self, attempt: Attempt) -> datetime:
+        """When to ask again for what was refused."""
+        attempt.refusals += 1
+        again = self.now() + timedelta(seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1)))
+        attempt.look_by(again)
+        return again
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
-        now = self.now()
-        since = attempt.job.decided_at or now
-        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
-        if not error.passing or now - since > limit:
+        if self._gives_up(attempt, error):
             outcome = Outcome("failed", reason, retry=error.passing)
-            await self._end(key, attempt, Ended(outcome, None, now, None))
+            await self._end(key, attempt, Ended(outcome, None, self.now(), None))
             return
-        attempt.refusals += 1
-        pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
-        attempt.due = now + timedelta(seconds=pause)
+        attempt.due = self._pause(attempt)
         self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
-    async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
+    async def _running(self, key: Key, attempt: Attempt, found: Running, refused: Waiting | None) -> None:
         job, now = attempt.job, self.now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
             self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
         self._output.follow(key, self.mirror.pods_of(key))
-        self._notes.waits(attempt, found.waiting)
+        self._notes.waits(attempt, found.waiting or refused)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
@@ -204,7 +229,8 @@ class Reconciler:
         elif attempt.asked is None and found.failed is not None:
             attempt.asked = found.failed
 
-    async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
+    async def _pending(self, key: Key, attempt: Attempt, found: Pending, refused: Waiting | None) -> None:
+        """`refused`: why its Service is not there, which its pods need before all else."""
         self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
         now, queue = self.now(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:
@@ -214,8 +240,10 @@ class Reconciler:
         over = since + timedelta(seconds=limit)
         attempt.look_by(over)
         usual = since + timedelta(seconds=USUAL_S)
-        waiting = found.waiting
-        if now < usual:
+        waiting = refused or found.waiting
+        if refused is not None:
+            self._notes.waits(attempt, waiting)
+        elif now < usual:
             attempt.look_by(usual)
         else:
             if found.about is not None:

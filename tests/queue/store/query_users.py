@@ -21,7 +21,7 @@ MODULES = {
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
         "executor", "launcher", "claim", "strays", "standing", "reconciler", "notes", "callbacks", "http_job",
         "attempt", "leader"))],
-    "keys": ["../cli/keys.py"],
+    "keys": ["../cli/keys.py", "../cli/take_over.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}
 
