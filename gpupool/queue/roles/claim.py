@@ -60,20 +60,37 @@ class Claim:
     _answered: float = field(default=float("-inf"), init=False)
     _due: float = field(default=float("-inf"), init=False)
     _read: float = field(default=float("-inf"), init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def forget(self) -> None:
         """Another process may lead, or this may be another cluster: look before anything else."""
         self._identity = self._lease = None
         self._answered = self._due = float("-inf")
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
-    async def held(self, epoch: int) -> Identity | None:
+    @property
+    def is_known(self) -> bool:
+        """Whether a look has been answered."""
+        return self._answered > float("-inf")
+
+    async def held(self, epoch: int, patience_s: float) -> Identity | None:
         """The identity of the database while the cluster is its own; None while that is another's, or nobody
-        could ask yet. Raises Deposed, StoreError."""
+        could ask yet. A look that takes longer than `patience_s` goes on. Raises Deposed, StoreError."""
+        if self._task is None and self.clock() >= self._due:
+            self._task = asyncio.create_task(self._look_alone(epoch))
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=patience_s)
+            if self._task.done():
+                task, self._task = self._task, None
+                task.result()  # raises what ended it
+        return self._identity
+
+    async def _look_alone(self, epoch: int) -> None:
         async with self._looking:
-            if self.clock() >= self._due:
-                await self._look(epoch)
-            return self._identity
+            await self._look(epoch)
 
     async def is_sure(self, epoch: int) -> bool:
         """Whether the cluster is this database's, and the one that it was, as of this moment."""

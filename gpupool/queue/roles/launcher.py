@@ -29,6 +29,8 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
+UNKNOWN_S = 0.2
+"""Between two steps of a leader that does not know yet whose the cluster is."""
 TAKEN = 256
 """Attempts taken from the queue at one time."""
 
@@ -84,15 +86,16 @@ class Launcher(LeaderRole):
         """Take up what is new, what is to stop and what is due; whether there may be more. A leader's first
         step ends when it has read the cluster: the process is not ready before."""
         more = await self.leadership.act(self._act)
-        while (
-            self.leadership.epoch is not None
-            and self._following is not None
-            and not self.mirror.synced.is_set()
-        ):
+        while self.leadership.epoch is not None and not self._has_read:
             more = await self.leadership.act(self._act)
         if self.leadership.epoch is None and self._following is not None:
             await self.close()
         return more
+
+    @property
+    def _has_read(self) -> bool:
+        """Whether it is known whose the cluster is, and if it is the queue's, what it has."""
+        return self.claim.is_known and (self._following is None or self.mirror.synced.is_set())
 
     async def close(self) -> None:
         """Forget everything: another process may lead now."""
@@ -106,10 +109,12 @@ class Launcher(LeaderRole):
 
     async def _act(self, epoch: int) -> bool:
         await self._read_again()
-        identity = await self.claim.held(epoch)
+        identity = await self.claim.held(epoch, self.leadership.ttl_s / 3)
         if identity is None:  # another queue's, or nobody could ask yet
             if self._following is not None:
                 await self.close()
+            if not self.claim.is_known:
+                await asyncio.sleep(UNKNOWN_S)
             return False
         self.reconciler.strays.database = identity.database
         if self._following is None:

@@ -110,7 +110,7 @@ class Reconciler:
             gone = attempt.seen or attempt.running
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
-            elif not await self._is_behind(key, attempt):
+            elif not await self._is_behind(key, attempt, evidence=False):
                 await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
             return
         attempt.seen = True
@@ -119,7 +119,8 @@ class Reconciler:
         if isinstance(found, Ended):
             if attempt.here and job is None and found.outcome.kind == "preempted":
                 found = replace(found, outcome=attempt.lost())
-            if pods or not await self._is_behind(key, attempt):
+            whole = pods and job is not None and key not in self.mirror.gone
+            if whole or not await self._is_behind(key, attempt, evidence=bool(pods)):
                 await self._end(key, attempt, found)
             return
         refused = None
@@ -136,11 +137,11 @@ class Reconciler:
             await self.cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
 
-    async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
-        """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
-        that of Jobs, and an attempt whose pod still runs has not ended; and at this address may be another
-        cluster by now."""
-        behind = await self.mirror.is_behind(key) or not await self.is_sure()
+    async def _is_behind(self, key: Key, attempt: Attempt, *, evidence: bool) -> bool:
+        """Asked before an attempt ends because something of it is not there. Without `evidence` of a pod: the
+        watch of pods may be behind that of Jobs, and an attempt whose pod still runs has not ended. And at this
+        address may be another cluster by now."""
+        behind = (not evidence and await self.mirror.is_behind(key)) or not await self.is_sure()
         if behind:
             attempt.due = self.now() + timedelta(seconds=2)
         return behind
