@@ -44,7 +44,7 @@ _LEASE_RULES = [
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
         "resourceNames": [LEASE],
-        # By a PUT to its name, which rights for one name allow; a POST has none (Kubernetes documentation, RBAC).
+        # By a PUT to its name: a POST has none, so that rights for one name do not cover it.
         "verbs": ["get", "create", "update"],
     }
 ]

@@ -16,9 +16,9 @@ def take_over(database: str | None) -> str:
     trouble = with_database(database, identity.let_take_over)
     if trouble is None:
         raise UsageError(
-            "nothing keeps this queue off its cluster; where it has just been started, wait until it has looked"
+            "nothing keeps this queue off its cluster; if it has just started, wait until it has looked"
         )
     return (
-        f"the queue takes over the cluster at {trouble.server} within 15 seconds. Jobs there that it knows go on; "
-        "those that it does not know are left as they are, each with a line `launcher.left` in its log"
+        f"the queue takes over the cluster at {trouble.server} within 15 seconds. Jobs there that it knows "
+        "go on; those that it does not know are left as they are, each with a line `launcher.left` in its log"
     )

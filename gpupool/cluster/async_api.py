@@ -77,8 +77,8 @@ class AsyncKubeApi:
         return self._kubeconfig is not None and _mark(self._kubeconfig) != self._read
 
     async def renew(self) -> None:
-        """Read the kubeconfig, or the pod's service account, again: address, trust and credential, for what is
-        asked from now on. Raises GpupoolError, and goes on as before, where it is not readable."""
+        """Read the kubeconfig, or the pod's service account, again: address, trust and credential, for
+        what is asked from now on. Raises GpupoolError, and goes on as before, where it is not readable."""
         from kubernetes.aio import client
 
         self._read = _mark(self._kubeconfig) if self._kubeconfig else None

@@ -75,8 +75,8 @@ class JobQueue:
         """Run `gpupool serve` with these arguments until `stop`; a queue that runs otherwise than it would be
         started now is replaced. `asked`: what else it is started with, each under a name for people.
 
-        Raises GpupoolError with the end of its log where it does not become ready; one that only can't work on
-        its cluster goes on.
+        Raises GpupoolError with the end of its log where it does not become ready; one that only can't work
+        on its cluster goes on.
         """
         address = f"http://127.0.0.1:{port}"
         wanted = {

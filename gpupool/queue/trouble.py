@@ -74,8 +74,9 @@ _SENTENCES = {
     Kind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}",
     Kind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), "
     f"{_NOTHING} {{since}}; stop one of the two, or give one another cluster; {_ON_PURPOSE}",
-    Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database ({about}), "
-    f"{_NOTHING} {{since}}: one of them was restored from a backup, or the copy runs elsewhere; {_ON_PURPOSE}",
-    Kind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know ({about}), "
-    f"{_NOTHING} {{since}}; {_ON_PURPOSE}",
+    Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database "
+    f"({{about}}), {_NOTHING} {{since}}: one of them was restored from a backup, or the copy runs elsewhere; "
+    f"{_ON_PURPOSE}",
+    Kind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know "
+    f"({{about}}), {_NOTHING} {{since}}; {_ON_PURPOSE}",
 }

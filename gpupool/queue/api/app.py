@@ -78,8 +78,8 @@ def create_app(
     nothing does. `rate`: requests of each caller; `failures`: invalid credentials of each address.
     `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
     process that don't get on, so that it is not ready. `trouble`: what keeps the queue from working on its
-    cluster, so that a process that `needs_cluster` is not ready either. `checks_alone`: of the operations those of `metrics`,
-    for a process that runs other roles."""
+    cluster, so that a process that `needs_cluster` is not ready either. `checks_alone`: of the operations
+    those of `metrics`, for a process that runs other roles."""
     app = _Application(
         title="gpupool job queue",
         version=__version__,

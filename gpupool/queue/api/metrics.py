@@ -95,8 +95,8 @@ async def healthz() -> dict[str, bool]:
 
 @router.get("/readyz", operation_id="readyz", response_model=ReadyBody)
 async def readyz(context: Present, request: Request) -> dict[str, Any]:
-    """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on. One
-    that runs jobs on a cluster is not ready while it can't; the others take requests."""
+    """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on.
+    One that runs jobs on a cluster is not ready while it can't; the others take requests."""
     await jobs.answers(context.db)
     trouble = context.trouble()
     if trouble is not None and request.app.state.needs_cluster:

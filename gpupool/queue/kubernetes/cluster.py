@@ -59,8 +59,8 @@ class Cluster(Protocol):
         ...
 
     async def hold(self, lease: Object) -> Object | None:
-        """Create it, or replace the version that this one was made of; as it is then, None where somebody else
-        was quicker."""
+        """Create it, or replace the version that this one was made of; as it is then, None where somebody
+        else was quicker."""
         ...
 
     async def create(self, thing: Object) -> Object:

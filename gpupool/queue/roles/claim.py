@@ -37,8 +37,6 @@ AGAIN_S = 2.0
 """After a look that got no answer; the second one in a row is shown."""
 ANEW_S = 30.0
 """A cluster that has not answered, or let the queue in, for so long: its credential is read again."""
-SURE_S = 1.0
-"""How old a look may be by which an attempt is taken for lost."""
 TRIES = 3
 
 
@@ -58,6 +56,8 @@ class Claim:
     _failing: datetime | None = field(default=None, init=False)
     """Since when looks are not answered."""
     _answered: float = field(default=float("-inf"), init=False)
+    _began: float = field(default=float("-inf"), init=False)
+    """When the last look began."""
     _due: float = field(default=float("-inf"), init=False)
     _read: float = field(default=float("-inf"), init=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False)
@@ -81,7 +81,9 @@ class Claim:
         could ask yet. A look that takes longer than `patience_s` goes on. Raises Deposed, StoreError."""
         if self._task is None and self.clock() >= self._due:
             self._task = asyncio.create_task(self._look_alone(epoch))
-        if self._task is not None:
+        if self._task is None and not self.is_known:
+            await asyncio.sleep(min(patience_s, self._due - self.clock()))
+        elif self._task is not None:
             await asyncio.wait({self._task}, timeout=patience_s)
             if self._task.done():
                 task, self._task = self._task, None
@@ -94,9 +96,10 @@ class Claim:
 
     async def is_sure(self, epoch: int) -> bool:
         """Whether the cluster is this database's, and the one that it was, as of this moment."""
+        asked = self.clock()
         async with self._looking:
             lease = self._identity and self._identity.lease
-            if self.clock() - self._answered > SURE_S:
+            if self._began <= asked:  # one look serves all that asked before it
                 await self._look(epoch)
             same = self._identity is not None and self._identity.lease == lease
             return same and self._failing is None
@@ -109,7 +112,7 @@ class Claim:
         return failing
 
     async def _look(self, epoch: int) -> None:
-        again = self._failing is not None
+        again, self._began = self._failing is not None, self.clock()
         try:
             trouble = await self._renewed(epoch)
             self._answered, self._failing = self.clock(), None

@@ -29,8 +29,6 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
-UNKNOWN_S = 0.2
-"""Between two steps of a leader that does not know yet whose the cluster is."""
 TAKEN = 256
 """Attempts taken from the queue at one time."""
 
@@ -113,8 +111,6 @@ class Launcher(LeaderRole):
         if identity is None:  # another queue's, or nobody could ask yet
             if self._following is not None:
                 await self.close()
-            if not self.claim.is_known:
-                await asyncio.sleep(UNKNOWN_S)
             return False
         self.reconciler.strays.database = identity.database
         if self._following is None:

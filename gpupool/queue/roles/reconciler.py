@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from gpupool.cluster.work_queue import WorkQueue
 from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
@@ -138,9 +138,9 @@ class Reconciler:
             attempt.stopped = True
 
     async def _is_behind(self, key: Key, attempt: Attempt, *, evidence: bool) -> bool:
-        """Asked before an attempt ends because something of it is not there. Without `evidence` of a pod: the
-        watch of pods may be behind that of Jobs, and an attempt whose pod still runs has not ended. And at this
-        address may be another cluster by now."""
+        """Asked before an attempt ends because something of it is not there. Without `evidence` of a pod, the
+        watch of pods may be behind that of Jobs, and an attempt whose pod still runs has not ended. And at
+        this address may be another cluster by now."""
         behind = (not evidence and await self.mirror.is_behind(key)) or not await self.is_sure()
         if behind:
             attempt.due = self.now() + timedelta(seconds=2)
@@ -170,8 +170,8 @@ class Reconciler:
         self._notes.launched(key, created["metadata"]["name"])
 
     async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> Waiting | None:
-        """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job: its
-        creator may have died since."""
+        """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job:
+        its creator may have died since."""
         service = job_manifest.service(job)
         if service is None or "deletionTimestamp" in job["metadata"]:
             attempt.served = True
