@@ -1,6 +1,7 @@
 """Who may do what: the job launcher in tenants' namespaces, the queue's API, and tenants in their own.
 
-Least privilege: no account may change anything in the whole cluster. What holds everywhere is read only: the
+Least privilege: no account may change anything in the whole cluster, and in the queue's own namespace the
+launcher may change one Lease alone. What holds everywhere is read only: the
 launcher sees nodes, pods and Jobs, so that one watch each serves all namespaces and GPU pods that are not the
 queue's count too; the API may ask whose token a pod has sent. Tenants can't change quotas, roles or nodes.
 """
@@ -13,10 +14,11 @@ from typing import Any
 from generators.manifest import Manifest
 from generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT
+from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT, LEASE
 from gpupool.plan.tenants import Tenant
 
 LAUNCHER_READER = f"{LAUNCHER_ACCOUNT}-reader"
+LAUNCHER_LEASE = f"{LAUNCHER_ACCOUNT}-lease"
 TENANT_ROLE = "gpupool-tenant"
 _GROUP = "rbac.authorization.k8s.io"
 
@@ -37,6 +39,16 @@ _READER_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]},
 ]
+_LEASE_RULES = [
+    {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "resourceNames": [LEASE],
+        # By a PUT to its name: a POST has none, so that rights for one name do not cover it.
+        "verbs": ["get", "create", "update"],
+    }
+]
+"""In the queue's own namespace: whose the cluster is."""
 _API_RULES = [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]
 _TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": [*_READ, *_WRITE]},
@@ -73,7 +85,12 @@ def generate(plan: Plan) -> Iterator[Manifest]:
         yield manifest_of(plan, "ServiceAccount", account, SYSTEM_NAMESPACE)
     for role, rules in _RULES.items():
         yield manifest_of(plan, "ClusterRole", role, rules=rules)
+    yield manifest_of(plan, "Role", LAUNCHER_LEASE, SYSTEM_NAMESPACE, rules=_LEASE_RULES)
     launcher = _account(LAUNCHER_ACCOUNT, SYSTEM_NAMESPACE)
+    reference = {"apiGroup": _GROUP, "kind": "Role", "name": LAUNCHER_LEASE}
+    yield manifest_of(
+        plan, "RoleBinding", LAUNCHER_LEASE, SYSTEM_NAMESPACE, roleRef=reference, subjects=[launcher]
+    )
     yield _binding(plan, None, LAUNCHER_READER, [launcher])
     yield _binding(plan, None, API_ACCOUNT, [_account(API_ACCOUNT, SYSTEM_NAMESPACE)])
     for tenant in plan.tenants:

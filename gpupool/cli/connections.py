@@ -6,10 +6,18 @@ has a secret in it comes by the environment.
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from gpupool.address_secrets import DATABASE, NATS, secret_in
 from gpupool.findings import UsageError
+
+if TYPE_CHECKING:
+    from gpupool.queue.store.database import Database
+
+T = TypeVar("T")
 
 
 def database_url(option: str | None) -> str | None:
@@ -36,6 +44,30 @@ def nats_url(option: str | None) -> str | None:
         return os.environ.get(NATS) or None
     _refuse("--nats", secret_in(option), NATS)
     return option
+
+
+def with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) -> T:
+    """What `work` gives on the queue's database: that of `url` or the environment, or the embedded one of the
+    service that runs in this project. Raises UsageError where none does."""
+    from gpupool.queue.store.database import Database
+
+    address = database_url(url) or _embedded()
+
+    async def run() -> T:
+        async with Database.open(address, connections=1) as db:
+            return await work(db)
+
+    return asyncio.run(run())
+
+
+def _embedded() -> str:
+    from gpupool.cli.serve import queue_folder
+    from gpupool.queue.store.embedded import Embedded
+
+    embedded = Embedded(queue_folder())
+    if not embedded.server_pid():
+        raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
+    return embedded.url()
 
 
 def _refuse(option: str, secret: str | None, variable: str) -> None:

@@ -6,26 +6,22 @@ nowhere; the database has its hash.
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gpupool.address_secrets import DATABASE
-from gpupool.cli.connections import database_url
+from gpupool.cli.connections import with_database
 from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import duration_seconds
 
 if TYPE_CHECKING:
     from gpupool.queue.records import ApiKey
-    from gpupool.queue.store.database import Database
 
 SCOPES = ("jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read", "admin")
-T = TypeVar("T")
 
 app = typer.Typer(
     help="API keys of the job queue: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None
@@ -76,7 +72,7 @@ def create(
     if not 1 <= len(name) <= 200 or not name.isprintable():
         raise UsageError("the key's name is empty, too long or has control characters")
     ends = _end(expires)
-    key, secret = _with_database(database, lambda db: keys.create(db, name, tenants, scopes, ends))
+    key, secret = with_database(database, lambda db: keys.create(db, name, tenants, scopes, ends))
     if format == "json":
         print_json({**_key_json(key), "secret": secret})
         return
@@ -96,7 +92,7 @@ def list_(database: DatabaseOption = None, format: FormatOption = "text") -> Non
     """
     from gpupool.queue.store import keys
 
-    found = _with_database(database, keys.listed)
+    found = with_database(database, keys.listed)
     if format == "json":
         print_json({"keys": [_key_json(key) for key in found]})
         return
@@ -128,32 +124,9 @@ def revoke(
     """
     from gpupool.queue.store import keys
 
-    if not _with_database(database, lambda db: keys.revoke(db, id)):
+    if not with_database(database, lambda db: keys.revoke(db, id)):
         raise GpupoolError(f"there is no key {id}, or it is revoked; gpupool keys list shows them")
     print(f"key {id} is revoked")
-
-
-def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) -> T:
-    from gpupool.queue.store.database import Database
-
-    found = database_url(url) or _running()
-
-    async def run() -> T:
-        async with Database.open(found, connections=1) as db:
-            return await work(db)
-
-    return asyncio.run(run())
-
-
-def _running() -> str:
-    """The embedded database of the service that runs in this project. Raises UsageError where none does."""
-    from gpupool.cli.serve import queue_folder
-    from gpupool.queue.store.embedded import Embedded
-
-    embedded = Embedded(queue_folder())
-    if not embedded.server_pid():
-        raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
-    return embedded.url()
 
 
 def _end(text: str) -> datetime | None:

@@ -58,18 +58,27 @@ def up(
 def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
     """Stop the control plane and remove its data, the Pulumi state of the stack `local` included.
 
+    A job queue that `gpupool serve --background` runs on it is stopped first; its data stays.
+
     Example: gpupool local down
     """
+    from gpupool.cli.serve import queue_folder
+    from gpupool.local.job_queue import JobQueue
     from gpupool.pulumi_plugins import env as pulumi_env
 
     plane = _plane(folder)
+    queue = JobQueue(queue_folder())
+    carried = queue.works_in(plane.layout.data) and queue.stop()
     with progress("local control plane") as step:
         if folder is None and plane.layout.owned:
             pulumi_env.forget_settings()
         stopped = plane.down(step)
     if format == "json":
-        print_json({"folder": str(plane.layout.data), "stopped": stopped})
-    elif stopped:
+        print_json({"folder": str(plane.layout.data), "stopped": stopped, "job_queue_stopped": carried})
+        return
+    if carried:
+        print(f"the job queue that worked on it is stopped; its data in {queue.folder} is kept")
+    if stopped:
         left = plane.layout.data.exists()
         print(f"stopped; {plane.layout.data} is left unchanged" if left else "stopped; its data is removed")
     elif plane.layout.data.exists():

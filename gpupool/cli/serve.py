@@ -21,6 +21,7 @@ from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
+    from gpupool.queue.service import Options
     from vapcheck import Document
 
 
@@ -78,6 +79,13 @@ def serve(
         bool,
         typer.Option("--link", help="Print a link that signs a browser in to the one with --dev, once."),
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Let the running queue of this database have its cluster, which belongs to another's.",
+        ),
+    ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
     purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
 ) -> None:
@@ -97,6 +105,11 @@ def serve(
         return
     if link:
         print(_link(port))
+        return
+    if take_over:
+        from gpupool.cli import take_over as taking_over
+
+        print(taking_over.take_over(database))
         return
     if purge:
         raise UsageError("--purge removes the data of a queue that is stopped; give --stop with it")
@@ -126,7 +139,7 @@ def serve(
         admission=Admission(_objects) if "api" in roles and (in_cluster or kubeconfig) else None,
     )
     if background:
-        _in_background(sys.argv[1:], port)
+        _in_background(sys.argv[1:], options)
         return
     configure_logging()
     import uvloop
@@ -142,14 +155,25 @@ def _objects(plan: Plan) -> Sequence[Document]:
     return documents_of(plan, generate(plan))
 
 
-def _in_background(arguments: list[str], port: int) -> None:
+def _in_background(arguments: list[str], options: Options) -> None:
     from gpupool.local.job_queue import JobQueue
 
     given = [argument for argument in arguments if argument != "--background"]
+    kubeconfig = options.kubeconfig.absolute() if options.kubeconfig else None
     with progress("job queue") as step:
-        started = JobQueue(queue_folder()).start(given, port, step)
+        started = JobQueue(options.folder).start(
+            given,
+            options.port,
+            step,
+            asked={"environment file": str(options.environment.resolve())},
+            kubeconfig=kubeconfig,
+        )
+    if started.replaced:
+        print(f"the job queue that ran is replaced: it had another {', '.join(started.replaced)}")
     again = "runs already" if started.already else "runs"
     print(f"the job queue {again} at {started.address}; its log is {started.log}")
+    if started.trouble:
+        raise GpupoolError(f"the job queue takes jobs, and they wait: {started.trouble}")
 
 
 def _token() -> Path:

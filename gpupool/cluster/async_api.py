@@ -44,10 +44,15 @@ class Gone(GpupoolError):
 class AsyncKubeApi:
     """One API server as one user. Made by `connect`."""
 
-    def __init__(self, client: Any, acting_as: str | None) -> None:
-        self._client = client
-        self.server = str(client.configuration.host).rstrip("/")
+    def __init__(self, kubeconfig: Path | None, acting_as: str | None) -> None:
+        self._kubeconfig = kubeconfig
         self._headers = {"Impersonate-User": acting_as} if acting_as else {}
+        self._client: Any = None
+        self._older: Any = None
+        """The one before, for what is under way."""
+        self._read: object = None
+        """What the kubeconfig was like when it was read."""
+        self.server = ""
 
     @classmethod
     @asynccontextmanager
@@ -58,29 +63,31 @@ class AsyncKubeApi:
 
         `acting_as`: a user that the credentials may impersonate.
         """
-        from kubernetes.aio import client, config
-
-        configuration = client.Configuration()
-        configuration.connection_pool_maxsize = CONNECTIONS
-        # Never. It reads False as a number of times, 0, which its count never meets.
-        configuration.retries = None
+        api = cls(kubeconfig, acting_as)
+        await api.renew()
         try:
-            if kubeconfig is None:
-                config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-            else:
-                await config.load_kube_config(  # type: ignore[no-untyped-call]
-                    str(kubeconfig), client_configuration=configuration
-                )
-        except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
-            raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
-        # Once, here: the library reads the environment, and ~/.netrc, in a thread for every request.
-        configuration.proxy = configuration.proxy or _proxy(str(configuration.host))
-        configuration.client_session_kwargs = {"trust_env": False}
-        opened = client.ApiClient(configuration)
-        try:
-            yield cls(opened, acting_as)
+            yield api
         finally:
-            await opened.close()  # type: ignore[no-untyped-call]
+            for client in (api._older, api._client):
+                if client is not None:
+                    await client.close()
+
+    def changed(self) -> bool:
+        """Whether the kubeconfig is another file than the one that was read, or was written again."""
+        return self._kubeconfig is not None and _mark(self._kubeconfig) != self._read
+
+    async def renew(self) -> None:
+        """Read the kubeconfig, or the pod's service account, again: address, trust and credential, for
+        what is asked from now on. Raises GpupoolError, and goes on as before, where it is not readable."""
+        from kubernetes.aio import client
+
+        self._read = _mark(self._kubeconfig) if self._kubeconfig else None
+        configuration = await _configuration(self._kubeconfig)
+        oldest, self._older = self._older, self._client
+        self._client = client.ApiClient(configuration)
+        self.server = str(configuration.host).rstrip("/")
+        if oldest is not None:
+            await oldest.close()
 
     async def request(
         self,
@@ -100,6 +107,19 @@ class AsyncKubeApi:
         if answer.status >= 400:
             raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or text.decode())
         return parsed
+
+    async def request_anew(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Object:
+        """`request`, by the kubeconfig as it is now: for what does not depend on which cluster it is."""
+        if self.changed():
+            await self.renew()
+        return await self.request(method, path, query, body, content_type)
 
     async def list_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:
         """All objects of a collection, 500 at a time, and the resourceVersion to watch from."""
@@ -206,6 +226,38 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         raise OSError(str(error)) from error
     if rest:
         yield rest
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """Differs once a file has been written again; None where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+
+
+async def _configuration(kubeconfig: Path | None) -> Any:
+    """Address, trust and credential of a kubeconfig, or of the pod. Raises GpupoolError."""
+    from kubernetes.aio import client, config
+
+    configuration = client.Configuration()
+    configuration.connection_pool_maxsize = CONNECTIONS
+    # Never. It reads False as a number of times, 0, which its count never meets.
+    configuration.retries = None
+    try:
+        if kubeconfig is None:
+            config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            await config.load_kube_config(  # type: ignore[no-untyped-call]
+                str(kubeconfig), client_configuration=configuration
+            )
+    except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+        raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
+    # Once, here: the library reads the environment, and ~/.netrc, in a thread for every request.
+    configuration.proxy = configuration.proxy or _proxy(str(configuration.host))
+    configuration.client_session_kwargs = {"trust_env": False}
+    return configuration
 
 
 def _proxy(server: str) -> str | None:

@@ -7,16 +7,20 @@ It starts and stops them and knows nothing of jobs.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gpupool import project, shipped
+from gpupool import __version__, project, shipped
 from gpupool.address_secrets import DATABASE, NATS
 from gpupool.findings import GpupoolError
 from gpupool.local import health, processes
@@ -26,6 +30,10 @@ from gpupool.local.processes import Running
 from gpupool.programs.binaries import locate
 
 START_S = 60.0
+UNWELL_S = 10.0
+"""A queue that has started and can't work on its cluster is waited for so long: it may be about to."""
+NO_CLUSTER = "cluster-unavailable"
+"""The problem with which a queue says that (docs/queue-problems.md)."""
 GRACE_S = 20.0
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", DATABASE)
 """What the service gets of the caller's environment."""
@@ -39,7 +47,11 @@ class Started:
     address: str
     log: Path
     already: bool
-    """Whether it ran before, with the same options."""
+    """Whether it ran before, as it would be started now."""
+    replaced: tuple[str, ...] = ()
+    """What was another thing with the one that ran before, and was replaced."""
+    trouble: str | None = None
+    """Why it can't work on its cluster at present."""
 
 
 class JobQueue:
@@ -52,24 +64,36 @@ class JobQueue:
         self._nats_settings = folder / "nats.conf"
 
     def start(
-        self, arguments: Sequence[str], port: int, report: Callable[[str], None] = lambda _: None
+        self,
+        arguments: Sequence[str],
+        port: int,
+        report: Callable[[str], None] = lambda _: None,
+        *,
+        asked: Mapping[str, str] | None = None,
+        kubeconfig: Path | None = None,
     ) -> Started:
-        """Run `gpupool serve` with these arguments until `stop`; a queue that runs with others is restarted.
+        """Run `gpupool serve` with these arguments until `stop`; a queue that runs otherwise than it would be
+        started now is replaced. `asked`: what else it is started with, each under a name for people.
 
-        Raises GpupoolError with the end of its log where it does not become ready.
+        Raises GpupoolError with the end of its log where it does not become ready; one that only can't work
+        on its cluster goes on.
         """
         address = f"http://127.0.0.1:{port}"
-        # Not that of earlier releases, whose NATS asked for nothing.
-        fingerprint = json.dumps([NATS, *arguments])
-        running = self._running()
-        service = running.get("serve")
-        if (
-            service
-            and service.fingerprint == fingerprint
-            and processes.alive(service)
-            and health.answers(f"{address}/readyz")
-        ):
-            return Started(address, self.log, already=True)
+        wanted = {
+            "options": " ".join(arguments),
+            "port": str(port),
+            "version": f"{__version__} {_newest_source()}",
+            "database": _digest(os.environ.get(DATABASE, "")),
+            **(asked or {}),
+        }
+        if kubeconfig is not None:
+            wanted |= {"kubeconfig": str(kubeconfig), "cluster": _digest(_content(kubeconfig))}
+        service = self._running().get("serve")
+        before = _parts(service) if service and processes.alive(service) else None
+        if before == wanted:
+            unwell = _unwell(address)
+            if unwell is not None or health.answers(f"{address}/readyz"):
+                return Started(address, self.log, already=True, trouble=unwell)
         self.stop()
         project.make_private(self.folder)
         report("nats-server")
@@ -80,16 +104,28 @@ class JobQueue:
         environment |= {"GPUPOOL_QUEUE_DIR": str(self.folder), "GPUPOOL_PORT": str(port)}
         environment[NATS] = url  # not on the command line, which every account of the machine reads
         argv = shipped.command("gpupool.cli.main", *arguments)
-        service = processes.spawn(argv, environment, Path.cwd(), self.log, fingerprint)
+        service = processes.spawn(argv, environment, Path.cwd(), self.log, json.dumps(wanted))
         write_private(self._state, json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))
         deadline = time.monotonic() + START_S
+        unwell_since: float | None = None
         while not health.answers(f"{address}/readyz"):
+            trouble = _unwell(address)
+            unwell_since = (unwell_since or time.monotonic()) if trouble else None
+            if unwell_since and time.monotonic() - unwell_since > UNWELL_S:
+                return Started(address, self.log, False, _differing(before, wanted), trouble)
             if not processes.alive(service) or time.monotonic() > deadline:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
                 raise GpupoolError(f"the job queue does not become ready; the end of {self.log}:\n{end}")
             time.sleep(0.1)
-        return Started(address, self.log, already=False)
+        return Started(address, self.log, already=False, replaced=_differing(before, wanted))
+
+    def works_in(self, folder: Path) -> bool:
+        """Whether one runs that works on the cluster whose files are in this folder."""
+        service = self._running().get("serve")
+        if service is None or not processes.alive(service):
+            return False
+        return Path(_parts(service).get("kubeconfig") or os.sep).is_relative_to(folder)
 
     def stop(self) -> bool:
         """End both processes in order; the data stays. False where none ran."""
@@ -137,3 +173,53 @@ class JobQueue:
             return {name: Running.from_dict(values) for name, values in state.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
+
+
+def _parts(service: Running) -> dict[str, str]:
+    """What it was started with, by name; nothing of earlier releases, which wrote that otherwise."""
+    try:
+        parts = json.loads(service.fingerprint)
+    except ValueError:
+        return {}
+    return parts if isinstance(parts, dict) else {}
+
+
+def _differing(before: Mapping[str, str] | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
+    if not before:  # none, or an earlier release's
+        return () if before is None else ("version",)
+    return tuple(sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name)))
+
+
+def _unwell(address: str) -> str | None:
+    """Why a queue that answers can't work on its cluster; None where it can, or does not answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(f"{address}/readyz", timeout=health.PROBE_SECONDS).close()
+    except urllib.error.HTTPError as error:
+        try:
+            problem: Any = json.loads(error.read())
+        except (OSError, ValueError):
+            return None
+        if isinstance(problem, dict) and str(problem.get("type")).endswith(f"/{NO_CLUSTER}"):
+            return str(problem.get("detail"))
+    except OSError:
+        pass
+    return None
+
+
+def _digest(text: str) -> str:
+    """Tells two texts apart without holding them: there are passwords in them."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _newest_source() -> int:
+    """When this gpupool was changed last: a checkout has one version for long."""
+    sources = (shipped.library() / "gpupool").rglob("*.py")
+    return max((path.stat().st_mtime_ns for path in sources), default=0)

@@ -64,6 +64,8 @@ class Reason(StrEnum):
     IMAGE = "image"
     REFUSED = "refused"
     """A quota or a policy of the cluster refuses its Job or pod."""
+    CLUSTER = "cluster"
+    """The queue can't work on its cluster."""
     NODE_UNREACHABLE = "node_unreachable"
     ENDING = "ending"
     """It is to stop, and its pod has not ended yet."""

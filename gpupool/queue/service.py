@@ -50,6 +50,7 @@ from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.policies import Policies
 from gpupool.queue.roles.relay import Relay
+from gpupool.queue.roles.standing import Standing
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -152,6 +153,8 @@ async def _run(
     stopped: asyncio.Event,
     ready: Callable[[str], None],
 ) -> None:
+    standing = Standing(db)
+    await standing.read()
     holder = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
     wakes = {role: asyncio.Event() for role in EVERY}
 
@@ -167,6 +170,7 @@ async def _run(
             wake(EVERY)
         if options.admission is not None:
             await options.admission.verdicts(source.current)  # now, so that no submission waits for it
+        await standing.read()
         return False
 
     bell = Bell(db, wake)
@@ -178,7 +182,14 @@ async def _run(
     ]
     if "dispatcher" in options.roles:
         decided = functools.partial(bell.ring, DECIDED)
-        dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=decided, measures=measures)
+        dispatcher = Dispatcher(
+            db,
+            leads("dispatcher"),
+            source.supply,
+            decided=decided,
+            measures=measures,
+            rests=standing.keeps_off,
+        )
         work.append(dispatcher.run(wakes["dispatcher"]))
     if "janitor" in options.roles:
         janitor = Janitor(db, leads("janitor"), lambda: source.plan().queue.logs_keep_for_s)
@@ -215,7 +226,7 @@ async def _run(
                 db, leads("launcher"), cluster, source.present, ended=ended, measures=measures
             )
             work.append(launcher.run(wakes["launcher"]))
-    app = _app(options, source, db, measures, await _pod_tokens(options, stack))
+    app = _app(options, source, db, measures, await _pod_tokens(options, stack), standing)
     listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)
     work.append(answer(app, listening, bell))
@@ -239,7 +250,12 @@ async def _run(
 
 
 def _app(
-    options: Options, source: PlanSource, db: Database, measures: Measures, pods: PodTokens | None
+    options: Options,
+    source: PlanSource,
+    db: Database,
+    measures: Measures,
+    pods: PodTokens | None,
+    standing: Standing,
 ) -> FastAPI:
     """The API and the pages, or without that role the checks alone."""
     loops = set(options.roles) - {"api"}
@@ -254,6 +270,8 @@ def _app(
         admission=options.admission,
         registry=measures.registry,
         late=lambda: late(loops),
+        trouble=standing.present,
+        needs_cluster="launcher" in loops,
         checks_alone="api" not in options.roles,
     )
     if "api" in options.roles:
@@ -267,7 +285,7 @@ async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> Pod
         return None
     user = API_USER if options.acting_as else None
     api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, user))
-    return PodTokens(api.request)
+    return PodTokens(api.request_anew)
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

@@ -229,7 +229,7 @@ def test_it_survives_the_command_that_started_it(data_folder: Path) -> None:
     assert code == 0
     assert [part["name"] for part in shown["components"]] == list(NAMES)
     assert gpupool("env")[1]["KUBECONFIG"] == str(data_folder / "kubeconfig")
-    assert gpupool("down") == (0, {"folder": str(data_folder), "stopped": True})
+    assert gpupool("down") == (0, {"folder": str(data_folder), "stopped": True, "job_queue_stopped": False})
     assert not data_folder.exists()
 
 

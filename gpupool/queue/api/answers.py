@@ -18,6 +18,7 @@ from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
 from gpupool.queue.store.dependents import waits_until
+from gpupool.queue.trouble import Trouble
 from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
@@ -138,9 +139,11 @@ def time_text(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
-def waiting_of(job: Job, at: datetime) -> Waiting | None:
+def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waiting | None:
     """Why the job waits, in the queue or on the cluster: as the leader wrote it, and what the job itself says
-    until then."""
+    until then; and before both what keeps the queue from working on its cluster."""
+    if trouble is not None and not job.state.final and _needs_cluster(job, trouble):
+        return Waiting(Reason.CLUSTER, str(trouble))
     if job.state is not State.QUEUED:
         return job.waiting
     if job.blocked:
@@ -160,7 +163,13 @@ def request_json(job: Job) -> dict[str, Any]:
     return shown
 
 
-def job_json(job: Job, at: datetime) -> dict[str, Any]:
+def _needs_cluster(job: Job, trouble: Trouble) -> bool:
+    """Whether a job can't go on: those that hold a place wait for the cluster; nothing else starts while that
+    is another queue's."""
+    return trouble.keeps_off if job.state is State.QUEUED else not job.is_http
+
+
+def job_json(job: Job, at: datetime, trouble: Trouble | None = None) -> dict[str, Any]:
     """What a JobBody is made of."""
     rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
     return {
@@ -172,7 +181,7 @@ def job_json(job: Job, at: datetime) -> dict[str, Any]:
         "job_name": job.name,
         "isolation_level": job.isolation,
         "gpus": (job.offers[0].gpu_micro if job.gpu_micro is None else job.gpu_micro) / MICRO,
-        "waiting": waiting_of(job, at),
+        "waiting": waiting_of(job, at, trouble),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
         "timeout_seconds": job.timeout_s,

@@ -34,6 +34,7 @@ from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
+from gpupool.queue.trouble import Trouble
 
 ROUTERS: tuple[APIRouter, ...] = (
     jobs.router, several.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
@@ -67,6 +68,8 @@ def create_app(
     failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
     late: Callable[[], Sequence[str]] = list,
+    trouble: Callable[[], Trouble | None] = lambda: None,
+    needs_cluster: bool = False,
     checks_alone: bool = False,
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential, and one with the token in the file
@@ -74,8 +77,9 @@ def create_app(
     without it none is accepted. `admission` judges container jobs by the cluster's policies; without it
     nothing does. `rate`: requests of each caller; `failures`: invalid credentials of each address.
     `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
-    process that don't get on, so that it is not ready. `checks_alone`: of the operations those of `metrics`,
-    for a process that runs other roles."""
+    process that don't get on, so that it is not ready. `trouble`: what keeps the queue from working on its
+    cluster, so that a process that `needs_cluster` is not ready either. `checks_alone`: of the operations
+    those of `metrics`, for a process that runs other roles."""
     app = _Application(
         title="gpupool job queue",
         version=__version__,
@@ -91,6 +95,7 @@ def create_app(
         dev=dev,
         token=token,
         clock=clock,
+        trouble=trouble,
         keys=Keys(db),
         oidc=oidc or Oidc(),
         pods=pods,
@@ -107,6 +112,7 @@ def create_app(
     )
     app.state.registry = registry or CollectorRegistry()
     app.state.late = late
+    app.state.needs_cluster = needs_cluster
     app.state.checks_alone = checks_alone
     for router in (metrics.router,) if checks_alone else ROUTERS:
         app.include_router(router, responses=_RESPONSES)

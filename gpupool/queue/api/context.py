@@ -28,6 +28,7 @@ from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
+from gpupool.queue.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Context:
     token: Path | None
     """The file with the token of this project's queue, with `dev`."""
     clock: Callable[[], datetime]
+    trouble: Callable[[], Trouble | None]
+    """What keeps the queue from working on its cluster."""
     keys: Keys
     oidc: Oidc
     pods: PodTokens | None

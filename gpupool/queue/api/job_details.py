@@ -26,7 +26,7 @@ from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse
 from gpupool.queue.events.envelope import envelope
-from gpupool.queue.records import Job, Principal, State
+from gpupool.queue.records import Job, Principal, Reason, State
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.errors import StoreError
 
@@ -70,15 +70,28 @@ class ResultBody(BaseModel):
 @router.get("/gpu-jobs/{id}/why", operation_id="why", response_model=WhyBody)
 async def explain_job(context: Present, reader: Reader, job: ReadableJob) -> dict[str, Any]:
     """Why a job waits, with each term of the decision, its position and projected start."""
+    shown, terms = (
+        job_json(job, context.clock(), context.trouble()),
+        await terms_of(context, reader, job) or {},
+    )
     return {
-        **job_json(job, context.clock()),
+        **shown,
         "position": None,
         "projected_start": None,
         "terms": {},
-        **(await terms_of(context, reader, job) or {}),
+        **terms,
+        **waiting_for_cluster(shown),
         "offers": offers_json(job),
         "decision": decision_json(job),
     }
+
+
+def waiting_for_cluster(shown: dict[str, Any]) -> dict[str, Any]:
+    """What takes the place of a round's word while the queue can't work on its cluster."""
+    waiting = shown["waiting"]
+    if waiting is None or waiting.reason is not Reason.CLUSTER:
+        return {}
+    return {"waiting": waiting, "projected_start": None}
 
 
 async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, Any] | None:

@@ -87,7 +87,7 @@ ChangeableJob = Annotated[Job, Depends(_changeable)]
 
 def job_answer(job: Job, context: Context, response: Response) -> dict[str, Any]:
     response.headers["ETag"] = f'"{job.version}"'
-    return answers.job_json(job, context.clock())
+    return answers.job_json(job, context.clock(), context.trouble())
 
 
 @router.post("/gpu-jobs", operation_id="submit_job", status_code=201, response_model=answers.SubmittedBody)
@@ -270,7 +270,7 @@ async def list_jobs(
     )
     page = await jobs.jobs(context.db, wanted, cursor, limit)
     at = context.clock()
-    return {"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next}
+    return {"jobs": [answers.job_json(job, at, context.trouble()) for job in page.jobs], "next": page.next}
 
 
 def project_called(context: Context, named: str | None) -> str | None:

@@ -8,7 +8,7 @@ This module must not keep figures of its own.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
@@ -82,16 +82,25 @@ class CheckBody(BaseModel):
     ready: bool
 
 
+class ReadyBody(CheckBody):
+    cluster: str | None
+    """Why the queue does nothing on its cluster at present."""
+
+
 @router.get("/healthz", operation_id="healthz", response_model=CheckBody)
 async def healthz() -> dict[str, bool]:
     """Whether the process answers."""
     return {"ready": True}
 
 
-@router.get("/readyz", operation_id="readyz", response_model=CheckBody)
-async def readyz(context: Present, request: Request) -> dict[str, bool]:
-    """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on."""
+@router.get("/readyz", operation_id="readyz", response_model=ReadyBody)
+async def readyz(context: Present, request: Request) -> dict[str, Any]:
+    """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on.
+    One that runs jobs on a cluster is not ready while it can't; the others take requests."""
     await jobs.answers(context.db)
+    trouble = context.trouble()
+    if trouble is not None and request.app.state.needs_cluster:
+        raise Problem("cluster-unavailable", str(trouble))
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
-    return {"ready": True}
+    return {"ready": True, "cluster": str(trouble) if trouble else None}

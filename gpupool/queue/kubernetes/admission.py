@@ -40,7 +40,7 @@ JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 TRACKED = "batch.kubernetes.io/job-tracking"
 """Finalizer that the Job controller gives its pods (Kubernetes 1.36 documentation, Jobs)."""
 ANY_JOB = "00000000-0000-7000-8000-000000000000"
-"""Stands for a job's id: no verdict depends on it."""
+"""Stands for the ids of a job and of the database: no verdict depends on them."""
 FREE_FIELDS = frozenset({"command", "env"})
 """Fields of the container that differ from job to job. They matter only to policies that name them."""
 _FREE_FIELD = re.compile(rf"""(?:\.\??|(?<=[\w\])])\[\??\\?['"])({"|".join(FREE_FIELDS)})\b""")
@@ -90,7 +90,7 @@ class Verdicts:
     def refusals(self, job: Job, offer: Offer, present: Current) -> list[Refusal]:
         """Why the cluster would not take the job's first attempt on this offer; nothing where it would."""
         tenant = present.tenants[job.tenant]
-        made = job_manifest.manifest(_placed(job, offer, present), present.plan, tenant)
+        made = job_manifest.manifest(_placed(job, offer, present), present.plan, tenant, database=ANY_JOB)
         container = made["spec"]["template"]["spec"]["containers"][0]
         refusals = []
         for number, unread in enumerate(self._unread):

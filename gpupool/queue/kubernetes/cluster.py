@@ -15,6 +15,7 @@ from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.queue.kubernetes.lease import LEASE_PATH
 from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT
 from gpupool.queue.kubernetes.warnings import cause
@@ -39,6 +40,28 @@ class Cluster(Protocol):
     """Errors of all calls: GpupoolError where the cluster does not answer or refuses."""
 
     reader: Reader
+
+    @property
+    def server(self) -> str:
+        """Its address, for people."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether the file that says where it is, and who may do what there, is another one now."""
+        ...
+
+    async def renew(self) -> None:
+        """Read that file again: from now on this may be another cluster."""
+        ...
+
+    async def lease(self) -> Object | None:
+        """What says whose the cluster is; None where there is nothing."""
+        ...
+
+    async def hold(self, lease: Object) -> Object | None:
+        """Create it, or replace the version that this one was made of; as it is then, None where somebody
+        else was quicker."""
+        ...
 
     async def create(self, thing: Object) -> Object:
         """Create a Job or Service, unless it is there; as it is then. Raises Refused, also where another one
@@ -71,6 +94,35 @@ class KubernetesCluster:
     def __init__(self, api: AsyncKubeApi) -> None:
         self._api = api
         self.reader: Reader = api
+
+    @property
+    def server(self) -> str:
+        return self._api.server
+
+    def changed(self) -> bool:
+        return self._api.changed()
+
+    async def renew(self) -> None:
+        await self._api.renew()
+
+    async def lease(self) -> Object | None:
+        try:
+            return await self._api.request("GET", LEASE_PATH)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def hold(self, lease: Object) -> Object | None:
+        try:
+            # Also where there is none: the launcher's rights are for this name, which a POST does not have.
+            return await self._api.request("PUT", LEASE_PATH, body=lease)
+        except ApiError as error:
+            created = "resourceVersion" not in lease["metadata"]
+            # Without a version, 422 where there is one by now: Leases are never replaced blindly.
+            if error.status == 409 or (created and error.status == 422 and await self.lease()):
+                return None
+            raise
 
     async def create(self, thing: Object) -> Object:
         try:

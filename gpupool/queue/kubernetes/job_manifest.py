@@ -15,6 +15,7 @@ from gpupool.expansion import escaped
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
+    DATABASE_LABEL,
     JOB_LABEL,
     RECORDED_FINALIZER,
     RUN_LOCALLY,
@@ -80,12 +81,12 @@ def nodes_of(job: Job, pool: Pool) -> int:
     return max(1, -(-job.gpu_count // size)) if len(job.placement) > 1 else 1
 
 
-def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -> Object:
-    """The Job of an attempt. `avoid`: nodes where others failed."""
+def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = (), *, database: str) -> Object:
+    """The Job of an attempt. `avoid`: nodes where others failed. `database`: the id of the one it is in."""
     assert job.pool is not None
     pool = plan.pool(job.pool)
     name = name_of(job.id, job.attempt)
-    labels = {JOB_LABEL: job.id, ATTEMPT_LABEL: str(job.attempt)}
+    labels = {JOB_LABEL: job.id, ATTEMPT_LABEL: str(job.attempt), DATABASE_LABEL: database}
     nodes = nodes_of(job, pool)
     spec: Object = {
         "backoffLimit": 0,

@@ -19,7 +19,7 @@ import structlog
 
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.job_manifest import name_of
 
 log = structlog.get_logger()
@@ -39,6 +39,9 @@ CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOBS = "/apis/batch/v1/jobs"
 PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
+OURS = {"labelSelector": JOB_LABEL}
+FAILING = 3
+"""Failures of a watch in a row that are more than a server that restarts."""
 
 
 class Reader(Protocol):
@@ -94,11 +97,8 @@ class Mirror:
     """Whether `foreign` or `nodes` changed since somebody set it to False."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once everything has been listed."""
-
-    def key_of(self, thing: Object) -> Key | None:
-        labels = thing["metadata"].get("labels") or {}
-        job, attempt = labels.get(JOB_LABEL), labels.get(ATTEMPT_LABEL, "")
-        return (job, int(attempt)) if job and attempt.isdigit() else None
+    failing: dict[tuple[str, str], GpupoolError] = field(default_factory=dict)
+    """What is not followed at present, and why not."""
 
     def pods_of(self, key: Key) -> list[Object]:
         pods = (*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values())
@@ -129,7 +129,7 @@ class Mirror:
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
-        ours, others = {"labelSelector": JOB_LABEL}, {"labelSelector": f"!{JOB_LABEL}"}
+        ours, others = OURS, {"labelSelector": f"!{JOB_LABEL}"}
         sources = (
             _Source(NODES, {"labelSelector": POOL_LABEL}, self._node, RESYNC_S, _named),
             _Source(JOBS, ours, self._job, RESYNC_S),
@@ -147,11 +147,12 @@ class Mirror:
             self.synced.clear()
 
     async def _follow(self, source: _Source) -> None:
-        failures = 0
+        failures, which = 0, (source.path, source.query["labelSelector"])
         while True:
             try:
                 version = await self._list(source)
                 source.listed.set()
+                self.failing.pop(which, None)
                 opened = time.monotonic()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(source.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
@@ -164,6 +165,8 @@ class Mirror:
             except GpupoolError as error:  # 410, throttled, refused, or no answer
                 failures += 1
                 pause = min(10.0, 0.2 * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
+                if failures >= FAILING:
+                    self.failing[which] = error
                 if failures > 1:
                     log.warning("cluster.watch", path=source.path, error=str(error), failures=failures)
                 await asyncio.sleep(pause)
@@ -181,7 +184,7 @@ class Mirror:
         return version
 
     def _job(self, type: str, job: Object) -> None:
-        key = self.key_of(job)
+        key = key_of(job)
         if key is None or job["metadata"]["name"] != name_of(*key):
             return  # a copy with our labels
         if type != "DELETED":
@@ -191,7 +194,7 @@ class Mirror:
         self.changed(key)
 
     def _pod(self, type: str, pod: Object) -> None:
-        key = self.key_of(pod)
+        key = key_of(pod)
         if key is None:
             return
         uid = pod["metadata"]["uid"]
@@ -246,6 +249,18 @@ class Mirror:
                 self.foreign_changed = True
         elif self.foreign.pop(uid, None) is not None:
             self.foreign_changed = True
+
+
+def key_of(thing: Object) -> Key | None:
+    """The attempt whose Job or pod this is, by its labels."""
+    labels = thing["metadata"].get("labels") or {}
+    job, attempt = labels.get(JOB_LABEL), labels.get(ATTEMPT_LABEL, "")
+    return (job, int(attempt)) if job and attempt.isdigit() else None
+
+
+def is_held(thing: Object) -> bool:
+    """Whether our finalizer is on it: its end is not recorded yet."""
+    return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
 
 
 def _version(thing: Object) -> str:

@@ -17,7 +17,11 @@ class Attempt:
 
     job: Job
     seen: bool = False
-    """Whether its Job has been seen, so that it is never created twice."""
+    """Whether its Job, or a pod of it, has been seen, so that it is never created twice."""
+    here: bool = False
+    """Whether its Job has been seen in this cluster."""
+    elsewhere: bool = False
+    """Whether it was decided before the queue had this cluster."""
     served: bool = False
     """Whether its Service is there, if it needs one."""
     running: bool = False
@@ -30,6 +34,11 @@ class Attempt:
     """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
     be another."""
     refusals: int = 0
+    """Of its Job, or of its Service, one after another."""
+    refused: Waiting | None = None
+    """Why its Service is not there yet."""
+    service_due: datetime | None = None
+    """When to ask for its Service again."""
     waiting: Waiting | None = None
     """As last written."""
 
@@ -45,5 +54,12 @@ class Attempt:
         self.due = min(self.due or at, at)
 
     def lost(self) -> Outcome:
-        """How it ends when nothing of it is in the cluster any more."""
-        return self.asked or Outcome("preempted", "its Job was deleted by hand, its finalizer too")
+        """How it ends when its Job is not in the cluster any more, although our finalizer was on it: somebody
+        took that off, and does not want it again; or the cluster is another one."""
+        if self.asked is not None:
+            return self.asked
+        if self.elsewhere and not self.here:
+            return Outcome("preempted", "the cluster that it was on has gone")
+        return Outcome(
+            "failed", "its Job was deleted by hand, and the queue's finalizer taken off it", retry=False
+        )

@@ -50,6 +50,8 @@ class Dispatcher(LeaderRole):
     now: Callable[[], datetime] = utc_now
     decided: Callable[[], None] = lambda: None
     measures: Measures | None = None
+    rests: Callable[[], bool] = lambda: False
+    """Whether nothing may be started at present."""
     _known: Known = field(default_factory=Known, init=False)
     _floors: Mapping[tuple[str, str], int] = field(default_factory=dict, init=False)
     _epoch: int | None = field(default=None, init=False)
@@ -59,6 +61,8 @@ class Dispatcher(LeaderRole):
     interval_s = 1.0
 
     async def _act(self, epoch: int) -> bool:
+        if self.rests():
+            return False
         if epoch != self._epoch:
             self._epoch, self._floors, self._known = epoch, {}, Known()
         return (await self.round(epoch)).more

@@ -12,16 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import structlog
+
+from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.foreign import foreign_pods
 from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.roles.attempt import Attempt
+from gpupool.queue.roles.claim import Claim
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.roles.reconciler import Reconciler
 from gpupool.queue.store import launches
 from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
 
 TAKEN = 256
 """Attempts taken from the queue at one time."""
@@ -42,6 +48,9 @@ class Launcher(LeaderRole):
     interval_s = 1.0
 
     def __post_init__(self) -> None:
+        self.claim = Claim(
+            self.db, self.cluster, self.now, lambda: next(iter(self.mirror.failing.values()), None)
+        )
         self._forget()
 
     def _forget(self) -> None:
@@ -56,7 +65,9 @@ class Launcher(LeaderRole):
             self.measures,
             epoch=lambda: self._epoch if self.leadership.epoch == self._epoch else None,
             again=self._enqueue,
+            is_sure=self._is_sure,
         )
+        self.claim.forget()
         self._missed: set[Key] = set()
         """What changed while the lead was in doubt."""
         self._counted: str | None = None
@@ -73,11 +84,16 @@ class Launcher(LeaderRole):
         """Take up what is new, what is to stop and what is due; whether there may be more. A leader's first
         step ends when it has read the cluster: the process is not ready before."""
         more = await self.leadership.act(self._act)
-        while self.leadership.epoch is not None and not self.mirror.synced.is_set():
+        while self.leadership.epoch is not None and not self._has_read:
             more = await self.leadership.act(self._act)
         if self.leadership.epoch is None and self._following is not None:
             await self.close()
         return more
+
+    @property
+    def _has_read(self) -> bool:
+        """Whether it is known whose the cluster is, and if it is the queue's, what it has."""
+        return self.claim.is_known and (self._following is None or self.mirror.synced.is_set())
 
     async def close(self) -> None:
         """Forget everything: another process may lead now."""
@@ -90,6 +106,13 @@ class Launcher(LeaderRole):
             await asyncio.gather(following, return_exceptions=True)
 
     async def _act(self, epoch: int) -> bool:
+        await self._read_again()
+        identity = await self.claim.held(epoch, self.leadership.ttl_s / 3)
+        if identity is None:  # another queue's, or nobody could ask yet
+            if self._following is not None:
+                await self.close()
+            return False
+        self.reconciler.strays.database = identity.database
         if self._following is None:
             self._following = asyncio.create_task(self.mirror.run())
         if self._following.done():
@@ -111,7 +134,10 @@ class Launcher(LeaderRole):
                 held[job.id, job.attempt] = attempt = Attempt(
                     job, running=job.started_at is not None, waiting=job.waiting
                 )
+                attempt.served = attempt.running
                 attempt.ask(job.cancel_requested, job.preempt_reason)
+                began, since = job.decided_at, identity.lease_since
+                attempt.elsewhere = began is not None and since is not None and began < since
             self.reconciler.attempts = held
             self._epoch = epoch
             for key in {*self.reconciler.attempts, *self.mirror.jobs, *self.mirror.pods, *self.mirror.gone}:
@@ -146,6 +172,24 @@ class Launcher(LeaderRole):
                 raise
             self.ended()
         return len(taken) == TAKEN
+
+    async def _read_again(self) -> None:
+        """Where the cluster is may be written anew, and it may then be another one."""
+        changed = self.cluster.changed()
+        if changed:
+            await self.close()
+        elif not self.claim.wants_to_read_again():
+            return
+        try:
+            await self.cluster.renew()
+            log.info("cluster.read_again", server=self.cluster.server, changed=changed)
+        except GpupoolError as error:
+            log.warning("cluster.unreadable", error=str(error))
+
+    async def _is_sure(self) -> bool:
+        """Whether the cluster is the one that it was, now that something of it is missing."""
+        epoch = self._epoch
+        return epoch is not None and await self.claim.is_sure(epoch)
 
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt, if this process leads; once the lead is certain again, if it is in doubt."""

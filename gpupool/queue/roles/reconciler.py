@@ -7,18 +7,18 @@ can be cut off anywhere. This module must not decide which attempts there are: `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
 
+from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
-from gpupool.queue.kubernetes.mirror import Key, Mirror
+from gpupool.queue.kubernetes.mirror import Key, Mirror, is_held
 from gpupool.queue.kubernetes.observe import Ended, Pending, Running
 from gpupool.queue.kubernetes.output import Output
 from gpupool.queue.measures import Measures
@@ -27,6 +27,7 @@ from gpupool.queue.records import Outcome, Reason, Waiting
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.notes import Notes
+from gpupool.queue.roles.strays import Strays
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -48,7 +49,7 @@ USUAL_S = 3.0
 @dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
-    an attempt to look at later."""
+    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now."""
 
     db: Database
     cluster: Cluster
@@ -59,10 +60,12 @@ class Reconciler:
     measures: Measures | None
     epoch: Callable[[], int | None]
     again: Callable[[Key], None]
+    is_sure: Callable[[], Awaitable[bool]]
     attempts: dict[Key, Attempt] = field(default_factory=dict)
     """Those that are the cluster's."""
 
     def __post_init__(self) -> None:
+        self.strays = Strays(self.db)
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
         self._warnings = warnings.Warnings(self.cluster.warnings, self.now)
@@ -85,6 +88,9 @@ class Reconciler:
         attempt = self.attempts.get(key)
         if attempt is not None:
             attempt.due = self.now() + timedelta(seconds=2)
+            if isinstance(error, ApiError | UnreachableError) and not attempt.running:
+                detail = warnings.sentence(f"the cluster does not take what it needs: {error}")
+                self._notes.waits(attempt, Waiting(Reason.CLUSTER, detail))
         else:
             asyncio.get_running_loop().call_later(2, self.again, key)
 
@@ -94,9 +100,7 @@ class Reconciler:
             return
         attempt, job = self.attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
-            stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
-            # A process that no longer leads without knowing it must not take the new leader's for strays.
-            if stray and not await launches.is_held(self.db, *key):
+            if await self.strays.is_ours(key, [*self.mirror.pods_of(key), *([job] if job else [])]):
                 await self._discard(key)
             self.mirror.forget(key)
             return
@@ -106,21 +110,26 @@ class Reconciler:
             gone = attempt.seen or attempt.running
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
-            elif not await self._is_behind(key, attempt):
+            elif not await self._is_behind(key, attempt, evidence=False):
                 await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
             return
         attempt.seen = True
+        attempt.here = attempt.here or job is not None
         found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.now())
         if isinstance(found, Ended):
-            if pods or not await self._is_behind(key, attempt):
+            if attempt.here and job is None and found.outcome.kind == "preempted":
+                found = replace(found, outcome=attempt.lost())
+            whole = pods and job is not None and key not in self.mirror.gone
+            if whole or not await self._is_behind(key, attempt, evidence=bool(pods)):
                 await self._end(key, attempt, found)
             return
-        if job is not None and not attempt.running and not attempt.served:
-            await self._serve(attempt, job)
+        refused = None
+        if job is not None and not attempt.served:
+            refused = await self._serve(attempt, job)
         if isinstance(found, Running):
-            await self._running(key, attempt, found)
+            await self._running(key, attempt, found, refused)
         else:
-            await self._pending(key, attempt, found)
+            await self._pending(key, attempt, found, refused)
         asked = attempt.asked
         ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
         if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
@@ -128,10 +137,11 @@ class Reconciler:
             await self.cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
 
-    async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
-        """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
-        that of Jobs, and an attempt whose pod still runs has not ended."""
-        behind = await self.mirror.is_behind(key)
+    async def _is_behind(self, key: Key, attempt: Attempt, *, evidence: bool) -> bool:
+        """Asked before an attempt ends because something of it is not there. Without `evidence` of a pod, the
+        watch of pods may be behind that of Jobs, and an attempt whose pod still runs has not ended. And at
+        this address may be another cluster by now."""
+        behind = (not evidence and await self.mirror.is_behind(key)) or not await self.is_sure()
         if behind:
             attempt.due = self.now() + timedelta(seconds=2)
         return behind
@@ -150,47 +160,68 @@ class Reconciler:
             self.again(key)
             return
         try:
-            created = await self.cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
+            made = job_manifest.manifest(job, plan, tenant, avoid, database=self.strays.database)
+            created = await self.cluster.create(made)
         except Refused as error:
             await self._refused(key, attempt, error)
             return
-        attempt.seen, attempt.refusals = True, 0
+        attempt.seen, attempt.here, attempt.refusals = True, True, 0
         self.mirror.jobs.setdefault(key, created)
         self._notes.launched(key, created["metadata"]["name"])
 
-    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
-        """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
+    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> Waiting | None:
+        """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job:
+        its creator may have died since."""
         service = job_manifest.service(job)
-        if service is not None and "deletionTimestamp" not in job["metadata"]:
-            try:
-                await self.cluster.create(service)
-            except Refused as error:
-                said = warnings.sentence(f"the cluster refuses its Service: {error}")
-                attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
-        attempt.served = True
+        if service is None or "deletionTimestamp" in job["metadata"]:
+            attempt.served = True
+            return None
+        now = self.now()
+        if attempt.service_due is not None and now < attempt.service_due:
+            attempt.look_by(attempt.service_due)
+            return attempt.refused
+        try:
+            await self.cluster.create(service)
+        except Refused as error:
+            reason = warnings.sentence(f"the cluster refuses its Service: {error}")
+            if self._gives_up(attempt, error):
+                attempt.asked = attempt.asked or Outcome("failed", reason, retry=error.passing)
+            attempt.refused = Waiting(Reason.REFUSED, reason)
+            attempt.service_due = self._pause(attempt)
+            return attempt.refused
+        attempt.served, attempt.refused, attempt.refusals = True, None, 0
+        return None
+
+    def _gives_up(self, attempt: Attempt, error: Refused) -> bool:
+        """Whether it does not help to ask again, or that has been tried for long."""
+        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
+        now = self.now()
+        return not error.passing or now - (attempt.job.decided_at or now) > limit
+
+    def _pause(self, attempt: Attempt) -> datetime:
+        """When to ask again for what was refused."""
+        attempt.refusals += 1
+        again = self.now() + timedelta(seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1)))
+        attempt.look_by(again)
+        return again
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
-        now = self.now()
-        since = attempt.job.decided_at or now
-        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
-        if not error.passing or now - since > limit:
+        if self._gives_up(attempt, error):
             outcome = Outcome("failed", reason, retry=error.passing)
-            await self._end(key, attempt, Ended(outcome, None, now, None))
+            await self._end(key, attempt, Ended(outcome, None, self.now(), None))
             return
-        attempt.refusals += 1
-        pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
-        attempt.due = now + timedelta(seconds=pause)
+        attempt.due = self._pause(attempt)
         self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
-    async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
+    async def _running(self, key: Key, attempt: Attempt, found: Running, refused: Waiting | None) -> None:
         job, now = attempt.job, self.now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
             self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
         self._output.follow(key, self.mirror.pods_of(key))
-        self._notes.waits(attempt, found.waiting)
+        self._notes.waits(attempt, found.waiting or refused)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
@@ -199,7 +230,8 @@ class Reconciler:
         elif attempt.asked is None and found.failed is not None:
             attempt.asked = found.failed
 
-    async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
+    async def _pending(self, key: Key, attempt: Attempt, found: Pending, refused: Waiting | None) -> None:
+        """`refused`: why its Service is not there, which its pods need before all else."""
         self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
         now, queue = self.now(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:
@@ -209,8 +241,10 @@ class Reconciler:
         over = since + timedelta(seconds=limit)
         attempt.look_by(over)
         usual = since + timedelta(seconds=USUAL_S)
-        waiting = found.waiting
-        if now < usual:
+        waiting = refused or found.waiting
+        if refused is not None:
+            self._notes.waits(attempt, waiting)
+        elif now < usual:
             attempt.look_by(usual)
         else:
             if found.about is not None:
@@ -265,7 +299,7 @@ class Reconciler:
             found = observe.view(job, pods, self.mirror.nodes, self.now())
             if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
                 await self.cluster.stop(job, None)
-        ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
+        ours = [thing for thing in (*pods, job) if thing is not None and is_held(thing)]
         await self.cluster.release(ours)
         self.mirror.forget(key)
 
@@ -276,7 +310,3 @@ def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -
     metadata = job["metadata"]
     deleted = "deletionTimestamp" in metadata and FOREGROUND not in (metadata.get("finalizers") or ())
     return deleted and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
-
-
-def _held(thing: job_manifest.Object) -> bool:
-    return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from gpupool.plan.model import Plan
 from gpupool.queue.api.answers import job_json, request_json, waiting_of
 from gpupool.queue.api.auth import check_commands
 from gpupool.queue.api.context import Context
@@ -66,7 +65,7 @@ async def job_list(
         context,
         visitor,
         "jobs",
-        rows=[{"job": job, **_waiting(visitor, plan, job, now)} for job in found.jobs],
+        rows=[{"job": job, **_waiting(context, visitor, job, now)} for job in found.jobs],
         states=[one.value for one in State],
         pools=sorted({name for tenant in mine for name in tenant.grants}),
         projects=sorted({project.name for tenant in mine for project in tenant.projects}),
@@ -79,7 +78,7 @@ async def job_list(
 @router.get("/jobs/{id}")
 async def one_job(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     plan, now = context.plan(), context.clock()
-    shown = job_json(job, now)
+    shown = job_json(job, now, context.trouble())
     asked = [name for name in (shown["gpu_pool_requested"], shown["gpu_type"]) if name not in (None, "auto")]
     tried = await attempts.of_job(context.db, job.id)
     why = await terms_of(context, visitor.principal, job)
@@ -94,7 +93,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         job=job,
         shown=shown,
         asked=", ".join(asked) or "auto",
-        **_waiting(visitor, plan, job, now),
+        **_waiting(context, visitor, job, now),
         reason=visitor.text(job.reason, plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
         attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
@@ -111,12 +110,11 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
     )
 
 
-def _waiting(visitor: Visitor, plan: Plan, job: Job, now: datetime) -> dict[str, Any]:
+def _waiting(context: Context, visitor: Visitor, job: Job, now: datetime) -> dict[str, Any]:
     """Why a job waits, in words that the visitor may see, and what it has cost."""
-    waiting = waiting_of(job, now)
-    detail = (
-        visitor.text(waiting.detail, plan, job.id, *job.depends_on, *job.depends_on_ended) if waiting else ""
-    )
+    waiting = waiting_of(job, now, context.trouble())
+    mine = (job.id, *job.depends_on, *job.depends_on_ended)
+    detail = visitor.text(waiting.detail, context.plan(), *mine) if waiting else ""
     return {"waiting": waiting, "detail": detail, "cost": cost_so_far(job, now)}
 
 

@@ -82,6 +82,8 @@ def visitor_page(
     request: Request, context: Context, visitor: Visitor, template: str, /, **values: Any
 ) -> Response:
     """The page made of a template for one who may see the queue."""
+    trouble = context.trouble()
+    values["trouble"] = visitor.text(str(trouble), context.plan()) if trouble else ""
     values |= {"environment": context.plan().environment, "dev": context.dev, "at": context.clock()}
     return page(request, template, visitor=visitor, **values)
 

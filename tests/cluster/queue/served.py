@@ -34,6 +34,8 @@ from tests.cluster.kube import Kube
 Object = dict[str, Any]
 WHOLE = os.environ.get("GPUPOOL_TESTS") == "all"
 """Whether tests take minutes: hundreds of jobs instead of dozens."""
+DATABASE = "0190b0f0-0000-4000-8000-0000000000db"
+"""The id of a database."""
 PATIENCE_S = 120.0
 """Pods start within seconds, and within several times that on a busy machine."""
 
@@ -78,7 +80,7 @@ def a_job(plan: Plan, tenant: str = "vision", number: int = 2, **request: Any) -
         pool="training", resource="nvidia.com/gpu", capacity_type="on-demand", placement=((0, 4), (1, 4)),
     )  # fmt: skip
     found = next(one for one in plan.tenants if one.name == tenant)
-    return copy.deepcopy(manifest(attempt, plan, found))
+    return copy.deepcopy(manifest(attempt, plan, found, database=DATABASE))
 
 
 def simulated(spec: Object) -> Object:

@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 
 import jwt
@@ -15,13 +16,15 @@ import pytest
 from generators import generate
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import API_USER, LAUNCHER_USER, RECORDED_FINALIZER
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.plan.pods import API_USER, LAUNCHER_USER, LEASE, RECORDED_FINALIZER
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.kubernetes.job_manifest import service
+from gpupool.queue.kubernetes.lease import marked
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.served import a_job, apply
@@ -51,6 +54,8 @@ VERBS = [
     for resource in rule["resources"]
     for verb in rule["verbs"]
 ]
+LOCAL = {manifest.name for manifest in MANIFESTS if manifest.kind == "Role"}
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
 UID = "11111111-1111-1111-1111-111111111111"
 JOB = a_job(PLAN)
 NAME = JOB["metadata"]["name"]
@@ -104,6 +109,12 @@ async def create_twice(api: AsyncKubeApi, thing: Object) -> None:
     await cluster.create(thing)
 
 
+async def mark_twice(api: AsyncKubeApi) -> None:
+    cluster = KubernetesCluster(api)
+    made = await cluster.hold(marked(None, UID, "m1", "m0", NOW))
+    assert await cluster.hold(marked(made, UID, "m2", "m1", NOW))
+
+
 async def review(api: AsyncKubeApi) -> None:
     """Raises what the API server says, of which the queue says less to callers."""
 
@@ -135,6 +146,9 @@ OPERATIONS: dict[str, Callable[[AsyncKubeApi], Awaitable[object]]] = {
     "watch jobs": lambda api: watched(api, mirror.JOBS),
     "watch pods": lambda api: watched(api, mirror.PODS),
     "watch nodes": lambda api: watched(api, mirror.NODES),
+    "get leases": lambda api: KubernetesCluster(api).lease(),
+    "create leases": lambda api: KubernetesCluster(api).hold(marked(None, UID, "m1", "m0", NOW)),
+    "update leases": lambda api: mark_twice(api),
     "create tokenreviews": review,
 }
 """What the queue does with each verb, by its own code. Nothing is there beforehand but POD."""
@@ -204,7 +218,10 @@ def test_each_right_is_needed(
 
 
 def _set(kube: Kube, role: str, rules: list[Object]) -> None:
-    kube.api.patch("rbac.authorization.k8s.io/v1", "ClusterRole", role, {"rules": rules})
+    where = {"kind": "Role", "namespace": SYSTEM_NAMESPACE} if role in LOCAL else {"kind": "ClusterRole"}
+    kube.api.patch(
+        "rbac.authorization.k8s.io/v1", where["kind"], role, {"rules": rules}, where.get("namespace")
+    )
 
 
 def _forget(kube: Kube) -> None:
@@ -212,3 +229,4 @@ def _forget(kube: Kube) -> None:
         kube.api.delete("batch/v1", "Job", NAME, NAMESPACE)
         kube.api.patch("batch/v1", "Job", NAME, {"metadata": {"finalizers": None}}, NAMESPACE)
     kube.api.delete("v1", "Service", NAME, NAMESPACE)
+    kube.api.delete("coordination.k8s.io/v1", "Lease", LEASE, SYSTEM_NAMESPACE)

@@ -17,7 +17,9 @@ from typing import Any
 
 from gpupool.cluster.async_api import Gone
 from gpupool.cluster.kube_api import UnreachableError
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Refused
 from gpupool.queue.kubernetes.mirror import CONTROLLER_UID
 from gpupool.queue.kubernetes.observe import VERDICT
@@ -49,6 +51,10 @@ class FakeCluster:
         self.most_pods = 9
         """What a quota lets each Job have."""
         self.refuses_services = False
+        self.down: GpupoolError | None = None
+        """What looking at the Lease raises."""
+        self.moved = False
+        """Whether the file that says where the cluster is was written again."""
         self.held: set[str] = set()
         """Kinds of which watches tell nothing for now."""
         self.warned: list[str] = []
@@ -64,6 +70,30 @@ class FakeCluster:
         """uid of a Job -> uid of an ended pod -> whether it succeeded."""
 
     # What the launcher calls.
+
+    server = "https://cluster.example"
+
+    def changed(self) -> bool:
+        return self.moved
+
+    async def renew(self) -> None:
+        self.moved = False
+
+    async def lease(self) -> Object | None:
+        if self.down is not None:
+            raise self.down
+        return copy.deepcopy(self.objects.get(("Lease", SYSTEM_NAMESPACE, LEASE)))
+
+    async def hold(self, lease: Object) -> Object | None:
+        if self.down is not None:
+            raise self.down
+        there, about = self.objects.get(place(lease)), lease["metadata"]
+        if there is None:
+            return None if "resourceVersion" in about else copy.deepcopy(self.add(lease))
+        if about.get("resourceVersion") != there["metadata"]["resourceVersion"]:
+            return None
+        self.edit(there, lambda thing: thing.update(copy.deepcopy(lease)))
+        return copy.deepcopy(self.objects[place(lease)])
 
     async def create(self, wanted: Object) -> Object:
         metadata = wanted["metadata"]

@@ -21,7 +21,7 @@ from gpupool.queue.records import Decision, Job, Preempt, State, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.store import attempts, dispatch, jobs, launches, outbox
+from gpupool.queue.store import attempts, dispatch, identity, jobs, launches, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError, Unavailable
 from tests.queue.acting import As
@@ -37,6 +37,7 @@ STORE = {
         *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
         *("finish", "logged", "logged_until", "replace_foreign"),
     ),
+    identity: ("read", "marked", "trouble", "troubled", "unknown"),
 }
 """What the launcher calls, by module."""
 TTL_S = 60
@@ -102,7 +103,8 @@ class Fused:
 
     def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
         self.reader, self.output = _FusedReader(cluster, fuse), cluster.output
-        for name in ("create", "stop", "release", "warnings"):
+        self.server, self.changed, self.renew = cluster.server, cluster.changed, cluster.renew
+        for name in ("create", "stop", "release", "warnings", "lease", "hold"):
             setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
+    DATABASE_LABEL,
     JOB_LABEL,
     RECORDED_FINALIZER,
     RUN_LOCALLY,
@@ -40,6 +41,7 @@ from gpupool.spec.load import load
 from vapcheck.server.canonical_text import amount
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
+DATABASE = "0190b0f0-0000-4000-8000-0000000000db"
 LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -99,7 +101,7 @@ def job(place: Place, **given: Any) -> Job:
 
 def made(place: Place, avoid: tuple[str, ...] = (), **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The Job and its pod template."""
-    found = manifest(job(place, **given), place.plan, place.tenant, avoid)
+    found = manifest(job(place, **given), place.plan, place.tenant, avoid, database=DATABASE)
     return found, found["spec"]["template"]
 
 
@@ -117,7 +119,11 @@ def test_names_and_labels_are_what_the_queue_knows_it_by(place: Place, attempt: 
     assert LABEL.fullmatch(found["metadata"]["name"])
     assert found["metadata"]["namespace"] == place.tenant.namespace
     for metadata in (found["metadata"], template["metadata"]):
-        assert {JOB_LABEL: str(id), ATTEMPT_LABEL: str(attempt)}.items() <= metadata["labels"].items()
+        assert {
+            JOB_LABEL: str(id),
+            ATTEMPT_LABEL: str(attempt),
+            DATABASE_LABEL: DATABASE,
+        }.items() <= metadata["labels"].items()
         assert metadata["finalizers"] == [RECORDED_FINALIZER]
     lends = place.plan.pool(place.offer.pool).lends_whole_gpus
     assert (template["metadata"]["labels"].get(SHARES_LABEL) == "true") is lends
@@ -156,7 +162,9 @@ def test_the_disk_of_a_node_is_divided_among_its_slices(place: Place) -> None:
     def limit_mib(disk_mib: int | None) -> tuple[Fraction | float, Pool]:
         sized = replace(pool, disk_mib=disk_mib)
         plan = replace(place.plan, pools=tuple(sized if one is pool else one for one in place.plan.pools))
-        (container,) = manifest(job(place), plan, place.tenant)["spec"]["template"]["spec"]["containers"]
+        (container,) = manifest(job(place), plan, place.tenant, database=DATABASE)["spec"]["template"][
+            "spec"
+        ]["containers"]
         limit = amount(container["resources"]["limits"]["ephemeral-storage"])
         assert limit is not None
         return limit / 2**20, sized
@@ -188,7 +196,7 @@ def test_an_exclusive_job_keeps_away_from_pods_that_share(place: Place) -> None:
 def test_several_nodes_find_each_other(place: Place) -> None:
     several = len(place.placement) > 1
     attempt = job(place)
-    found = manifest(attempt, place.plan, place.tenant)
+    found = manifest(attempt, place.plan, place.tenant, database=DATABASE)
     found["metadata"]["uid"] = "u"
     template = found["spec"]["template"]
     variables = {one["name"]: one["value"] for one in template["spec"]["containers"][0]["env"]}

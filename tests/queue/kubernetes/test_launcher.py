@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import observe
 from gpupool.queue.records import Reason, State
 from gpupool.queue.roles import loop
@@ -334,8 +335,26 @@ def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypa
     database(test)
 
 
-def test_a_job_of_several_nodes_whose_service_is_refused_fails_and_says_so(dispatched) -> None:
+def test_a_job_of_several_nodes_whose_service_is_refused_waits_and_says_so(dispatched) -> None:
     async def test(world: World, launcher: Launcher, id: str) -> None:
+        for _ in range(5):
+            await later(world, launcher, 1)
+        job = await world.job(id)
+        assert job.waiting is not None
+        assert job.waiting.detail == "the cluster refuses its Service: exceeded quota: no services"
+        assert job.waiting.reason is Reason.REFUSED
+        world.cluster.refuses_services = False
+        await later(world, launcher, 1)
+        assert len(world.cluster.of("Service")) == 1
+        await succeeds(world, launcher, id)
+        assert await world.outcomes(id) == ["succeeded"]
+
+    dispatched(test, refuses_services=True, gpu_count=8, retries=0)
+
+
+def test_a_service_that_is_refused_for_too_long_ends_the_attempt(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        await later(world, launcher, 16)
         for _ in range(10):
             await steps(launcher)
         (attempt,) = await attempts.of_job(world.db, id)
@@ -344,3 +363,25 @@ def test_a_job_of_several_nodes_whose_service_is_refused_fails_and_says_so(dispa
         assert world.leftovers() == []
 
     dispatched(test, refuses_services=True, gpu_count=8, retries=0)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_job_whose_finalizer_was_taken_off_by_hand_is_not_run_again(running, whole: bool) -> None:
+    """Of Job and pod, or of the Job alone."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        for thing in (pod, *world.cluster.of("Job")) if whole else world.cluster.of("Job"):
+            world.cluster.edit(
+                thing, lambda thing: thing["metadata"]["finalizers"].remove(RECORDED_FINALIZER)
+            )
+        await steps(launcher)
+        assert await world.outcomes(id) == [None], "it still runs"
+        world.cluster.delete(world.cluster.of("Job")[0])
+        for _ in range(5):
+            await steps(launcher)
+        job = await world.job(id)
+        assert (job.state, job.attempt) == (State.FAILED, 1)
+        assert job.reason == "its Job was deleted by hand, and the queue's finalizer taken off it"
+        assert world.leftovers() == []
+
+    running(test)

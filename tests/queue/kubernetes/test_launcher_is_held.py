@@ -17,7 +17,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.kubernetes.job_manifest import manifest, service
 from tests.admission import JOB_CONTROLLER, judge_of, said
-from tests.queue.kubernetes.test_policies_take_its_jobs import LAUNCHER, job, pod
+from tests.queue.kubernetes.test_policies_take_its_jobs import DATABASE, LAUNCHER, job, pod
 from vapcheck import Kinds
 from vapcheck.judging.judge import Judge
 from vapcheck.server.schema import Schema
@@ -68,7 +68,9 @@ def made() -> tuple[Object, Object]:
     pool = plan.pool("training")
     ((resource, count),) = pool.slices_per_node.items()
     several: Object = {"gpu_count": 2 * count, "placement": ((0, count), (1, count)), "request": REQUEST}
-    found = manifest(job(plan, tenant, pool, resource, **several), plan, tenant, ["node-a"])
+    found = manifest(
+        job(plan, tenant, pool, resource, **several), plan, tenant, ["node-a"], database=DATABASE
+    )
     belonging = service({**found, "metadata": {**found["metadata"], "uid": "1"}})
     assert belonging is not None
     return found, belonging

@@ -19,6 +19,7 @@ from tests.queue.store.samples import NOW
 from vapcheck.judging.request import User
 
 Object = dict[str, Any]
+DATABASE = "0190b0f0-0000-4000-8000-0000000000db"
 LAUNCHER = User(LAUNCHER_USER, ("system:authenticated",))
 
 
@@ -72,7 +73,13 @@ def jobs(plan: Plan) -> Iterator[tuple[str, Object]]:
                     shapes["all"] = {"gpu_count": count}
                     shapes["gang"] = {"gpu_count": 2 * count, "placement": ((0, count), (1, count))}
                 for shape, given in shapes.items():
-                    made = manifest(job(plan, tenant, pool, resource, **given), plan, tenant, ["node-a"])
+                    made = manifest(
+                        job(plan, tenant, pool, resource, **given),
+                        plan,
+                        tenant,
+                        ["node-a"],
+                        database=DATABASE,
+                    )
                     yield f"{tenant.name} {name} {resource} {shape}", made
 
 

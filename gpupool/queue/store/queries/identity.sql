@@ -1,0 +1,1 @@
+SELECT database, mark, lease, lease_since, take_over FROM gpu_identity

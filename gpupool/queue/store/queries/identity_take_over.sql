@@ -1,0 +1,1 @@
+UPDATE gpu_identity SET take_over = %(whose)s

@@ -1,0 +1,1 @@
+SELECT trouble FROM gpu_identity

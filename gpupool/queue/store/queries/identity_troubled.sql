@@ -1,0 +1,1 @@
+UPDATE gpu_identity SET trouble = %(trouble)s::jsonb
