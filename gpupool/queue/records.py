@@ -200,7 +200,8 @@ class JobEvent:
     seq: int
     """Counts the job's events from 1 without a gap."""
     type: str
-    """enqueued, dispatched, started, requeued, preempted, idle, priority_changed, or a final state."""
+    """enqueued, dispatched, started, requeued, preempted, idle, priority_changed, a final state, or callback_failed
+    after it."""
     tenant: str
     project: str | None
     pool: str | None
@@ -220,6 +221,8 @@ class Outcome:
     exit_code: int | None = None
     retry: bool = True
     """False where another attempt can't help."""
+    pause_s: float = 0.0
+    """What has to pass before another attempt at least."""
 
 
 @dataclass(frozen=True, slots=True)

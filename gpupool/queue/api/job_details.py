@@ -112,8 +112,7 @@ async def output(
         chunks = await attempts.log(context.db, id, attempt, after)
         for chunk in chunks:
             after = chunk.number
-            text = chunk.text if chunk.text.endswith("\n") else chunk.text + "\n"
-            yield text.encode("utf-8", "replace")
+            yield chunk.shown.encode("utf-8", "replace")
         if chunks:
             continue
         over = job is None or job.state.final or (attempt is not None and job.attempt > attempt)

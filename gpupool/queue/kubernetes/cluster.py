@@ -40,6 +40,10 @@ class Cluster(Protocol):
 
     reader: Reader
 
+    def now(self) -> datetime:
+        """By the clock of the cluster, which is that of the times in its objects."""
+        ...
+
     async def create(self, thing: Object) -> Object:
         """Create a Job or Service, unless it is there; as it is then. Raises Refused, also where another one
         has its name."""
@@ -71,6 +75,9 @@ class KubernetesCluster:
     def __init__(self, api: AsyncKubeApi) -> None:
         self._api = api
         self.reader: Reader = api
+
+    def now(self) -> datetime:
+        return self._api.now()
 
     async def create(self, thing: Object) -> Object:
         try:

@@ -13,23 +13,31 @@ from gpupool.queue.records import Job, Outcome, Waiting
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a container job that is the cluster's."""
+    """One attempt of a container job that is the cluster's. Times are of the launcher's clock, which never
+    jumps and is compared with no other."""
 
     job: Job
     seen: bool = False
     """Whether its Job has been seen, so that it is never created twice."""
+    launched: bool = False
+    """Whether it has been written that its Job exists."""
     served: bool = False
     """Whether its Service is there, if it needs one."""
     running: bool = False
+    began: datetime | None = None
+    """When it began to run."""
+    over: datetime | None = None
+    """When this process first saw that it has ended."""
     asked: Outcome | None = None
     """How it ends, once it is asked to stop."""
     stopped: bool = False
     due: datetime | None = None
     """When to look at it again whatever happens."""
     begun: tuple[bool, datetime] | None = None
-    """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
-    be another."""
+    """Whether its pods have nodes, and since when this process has seen that."""
     refusals: int = 0
+    refused: datetime | None = None
+    """When the cluster refused its Job first."""
     waiting: Waiting | None = None
     """As last written."""
 

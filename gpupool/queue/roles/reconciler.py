@@ -30,6 +30,7 @@ from gpupool.queue.roles.notes import Notes
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.launches import Launched
 
 log = structlog.get_logger()
 
@@ -48,13 +49,19 @@ USUAL_S = 3.0
 @dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
-    an attempt to look at later."""
+    an attempt to look at later.
+
+    Three clocks, and no duration is between two of them: `now` is for what is written for people, `clock` never
+    jumps and is for how long something is so that this process sees, and what ran and for how long, the
+    cluster says.
+    """
 
     db: Database
     cluster: Cluster
     mirror: Mirror
     current: Callable[[], Current]
     now: Callable[[], datetime]
+    clock: Callable[[], datetime]
     ended: Callable[[], None]
     measures: Measures | None
     epoch: Callable[[], int | None]
@@ -65,8 +72,8 @@ class Reconciler:
     def __post_init__(self) -> None:
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
-        self._warnings = warnings.Warnings(self.cluster.warnings, self.now)
-        self._notes = Notes(self.db, self.now, self.epoch, self.measures, self.work.start)
+        self._warnings = warnings.Warnings(self.cluster.warnings, self.clock)
+        self._notes = Notes(self.db, self.clock, self.epoch, self.measures, self.work.start)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -84,7 +91,7 @@ class Reconciler:
             log.error("launcher.failed", **said, exc_info=error)
         attempt = self.attempts.get(key)
         if attempt is not None:
-            attempt.due = self.now() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=2)
         else:
             asyncio.get_running_loop().call_later(2, self.again, key)
 
@@ -100,17 +107,19 @@ class Reconciler:
                 await self._discard(key)
             self.mirror.forget(key)
             return
-        attempt.due = self.now() + timedelta(seconds=AGAIN_S)
+        attempt.due = self.clock() + timedelta(seconds=AGAIN_S)
         pods = self.mirror.pods_of(key)
         if job is None and not pods:
             gone = attempt.seen or attempt.running
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
             elif not await self._is_behind(key, attempt):
-                await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
+                await self._end(key, attempt, Ended(attempt.lost(), None, None, None))
             return
         attempt.seen = True
-        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.now())
+        if not attempt.launched:
+            self._notes.launched(attempt, self._launched(key, attempt))
+        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.cluster.now())
         if isinstance(found, Ended):
             if pods or not await self._is_behind(key, attempt):
                 await self._end(key, attempt, found)
@@ -133,7 +142,7 @@ class Reconciler:
         that of Jobs, and an attempt whose pod still runs has not ended."""
         behind = await self.mirror.is_behind(key)
         if behind:
-            attempt.due = self.now() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=2)
         return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
@@ -143,7 +152,7 @@ class Reconciler:
         if tenant is None or pool is None or job.resource not in pool.slices_per_node:
             lost = f"{job.resource} of {job.pool} for {job.tenant}"
             said = Outcome("preempted", f"the environment file no longer has {lost}")
-            await self._end(key, attempt, Ended(said, None, self.now(), None))
+            await self._end(key, attempt, Ended(said, None, None, None))
             return
         avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []
         if self.epoch() is None:  # another process may have launched, and ended, it meanwhile
@@ -156,7 +165,14 @@ class Reconciler:
             return
         attempt.seen, attempt.refusals = True, 0
         self.mirror.jobs.setdefault(key, created)
-        self._notes.launched(key, created["metadata"]["name"])
+        self._notes.launched(attempt, self._launched(key, attempt))
+
+    def _launched(self, key: Key, attempt: Attempt) -> Launched:
+        """Whether this process or another one created it, and however the answer to that was lost."""
+        at, job = self.now(), self.mirror.jobs.get(key)
+        created = observe.time_of(job["metadata"].get("creationTimestamp")) if job else None
+        at = max(attempt.job.decided_at or at, min(created or at, at))
+        return Launched(*key, job_manifest.name_of(*key), at)
 
     async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
         """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
@@ -171,13 +187,13 @@ class Reconciler:
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
-        now = self.now()
-        since = attempt.job.decided_at or now
+        now = self.clock()
+        attempt.refused = since = attempt.refused or now
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if not error.passing or now - since > limit:
             outcome = Outcome("failed", reason, retry=error.passing)
-            await self._end(key, attempt, Ended(outcome, None, now, None))
+            await self._end(key, attempt, Ended(outcome, None, None, None))
             return
         attempt.refusals += 1
         pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
@@ -185,13 +201,15 @@ class Reconciler:
         self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
     async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
-        job, now = attempt.job, self.now()
-        since = max(job.decided_at or found.since, min(found.since, now))
+        job, now = attempt.job, self.clock()
+        if attempt.began is None:
+            attempt.began = now - max(timedelta(), self.cluster.now() - found.since)
         if not attempt.running:
+            since = max(job.decided_at or found.since, min(found.since, self.now()))
             self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
         self._output.follow(key, self.mirror.pods_of(key))
         self._notes.waits(attempt, found.waiting)
-        ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
             reason = f"it ran for longer than {job.run_limit_s} s"
@@ -201,7 +219,7 @@ class Reconciler:
 
     async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
         self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
-        now, queue = self.now(), self.current().plan.queue
+        now, queue = self.clock(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:
             attempt.begun = (found.scheduled, now)
         since = attempt.begun[1]
@@ -225,7 +243,7 @@ class Reconciler:
         self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
     ) -> Waiting:
         """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
-        now = self.now()
+        now = self.clock()
         said = self._warnings.about(about, since)
         again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
         attempt.look_by(again)
@@ -241,17 +259,22 @@ class Reconciler:
         if attempt.asked is not None and outcome.kind == "preempted":
             outcome = replace(attempt.asked, exit_code=outcome.exit_code)
         job, now = attempt.job, self.now()
-        begin = job.decided_at or now
+        attempt.over = attempt.over or self.clock()
+        ran = found.ran
+        if ran is None:  # by what this process saw of it, if anything
+            ran = attempt.over - attempt.began if attempt.began is not None else timedelta()
+        if attempt.seen and not attempt.launched:
+            await launches.launched(self.db, [self._launched(key, attempt)])
+            attempt.launched = True
         if found.started is not None and not attempt.running:
-            begin = max(begin, min(found.started, now))
+            begin = max(job.decided_at or now, min(found.started, now))
             await attempts.started(self.db, *key, begin, found.node)
         await self._output.finish(key, self.mirror.pods_of(key))
-        at = max(begin, found.started or begin, min(found.at, now))
         epoch = self.epoch()
         if epoch is None:
             self.again(key)
             return
-        ended = await launches.finish(self.db, epoch, *key, outcome, at, BACKOFF_S, found.node)
+        ended = await launches.finish(self.db, epoch, *key, outcome, now, BACKOFF_S, found.node, ran)
         self.attempts.pop(key, None)
         if ended is not None:
             log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)
@@ -262,7 +285,7 @@ class Reconciler:
         """A Job whose attempt is over: it is stopped if it is not, and our finalizer taken off."""
         job, pods = self.mirror.jobs.get(key), self.mirror.pods_of(key)
         if job is not None and not job.get("status", {}).get("completionTime"):
-            found = observe.view(job, pods, self.mirror.nodes, self.now())
+            found = observe.view(job, pods, self.mirror.nodes, self.cluster.now())
             if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
                 await self.cluster.stop(job, None)
         ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]

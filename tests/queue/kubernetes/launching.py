@@ -102,6 +102,7 @@ class Fused:
 
     def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
         self.reader, self.output = _FusedReader(cluster, fuse), cluster.output
+        self.now = cluster.now
         for name in ("create", "stop", "release", "warnings"):
             setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
 
@@ -150,7 +151,7 @@ class World:
         more = {"clock": clock} if clock else {}
         db = As(db, "executor")
         leads = Leadership(db, launches.ROLE, new_id(), TTL_S, **more)
-        return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now)
+        return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now, self.now)
 
     async def submit(self, **given: Any) -> str:
         wanted = {"pool": "training", "request": CONTAINER, "isolation": "exclusive", **given}
