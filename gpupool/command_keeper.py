@@ -1,9 +1,9 @@
 """Ends the commands of a process that was killed, with all that they started: nothing else would.
 
 A keeper is a process of its own at the end of a pipe, which closes however its owner ends. Commands are known
-by a variable of their environment and by their session, so that what leaves one is found by the other; a
-process that leaves both behind, and whose parent has ended, is not found. It must not decide when a command of
-a living owner ends.
+by a variable of their environment and by their session: what leaves one is found by the other. A process that
+leaves both behind, and whose parent has ended, is not found. It must not decide when a command of a living
+owner ends.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ class JobEvent:
     seq: int
     """Counts the job's events from 1 without a gap."""
     type: str
-    """enqueued, dispatched, started, requeued, preempted, idle, priority_changed, a final state, or callback_failed
-    after it."""
+    """enqueued, dispatched, launched, started, requeued, preempted, idle, priority_changed, a final state, and
+    after it callback_failed."""
     tenant: str
     project: str | None
     pool: str | None

@@ -1,7 +1,7 @@
 """What a Job and its pods say of an attempt: not started and why, running, or ended and how. Pure.
 
-The pods decide (`pod_ends`). A Job's own conditions count where it has no pod. An attempt succeeded if one pod
-of each index of its Job did: the Job controller makes another one where it did not hear that the first is
+The pods decide (`pod_ends`). A Job's own conditions count where it has no pod. An attempt succeeded if one
+pod of each index of its Job did: the Job controller makes another one where it did not hear that the first is
 there, and what becomes of that does not matter. Nothing has ended while a container may still run. Sources:
 Kubernetes 1.36 documentation, pod lifecycle, Jobs. It must not ask the cluster.
 """
@@ -93,14 +93,15 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     bad = [index for index in indexes if not _good(index) and all(map(is_over, index))]
     no_more = len(indexes) >= wanted or deleting(job) or _failed(job) or _complete(job)
     if no_more and all(map(is_over, pods)):
-        outcome, decisive = _end(job, indexes, wanted)
+        outcome, where = _end(job, indexes, wanted)
         times = [time for pod in pods if (time := ran(pod)) is not None]
-        return Ended(outcome, min(starts, default=None), max(times, default=None), decisive)
+        return Ended(outcome, min(starts, default=None), max(times, default=None), where)
     there = [index for index in indexes if any(started(pod) or is_over(pod) for pod in index)]
     whole = wanted == 1 or wanted <= len(indexes) == len(there)
     if starts and node and (whole or bad):
-        decisive = _decisive([pod for index in bad for pod in index]) if bad else None
-        failed = _outcome(job, decisive) if decisive is not None and not deleting(job) else None
+        failed = None
+        if bad and not deleting(job):
+            failed = _outcome(job, _decisive([pod for index in bad for pod in index]))
         return Running(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 

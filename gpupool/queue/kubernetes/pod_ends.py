@@ -26,8 +26,8 @@ TAKEN_AWAY = frozenset(
         *("UnexpectedAdmissionError", "NodeAffinity", "Preempting", "Preempted"),
     }
 )
-"""Reasons by which the platform took a pod away, beside the condition DisruptionTarget. Others are failures of
-the pod's own: a kubelet would refuse the next one as well."""
+"""Reasons by which the platform took a pod away, beside the condition DisruptionTarget. Others are failures
+of the pod's own: a kubelet would refuse the next one as well."""
 _CLEANING = timedelta(minutes=5)
 """How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
 

@@ -27,7 +27,7 @@ _NOT_REACHED = (
     aiohttp.ServerFingerprintMismatch,
     aiohttp.InvalidURL,
 )
-"""Errors of aiohttp before anything was sent. The first one stands for names, TLS and certificates as well."""
+"""Errors of aiohttp before anything was sent; the first one is that of names, TLS and certificates as well."""
 
 
 class NotAllowed(Exception):
@@ -77,7 +77,7 @@ def reached(error: BaseException) -> bool:
 
 
 def _pause_s(headers: Mapping[str, str], now: datetime) -> float:
-    """Retry-After (RFC 9110, 10.2.3): seconds, or a date, which is by the clock that the answer's Date is of."""
+    """Retry-After (RFC 9110, 10.2.3): seconds, or a date by the clock of the answer's Date."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return min(LONGEST_PAUSE_S, float(text[:9]))

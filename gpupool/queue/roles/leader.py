@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 
 def steady(start: tuple[datetime, float] = (utc_now(), time.monotonic())) -> datetime:
-    """A time that never jumps, for durations: what it was when this process started, and what passed since."""
+    """A time that never jumps, for durations: when this process started, and what has passed since."""
     return start[0] + timedelta(seconds=time.monotonic() - start[1])
 
 

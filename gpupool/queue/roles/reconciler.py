@@ -21,6 +21,7 @@ from gpupool.queue.kubernetes.cluster import Cluster, Refused
 from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.kubernetes.observe import Ended, Pending, Running
 from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.pod_ends import Object, time_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Reason, Waiting
@@ -51,9 +52,9 @@ class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
     an attempt to look at later.
 
-    Three clocks, and no duration is between two of them: `now` is for what is written for people, `clock` never
-    jumps and is for how long something is so that this process sees, and what ran and for how long, the
-    cluster says.
+    There are three clocks, and no duration lies between two of them: `now` is for what people read, `clock`
+    never jumps and says for how long this process has seen something, and the cluster says what ran for how
+    long.
     """
 
     db: Database
@@ -170,7 +171,7 @@ class Reconciler:
     def _launched(self, key: Key, attempt: Attempt) -> Launched:
         """Whether this process or another one created it, and however the answer to that was lost."""
         at, job = self.now(), self.mirror.jobs.get(key)
-        created = observe.time_of(job["metadata"].get("creationTimestamp")) if job else None
+        created = time_of(job["metadata"].get("creationTimestamp")) if job else None
         at = max(attempt.job.decided_at or at, min(created or at, at))
         return Launched(*key, job_manifest.name_of(*key), at)
 
@@ -239,9 +240,7 @@ class Reconciler:
             said = warnings.sentence(f"not started{after}: {waiting.detail}")
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
-    def _explained(
-        self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
-    ) -> Waiting:
+    def _explained(self, attempt: Attempt, waiting: Waiting, about: Object, since: datetime) -> Waiting:
         """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
         now = self.clock()
         said = self._warnings.about(about, since)

@@ -47,10 +47,9 @@ class LogChunk:
     @property
     def shown(self) -> str:
         """Its lines, each with its end, after one that says what is left out."""
-        mark = (
-            f"[gpupool: {self.left_out:,} bytes of the output are left out here]\n" if self.left_out else ""
-        )
-        return mark + self.text + ("" if self.text.endswith("\n") else "\n")
+        mark = f"[gpupool: {self.left_out:,} bytes of the output are left out here]\n"
+        text = self.text if self.text.endswith("\n") else self.text + "\n"
+        return mark + text if self.left_out else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,8 @@ async def heartbeat(
     lease_s: float,
     now: datetime | None = None,
 ) -> list[Asked]:
-    """Keep attempts, (job, attempt) -> seconds that it has run, for another `lease_s`; those that are still the
-    executor's. What it ran is charged should the executor be heard no more."""
+    """Keep attempts, (job, attempt) -> seconds that it has run, for another `lease_s`; those that are still
+    the executor's. What it ran is charged should the executor be heard no more."""
     ids, attempts = [job for job, _ in held], [attempt for _, attempt in held]
     values = {"ids": ids, "attempts": attempts, "ran_s": list(held.values())}
     values |= {"executor": executor, "lease_s": lease_s, "now": now}
@@ -289,9 +288,9 @@ async def append_log(
     skipped: int = 0,
     until: str | None = None,
 ) -> int | None:
-    """Keep lines of an attempt's output, of which the first and the last `keep` / 2 bytes stay; how many bytes
-    it has by then. `skipped`: bytes before these lines that are not kept. `until`: how far it has been read
-    with these lines. None where the attempt is over, and for no lines."""
+    """Keep lines of an attempt's output, of which the first and the last `keep` / 2 bytes stay; how many
+    bytes it has by then. `skipped`: bytes before these lines that are not kept. `until`: how far it has been
+    read with these lines. None where the attempt is over, and for no lines."""
     if not lines:
         return None
     text = storable("\n".join(lines))

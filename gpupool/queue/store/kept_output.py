@@ -1,9 +1,9 @@
 """What is kept of an attempt's output: its first part and its last one. Nothing else cuts it.
 
-The first part is written as it comes. After it chunks form a ring: each that comes takes the place of the
-oldest ones, and none is written again. An attempt that writes faster than is stored has chunks less often, and
-loses lines between them. Each chunk says where in the output it begins, so that readers see what is left out.
-It must not read output. The first part is half of what is kept, the last part the other half.
+Each part is half of what is kept. The first is written as it comes. After it chunks form a ring: each takes
+the place of the oldest ones, and none is written again. An attempt that writes faster than is stored has
+chunks less often, and loses lines between them. Each chunk says where in the output it begins: readers see
+what is left out. It must not read output.
 """
 
 from __future__ import annotations

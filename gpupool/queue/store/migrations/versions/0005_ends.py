@@ -1,4 +1,4 @@
-"""One reason per end, durations of one clock, output with a head and a tail, callbacks that fail, in 0005.sql.
+"""One reason per end, durations of one clock, two parts of an output, callbacks that fail, in 0005.sql.
 
 Rights themselves are granted after each migration (`gpupool.queue.store.rights`).
 
