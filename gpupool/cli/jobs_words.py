@@ -50,6 +50,7 @@ _EVENTS = {
     "requeued": "queued again",
     "preempted": "asked to stop",
     "priority_changed": "priority changed",
+    "callback_failed": "callback failed",
 }
 
 
@@ -143,6 +144,10 @@ def happened(event: Event) -> tuple[str, str]:
         said = [str(change.get("priority"))]
     elif kind == "launched":
         said = [str(change.get("kubernetes_job"))]
+    elif kind == "callback_failed":
+        again = change.get("again_at")
+        said = [str(change.get("reason")), f"try {change.get('tries')}"]
+        said.append(f"again at {moment(datetime.fromisoformat(again))}" if again else "given up")
     elif kind == "started":
         said = [f"on node {change['node']}"] if change.get("node") else []
     else:

@@ -9,9 +9,13 @@ nothing else is retried, because only the caller knows whether a request may be 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode, urlsplit
@@ -53,6 +57,8 @@ class AsyncKubeApi:
         self._read: object = None
         """What the kubeconfig was like when it was read."""
         self.server = ""
+        self._told: tuple[datetime, float] | None = None
+        """The Date of the last answer, and when it came by this process's clock that never jumps."""
 
     @classmethod
     @asynccontextmanager
@@ -88,6 +94,13 @@ class AsyncKubeApi:
         self.server = str(configuration.host).rstrip("/")
         if oldest is not None:
             await oldest.close()
+
+    def now(self) -> datetime:
+        """The present time by the server's clock, to a second; by this machine's before the first answer."""
+        if self._told is None:
+            return datetime.now(UTC)
+        at, came = self._told
+        return at + timedelta(seconds=time.monotonic() - came)
 
     async def request(
         self,
@@ -201,6 +214,9 @@ class AsyncKubeApi:
             except (aiohttp.ClientError, ConfigException, TimeoutError, OSError) as error:
                 raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
             found: aiohttp.ClientResponse = answer.response
+            with contextlib.suppress(KeyError, ValueError):
+                at = parsedate_to_datetime(found.headers["Date"]).replace(tzinfo=UTC)  # always GMT
+                self._told = at, time.monotonic()
             if found.status != 429 or waited == MOST_THROTTLED:
                 return found
             waited += 1

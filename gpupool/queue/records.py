@@ -205,7 +205,8 @@ class JobEvent:
     seq: int
     """Counts the job's events from 1 without a gap."""
     type: str
-    """enqueued, dispatched, started, requeued, preempted, idle, priority_changed, or a final state."""
+    """enqueued, dispatched, launched, started, requeued, preempted, idle, priority_changed, a final state, and
+    after it callback_failed."""
     tenant: str
     project: str | None
     pool: str | None
@@ -225,6 +226,8 @@ class Outcome:
     exit_code: int | None = None
     retry: bool = True
     """False where another attempt can't help."""
+    pause_s: float = 0.0
+    """What has to pass before another attempt at least."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,13 @@ from __future__ import annotations
 from gpupool import workspace
 from gpupool.queue.records import Job
 
+POD = "GPUPOOL_POD"
+
+
+def pod_variables(name: str, uid: str) -> dict[str, str]:
+    """Which run of the attempt this is: Kubernetes may make a second pod of it, of the same attempt."""
+    return {f"{POD}_NAME": name, f"{POD}_UID": uid, POD: f"{name}/{uid}"}
+
 
 def variables(job: Job, scratch: str) -> dict[str, str]:
     """Of the job's present attempt, whose scratch folder is `scratch`."""

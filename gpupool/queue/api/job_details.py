@@ -197,7 +197,7 @@ async def output_events(chunks: Chunks) -> AsyncIterator[bytes]:
 
 
 def _lines(chunk: attempts.LogChunk) -> str:
-    return chunk.text.removesuffix("\n")
+    return chunk.shown.removesuffix("\n")
 
 
 @router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)

@@ -63,6 +63,10 @@ class Cluster(Protocol):
         else was quicker."""
         ...
 
+    def now(self) -> datetime:
+        """By the clock of the cluster, which is that of the times in its objects."""
+        ...
+
     async def create(self, thing: Object) -> Object:
         """Create a Job or Service, unless it is there; as it is then. Raises Refused, also where another one
         has its name."""
@@ -123,6 +127,9 @@ class KubernetesCluster:
             if error.status == 409 or (created and error.status == 422 and await self.lease()):
                 return None
             raise
+
+    def now(self) -> datetime:
+        return self._api.now()
 
     async def create(self, thing: Object) -> Object:
         try:

@@ -13,7 +13,7 @@ from gpupool.cluster.live_objects import requested
 from gpupool.plan.model import POOL_LABEL, Plan
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
-from gpupool.queue.kubernetes.observe import Object
+from gpupool.queue.kubernetes.pod_ends import Object
 from gpupool.queue.store.launches import ForeignPods
 
 

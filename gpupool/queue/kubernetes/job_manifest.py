@@ -24,7 +24,7 @@ from gpupool.plan.pods import (
 )
 from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.records import MICRO, Job
-from gpupool.queue.variables import variables
+from gpupool.queue.variables import POD, pod_variables, variables
 from vapcheck.server.canonical_text import quantity
 
 Object = dict[str, Any]
@@ -234,7 +234,16 @@ def _variables(job: Job, nodes: int) -> list[Object]:
     if nodes > 1:
         name = name_of(job.id, job.attempt)
         own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"
-    return [{"name": name, "value": escaped(value)} for name, value in own.items()]
+    fields = {f"{POD}_{part.upper()}": f"metadata.{part}" for part in ("name", "uid")}
+    whole = pod_variables(*(f"$({name})" for name in fields))[POD]
+    return [
+        *({"name": name, "value": escaped(value)} for name, value in own.items() if name not in (POD, *fields)),
+        *(
+            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+            for name, path in fields.items()
+        ),
+        {"name": POD, "value": whole},
+    ]
 
 
 def _class(job: Job, plan: Plan) -> str | None:

@@ -1,9 +1,9 @@
 """What a Job and its pods say of an attempt: not started and why, running, or ended and how. Pure.
 
-The pods decide. A Job's own conditions count where it has no pod. An attempt succeeded only if its containers
-ended with 0 before anybody asked to delete its pods and without DisruptionTarget: SIGTERM and then exit 0 is
-no success. Nothing has ended while a container may still run. Sources: Kubernetes 1.36 documentation, pod
-lifecycle, pod conditions (DisruptionTarget), Jobs (pod failure policy). It must not ask the cluster.
+The pods decide (`pod_ends`). A Job's own conditions count where it has no pod. An attempt succeeded if one
+pod of each index of its Job did: the Job controller makes another one where it did not hear that the first is
+there, and what becomes of that does not matter. Nothing has ended while a container may still run. Sources:
+Kubernetes 1.36 documentation, pod lifecycle, Jobs. It must not ask the cluster.
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 from gpupool.cluster.live_objects import condition
+from gpupool.queue.kubernetes.job_manifest import INDEX
+from gpupool.queue.kubernetes.pod_ends import (
+    Object,
+    deleting,
+    finished,
+    is_over,
+    outcome_of,
+    ran,
+    started,
+    time_of,
+)
 from gpupool.queue.kubernetes.warnings import cause
 from gpupool.queue.records import Outcome, Reason, Waiting
-
-Object = Mapping[str, Any]
 
 VERDICT = "gpupool.dev/verdict"
 """Annotation of a Job that the launcher stops, with how its attempt ends: another leader finds it there."""
@@ -31,9 +39,6 @@ _HOPELESS_IMAGES = ("InvalidImageName", "ErrImageNeverPull")
 _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
 
 _UNSEEN = "the scheduler has not looked at it yet"
-
-_CLEANING = timedelta(minutes=5)
-"""How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ class Ended:
     outcome: Outcome
     started: datetime | None
     """None: no container ever ran."""
-    at: datetime
+    ran: timedelta | None
+    """For how long, by the clock of a kubelet; None where none says."""
     node: str | None
     """Where it ended so."""
 
@@ -79,36 +85,25 @@ View = Pending | Running | Ended
 def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> View:
     """The attempt whose Job this is. `nodes`: the cluster's nodes by name."""
     if not pods:
-        return _without_pods(job, now)
+        return _without_pods(job)
     wanted = _wanted(job)
     starts = [at for pod in pods if (at := started(pod))]
     node = next((pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")), None)
-    over = [pod for pod in pods if is_over(pod)]
-    verdict = verdict_of(job)
-    if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
-        # Times have whole seconds: what started and ended in one has run for up to that long.
-        ends = [_finished(pod) or now for pod in pods] + [at + timedelta(seconds=1) for at in starts]
-        decisive = _decisive(pods)
-        outcome = verdict or _outcome(job, decisive)
-        return Ended(outcome, min(starts, default=None), max(ends), decisive["spec"].get("nodeName"))
-    bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
-    whole = wanted == 1 or (len(pods) >= wanted and all(started(pod) or is_over(pod) for pod in pods))
+    indexes = _by_index(pods, wanted)
+    bad = [index for index in indexes if not _good(index) and all(map(is_over, index))]
+    no_more = len(indexes) >= wanted or deleting(job) or _failed(job) or _complete(job)
+    if no_more and all(map(is_over, pods)):
+        outcome, where = _end(job, indexes, wanted)
+        times = [time for pod in pods if (time := ran(pod)) is not None]
+        return Ended(outcome, min(starts, default=None), max(times, default=None), where)
+    there = [index for index in indexes if any(started(pod) or is_over(pod) for pod in index)]
+    whole = wanted == 1 or wanted <= len(indexes) == len(there)
     if starts and node and (whole or bad):
-        failed = _outcome(job, _decisive(bad)) if bad and not _deleting(job) else None
+        failed = None
+        if bad and not deleting(job):
+            failed = _outcome(job, _decisive([pod for index in bad for pod in index]))
         return Running(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
-
-
-def is_over(pod: Object) -> bool:
-    """Whether none of the pod's containers runs or will. A node that is gone proves nothing: Kubernetes
-    gives its pods a final phase when it is sure."""
-    status = pod.get("status", {})
-    if status.get("phase") in ("Succeeded", "Failed"):
-        return True
-    containers = status.get("containerStatuses") or []
-    if containers and all("terminated" in one.get("state", {}) for one in containers):
-        return True
-    return _deleting(pod) and not pod["spec"].get("nodeName")  # deleted before any kubelet had it
 
 
 def verdict_of(job: Object) -> Outcome | None:
@@ -125,16 +120,46 @@ def verdict_text(outcome: Outcome) -> str:
     return json.dumps({"kind": outcome.kind, "reason": outcome.reason, "retry": outcome.retry})
 
 
-def time_of(text: str | None) -> datetime | None:
-    """An RFC 3339 time of the API server."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+def _by_index(pods: Sequence[Object], wanted: int) -> list[list[Object]]:
+    """The pods of each index of the Job. What has no index, of a Job of several, is one of its own."""
+    indexes: dict[str, list[Object]] = {}
+    for number, pod in enumerate(pods):
+        index = (pod["metadata"].get("annotations") or {}).get(INDEX, f"no {number}")
+        indexes.setdefault("0" if wanted == 1 else index, []).append(pod)
+    return list(indexes.values())
 
 
-def _without_pods(job: Object, now: datetime) -> View:
-    if _deleting(job) or _failed(job):
-        stated = _failed(job)
-        asked = f"{stated.get('reason')}: {stated.get('message')}" if stated else "its Job was deleted"
-        return Ended(verdict_of(job) or Outcome("preempted", asked), None, now, None)
+def _good(index: Sequence[Object]) -> bool:
+    return any(is_over(pod) and outcome_of(pod).kind == "succeeded" for pod in index)
+
+
+def _end(job: Object, indexes: Sequence[Sequence[Object]], wanted: int) -> tuple[Outcome, str | None]:
+    """How an attempt ended all of whose pods are over, and where."""
+    good = sum(map(_good, indexes))
+    rest = [pod for index in indexes if not _good(index) for pod in index]
+    # What made a Job complete may be gone; a pod that exited with 0 and did not succeed was asked to end.
+    stopped = any(outcome_of(pod).exit_code == 0 for pod in rest)
+    decisive = _decisive(rest or [pod for index in indexes for pod in index])
+    node = decisive["spec"].get("nodeName")
+    if good >= wanted or (_complete(job) and not stopped):
+        return Outcome("succeeded", None, 0), node
+    if not rest:  # those of other indexes will not come
+        return _never(job), node
+    return verdict_of(job) or _outcome(job, decisive), node
+
+
+def _never(job: Object) -> Outcome:
+    """How an attempt ended that will have no further pod."""
+    stated = _failed(job)
+    asked = f"{stated.get('reason')}: {stated.get('message')}" if stated else "its Job was deleted"
+    return verdict_of(job) or Outcome("preempted", asked)
+
+
+def _without_pods(job: Object) -> View:
+    if _complete(job):
+        return Ended(Outcome("succeeded", None, 0), None, None, None)
+    if deleting(job) or _failed(job):
+        return Ended(_never(job), None, None, None)
     return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, about=job)
 
 
@@ -187,7 +212,7 @@ def _outcome(job: Object, pod: Object) -> Outcome:
     """Of the pod that decides. A deadline of the Job goes before."""
     if _failed(job).get("reason") == "DeadlineExceeded":
         return Outcome("timeout", "the deadline of its Job has passed", retry=False)
-    return _pod_outcome(pod)
+    return outcome_of(pod)
 
 
 def _decisive(pods: Sequence[Object]) -> Object:
@@ -195,80 +220,16 @@ def _decisive(pods: Sequence[Object]) -> Object:
     those that were stopped because of it; of these, one that had not started more than those that had."""
 
     def rank(pod: Object) -> tuple[bool, bool, bool, bool, str]:
-        kind, disrupted = _pod_outcome(pod).kind, bool(condition(pod, "DisruptionTarget"))
+        kind, disrupted = outcome_of(pod).kind, bool(condition(pod, "DisruptionTarget"))
         stopped = kind == "preempted"
-        return kind == "succeeded", stopped, not disrupted, bool(started(pod)), str(_finished(pod))
+        return kind == "succeeded", stopped, not disrupted, bool(started(pod)), str(finished(pod))
 
     return min(pods, key=rank)
-
-
-def _pod_outcome(pod: Object) -> Outcome:
-    status = pod.get("status", {})
-    states = [one.get("state", {}).get("terminated") for one in status.get("containerStatuses") or []]
-    ended = [state for state in states if state]
-    worst = next((state for state in ended if state.get("exitCode")), ended[0] if ended else None)
-    code = worst.get("exitCode") if worst else None
-    disruption = condition(pod, "DisruptionTarget")
-    if disruption.get("status") == "True":
-        said = f"{disruption.get('reason')}: {disruption.get('message') or 'its pod was disrupted'}"
-        return Outcome("preempted", said[:500], code)
-    if _deleting(pod) and not _ended_before_deletion(pod, ended):
-        return Outcome("preempted", "its pod was deleted", code)
-    if status.get("reason") == "DeadlineExceeded":
-        return Outcome("timeout", status.get("message") or "its deadline has passed", code, retry=False)
-    if status.get("reason") == "Evicted" and status.get("message"):
-        # Over a limit of its own, as of local disk: what its node lacks is a disruption.
-        return Outcome("failed", str(status["message"])[:500], code)
-    if worst is None and status.get("phase") == "Succeeded":
-        return Outcome("succeeded", None, 0)
-    if worst is None:
-        # Its kubelet refused it, as it would the next one: what takes a pod away sets DisruptionTarget
-        # (Kubernetes documentation, Disruptions, since 1.26).
-        said = status.get("message") or status.get("reason") or "its pod ended without a container's state"
-        return Outcome("failed", said[:500])
-    if code == 0:
-        return Outcome("succeeded", None, 0)
-    cause = worst.get("reason")
-    named = f", {cause}" if cause and cause != "Error" else ""
-    message = f": {worst['message']}" if worst.get("message") else ""
-    return Outcome("failed", f"exit code {code}{named}{message}"[:500], code)
-
-
-def _ended_before_deletion(pod: Object, ended: Sequence[Object]) -> bool:
-    """Times have whole seconds: in the same second it counts as stopped, and at worst it runs again. A grace
-    that is used up says when the pod was deleted last, which its kubelet does once it has ended, and not when
-    first (k8s.io/apiserver 0.36, rest.BeforeDelete): only an end long before was its own."""
-    metadata = pod["metadata"]
-    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
-    cleaning = _CLEANING if grace <= timedelta(seconds=1) else timedelta()
-    until = time_of(metadata.get("deletionTimestamp"))
-    times = [time_of(state.get("finishedAt")) for state in ended]
-    if until is None or not times or len(ended) < len(pod["spec"].get("containers") or ()):
-        return False
-    return all(at is not None and at < until - grace - cleaning for at in times)
 
 
 def _scheduled(pods: Sequence[Object]) -> datetime | None:
     """When the last of the pods got its node."""
     times = [time_of(condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
-    return max((at for at in times if at), default=None)
-
-
-def started(pod: Object) -> datetime | None:
-    """When the first container started."""
-    times = []
-    for container in pod.get("status", {}).get("containerStatuses") or []:
-        state = container.get("state", {})
-        times.append(time_of((state.get("running") or state.get("terminated") or {}).get("startedAt")))
-    return min((at for at in times if at and at > datetime(1971, 1, 1, tzinfo=UTC)), default=None)
-
-
-def _finished(pod: Object) -> datetime | None:
-    """When the last container ended."""
-    times = [
-        time_of((one.get("state", {}).get("terminated") or {}).get("finishedAt"))
-        for one in pod.get("status", {}).get("containerStatuses") or []
-    ]
     return max((at for at in times if at), default=None)
 
 
@@ -286,8 +247,8 @@ def _failed(job: Object) -> Object:
     return {}
 
 
-def _deleting(thing: Object) -> bool:
-    return "deletionTimestamp" in thing["metadata"]
+def _complete(job: Object) -> bool:
+    return condition(job, "Complete").get("status") == "True"
 
 
 def _tainted(node: Object, key: str) -> bool:

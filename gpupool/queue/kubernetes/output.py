@@ -21,10 +21,11 @@ from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
 from gpupool.queue.kubernetes.mirror import Key, Object
-from gpupool.queue.kubernetes.observe import started
+from gpupool.queue.kubernetes.pod_ends import started
 from gpupool.queue.store import launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.kept_output import TOGETHER_S, KeptOutput
 
 log = structlog.get_logger()
 
@@ -35,23 +36,20 @@ EACH_S = 0.1
 and hundreds of jobs may start at once."""
 REST_S = 10.0
 """How long reading the rest of an output may take: its node may be dead."""
-TOGETHER_S = 0.25
-"""Lines that come within so long are written together."""
 _WITH_OFFSET = re.compile(r"(.{19})(\.[0-9]+|)([+-][0-9]{2}:[0-9]{2})")
 
 
 @dataclass
 class Output:
-    """`limit` gives the bytes that are kept of an attempt's output."""
+    """`keep` gives the bytes that are kept of an attempt's output."""
 
     db: Database
     cluster: Cluster
-    limit: Callable[[], int]
+    keep: Callable[[], int]
     _next: dict[Key, Object] = field(default_factory=dict, init=False)
     """Those to follow, and their pods, in the order of their starts."""
     _opening: asyncio.Task[None] | None = field(default=None, init=False)
     _following: dict[Key, asyncio.Task[None]] = field(default_factory=dict, init=False)
-    _kept: dict[Key, int] = field(default_factory=dict, init=False)
     _until: dict[Key, str] = field(default_factory=dict, init=False)
     """How far this process has read and written, where that is certain."""
 
@@ -91,7 +89,6 @@ class Output:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REST_S):
                     await self._quietly(key, _first(pods), follow=False)
-        self._kept.pop(key, None)
         self._until.pop(key, None)
 
     def close(self) -> None:
@@ -110,34 +107,19 @@ class Output:
             log.warning("output.unread", job=key[0], attempt=key[1], error=str(error))
 
     async def _read(self, key: Key, pod: Object, *, follow: bool) -> None:
-        if key not in self._until:
-            self._until[key] = await launches.logged_until(self.db, *key) or ""
-        until = self._until[key]
+        until = self._until.pop(key, None)  # should no answer come, the database knows it
+        if until is None:
+            until = await launches.logged_until(self.db, *key) or ""
         since = datetime.fromisoformat(until[:19] + "+00:00") if until else None
-        limit = self.limit()
-        if self._kept.get(key, 0) > limit:
-            return
-        pending: list[str] = []
-        latest = until
-        loop = asyncio.get_running_loop()
-        written = loop.time()
-
-        async def write() -> None:
-            nonlocal pending, written
-            if pending:
-                self._until.pop(key, None)  # should no answer come, the database knows it
-                await launches.logged(self.db, *key, pending, latest)
-                self._until[key] = latest
-            pending, written = [], loop.time()
-
+        latest, kept = until, KeptOutput(self.db, *key, self.keep, until)
         source = self.cluster.output(pod, CONTAINER, since=since, follow=follow)
         waiting: asyncio.Task[bytes] | None = None
         try:
-            while True:
+            while not kept.over:
                 waiting = waiting or asyncio.ensure_future(anext(source))
                 done, _ = await asyncio.wait({waiting}, timeout=TOGETHER_S)
                 if not done:
-                    await write()
+                    await kept.add([])
                     continue
                 try:
                     stamp, _, text = waiting.result().decode("utf-8", "replace").partition(" ")
@@ -146,20 +128,15 @@ class Output:
                 finally:
                     waiting = None
                 at = _in_utc(stamp)
-                if at <= until:
-                    continue
-                latest = max(latest, at)
-                self._kept[key] = self._kept.get(key, 0) + len(text) + 1
-                if self._kept[key] > limit:
-                    pending.append(f"[gpupool: the log has {limit} bytes, and what follows is not kept]")
-                    break
-                pending.append(text.rstrip("\r"))
-                if loop.time() - written > TOGETHER_S or len(pending) > 1000:
-                    await write()
+                if at > until:
+                    latest = max(latest, at)
+                    await kept.add([text.rstrip("\r")], latest)
         finally:
             if waiting is not None:
                 waiting.cancel()
-            await write()
+            await kept.flush()
+            if kept.until is not None:
+                self._until[key] = kept.until
 
 
 def _in_utc(stamp: str) -> str:

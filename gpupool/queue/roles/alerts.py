@@ -23,6 +23,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.queue import Smtp
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.records import MICRO
+from gpupool.queue.roles.http_answers import failure_of, reached
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import accounts
 from gpupool.queue.store.accounts import Alert, Crossed, Spent
@@ -139,7 +140,8 @@ async def _post(webhook: str, text: str) -> None:
         aiohttp.ClientSession(timeout=timeout) as session,
         session.post(webhook, json={"text": text}, allow_redirects=False) as answer,
     ):
-        answer.raise_for_status()
+        if failure_of(answer.status, answer.headers, utc_now()) is not None:
+            raise aiohttp.ClientResponseError(answer.request_info, (), status=answer.status)
 
 
 def _mail(smtp: Smtp, password: str | None, text: str) -> None:
@@ -169,5 +171,6 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return f"the webhook answered {error.status}"
     if isinstance(error, aiohttp.ClientError):
-        return f"the webhook can't be reached ({type(error).__name__})"
+        said = "gave no whole answer" if reached(error) else "can't be reached"
+        return f"the webhook {said} ({type(error).__name__})"
     return str(error) or type(error).__name__

@@ -13,7 +13,8 @@ from gpupool.queue.records import Job, Outcome, Waiting
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a container job that is the cluster's."""
+    """One attempt of a container job that is the cluster's. Times are of the launcher's clock, which never
+    jumps and is compared with no other."""
 
     job: Job
     seen: bool = False
@@ -22,19 +23,26 @@ class Attempt:
     """Whether its Job has been seen in this cluster."""
     elsewhere: bool = False
     """Whether it was decided before the queue had this cluster."""
+    launched: bool = False
+    """Whether it has been written that its Job exists."""
     served: bool = False
     """Whether its Service is there, if it needs one."""
     running: bool = False
+    began: datetime | None = None
+    """When it began to run."""
+    over: datetime | None = None
+    """When this process first saw that it has ended."""
     asked: Outcome | None = None
     """How it ends, once it is asked to stop."""
     stopped: bool = False
     due: datetime | None = None
     """When to look at it again whatever happens."""
     begun: tuple[bool, datetime] | None = None
-    """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
-    be another."""
+    """Whether its pods have nodes, and since when this process has seen that."""
     refusals: int = 0
     """Of its Job, or of its Service, one after another."""
+    refused_since: datetime | None = None
+    """When the cluster first refused what it refuses now."""
     refused: Waiting | None = None
     """Why its Service is not there yet."""
     service_due: datetime | None = None

@@ -69,16 +69,19 @@ class Callbacks(LeaderRole):
 
     async def _call(self, callback: Callback) -> None:
         job = await jobs.job(self.db, callback.job)
-        error = None if job is None else await self.http.notify(callback.url, body(job), SECONDS)
-        if error is None:
+        failure = None if job is None else await self.http.notify(callback.url, body(job), SECONDS)
+        if failure is None:
             await callbacks.done(self.db, callback.job)
         elif callback.tries + 1 >= MOST_TRIES:
-            log.error("callback.given_up", job=callback.job, error=error)
+            log.error("callback.given_up", job=callback.job, error=failure.reason)
+            await callbacks.failed(self.db, callback.job, failure.reason, None)
             await callbacks.done(self.db, callback.job)
         else:
-            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**callback.tries)
-            log.warning("callback.failed", job=callback.job, error=error, again_in=str(pause))
-            await callbacks.again(self.db, callback.job, self.now() + pause)
+            pause = max(
+                min(LONGEST_PAUSE, FIRST_PAUSE * 2**callback.tries), timedelta(seconds=failure.pause_s)
+            )
+            log.warning("callback.failed", job=callback.job, error=failure.reason, again_in=str(pause))
+            await callbacks.failed(self.db, callback.job, failure.reason, self.now() + pause)
 
 
 def body(job: Job) -> dict[str, object]:

@@ -2,15 +2,18 @@
 
 HTTP jobs are sent (`http_job`); the command of a container job runs as a local process with `dev` only
 (`local_process`). A lease on each attempt is renewed while it runs; what the database no longer knows as ours
-is stopped without a report. This module must not decide which job runs.
+is stopped without a report, and an end that is known is reported until the database has it. For how long an
+attempt ran, a clock of this process says that never jumps. This module must not decide which job runs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -22,8 +25,9 @@ from gpupool.queue.roles.local_process import run_process
 from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import attempts
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.errors import StoreError, Unavailable
 from gpupool.queue.store.jobs import Result
+from gpupool.queue.store.kept_output import KeptOutput
 
 log = structlog.get_logger()
 
@@ -34,6 +38,10 @@ AT_ONCE = 256
 INTERVAL_S = 1.0
 BACKOFF_S = (5.0, 300.0)
 """The pause before the first retry, and the longest one."""
+REPORTS_S = (0.2, 1.0, 3.0, 5.0)
+"""Between tries to report an end; the last one again and again."""
+CLOSING_S = 10.0
+"""What a process that stops has for reports that the database does not take."""
 
 
 @dataclass(slots=True)
@@ -44,8 +52,10 @@ class Running:
     task: asyncio.Task[None]
     stop: asyncio.Future[Outcome]
     """How it is to end before its time; with `lost` somebody else runs it, and nothing is reported."""
-    logged: int = 0
-    """Bytes of output so far."""
+    began: float | None = None
+    """When it started, by `Executor.clock`."""
+    ran: timedelta | None = None
+    """For how long, once it has ended."""
 
     def ask(self, kind: str, reason: str | None = None) -> None:
         """It is to stop. The first reason stays."""
@@ -65,10 +75,12 @@ class Executor:
     dev: bool = False
     containers: bool = True
     now: Callable[[], datetime] = utc_now
+    clock: Callable[[], float] = time.monotonic
     ended: Callable[[], None] = lambda: None
     measures: Measures | None = None
     log_bytes: Callable[[], int] = lambda: 10 * 1024 * 1024
     running: dict[tuple[str, int], Running] = field(default_factory=dict, init=False)
+    _closes_by: float | None = field(default=None, init=False)
 
     async def run(self, wake: asyncio.Event) -> None:
         """Take, renew and report until cancelled; then everything is stopped and given back."""
@@ -96,7 +108,8 @@ class Executor:
         held = dict(self.running)  # `step` may take more while the database answers
         if not held:
             return False
-        ours = await attempts.heartbeat(self.db, self.name, list(held), LEASE_S)
+        ran = {key: self._ran(running).total_seconds() for key, running in held.items()}
+        ours = await attempts.heartbeat(self.db, self.name, ran, LEASE_S)
         still = {(one.job, one.attempt): one for one in ours}
         for key, running in held.items():
             state = still.get(key)
@@ -112,8 +125,14 @@ class Executor:
         """Stop everything; attempts are reported as disrupted, so that they run again elsewhere."""
         for running in self.running.values():
             running.ask("disrupted", "the executor is stopping")
+        self._closes_by = self.clock() + CLOSING_S
         if self.running:
             await asyncio.gather(*(one.task for one in list(self.running.values())), return_exceptions=True)
+
+    def _ran(self, running: Running) -> timedelta:
+        if running.ran is not None or running.began is None:
+            return running.ran or timedelta()
+        return timedelta(seconds=self.clock() - running.began)
 
     async def _attempt(self, job: Job, stop: asyncio.Future[Outcome]) -> None:
         key = (job.id, job.attempt)
@@ -122,9 +141,12 @@ class Executor:
             if await attempts.started(self.db, job.id, job.attempt, now):
                 if self.measures:
                     self.measures.started(now, job)
+                running = self.running[key]
+                running.began = self.clock()
                 outcome, result = await self._outcome(job, stop)
-                if not (stop.done() and stop.result().kind == "lost"):
-                    await self._report(job, outcome, result)
+                running.ran = self._ran(running)
+                if outcome.kind != "lost":
+                    await self._report(job, outcome, result, running.ran)
         except StoreError as error:  # the lease will end, and the job run again
             log.error("attempt.lost", job=job.id, attempt=job.attempt, error=str(error))
         except Exception:
@@ -141,23 +163,27 @@ class Executor:
             if not self.dev:
                 reason = "container jobs need Kubernetes; in direct mode their command runs with --dev only"
                 return Outcome("failed", reason, retry=False), None
-            return await run_process(job, stop, self._log), None
+            kept = KeptOutput(self.db, job.id, job.attempt, self.log_bytes)
+            return await run_process(job, stop, kept), None
         except Exception as error:
             log.exception("attempt.failed", job=job.id, attempt=job.attempt)
             return Outcome("failed", f"{type(error).__name__}: {error}"), None
 
-    async def _report(self, job: Job, outcome: Outcome, result: Result | None) -> None:
-        """Until the database has it: an end that is not recorded would run the job again."""
-        for pause in (0.2, 1.0, 3.0, 5.0, None):
+    async def _report(self, job: Job, outcome: Outcome, result: Result | None, ran: timedelta) -> None:
+        """Until the database has it, or knows the attempt as another's: an end that is not recorded would run
+        the job again."""
+        for number in itertools.count():
             try:
                 ended = await attempts.finish(
-                    self.db, job.id, job.attempt, outcome, self.now(), BACKOFF_S, result
+                    self.db, job.id, job.attempt, outcome, self.now(), BACKOFF_S, result, ran=ran
                 )
             except Exception as error:
-                if pause is None:
+                closes = self._closes_by is not None and self.clock() > self._closes_by
+                hopeless = not isinstance(error, Unavailable) and number >= len(REPORTS_S)
+                if closes or hopeless:
                     raise
                 log.warning("attempt.unreported", job=job.id, attempt=job.attempt, error=str(error))
-                await asyncio.sleep(pause)
+                await asyncio.sleep(REPORTS_S[min(number, len(REPORTS_S) - 1)])
                 continue
             if ended is not None:
                 log.info(
@@ -169,21 +195,3 @@ class Executor:
                     state=ended.state.value,
                 )
             return
-
-    async def _log(self, job: Job, lines: list[str]) -> None:
-        """Keep lines while the attempt's log is within its limit; then say once that the rest is not kept."""
-        running = self.running[job.id, job.attempt]
-        limit = self.log_bytes()
-        if running.logged > limit:
-            return
-        kept = []
-        for line in lines:
-            running.logged += len(line.encode()) + 1
-            if running.logged > limit:
-                kept.append(f"[gpupool: the log has {limit} bytes, and what follows is not kept]")
-                break
-            kept.append(line)
-        try:
-            await attempts.append_log(self.db, job.id, job.attempt, kept)
-        except StoreError as error:  # the process must not wait for a reader
-            log.warning("log.lost", job=job.id, attempt=job.attempt, lines=len(kept), error=str(error))

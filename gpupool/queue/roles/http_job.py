@@ -11,26 +11,26 @@ import asyncio
 import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import aiohttp
 from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
+from multidict import CIMultiDict
 from yarl import URL
 
 from gpupool.queue.records import Job, Outcome
+from gpupool.queue.roles.http_answers import FOLLOWED, Failure, NotAllowed, failure_by, failure_of
+from gpupool.queue.roles.leader import utc_now
 from gpupool.queue.store.jobs import Result
 from gpupool.reserved_addresses import forbidden
 from gpupool.web_addresses import WrongAddress, allowed, literal_forbidden, origin, parsed
 
 KEPT = 1024 * 1024
 REDIRECTS = 5
-CLIENT_ERRORS = range(400, 500)
-WORTH_RETRYING = frozenset({408, 425, 429})
-
-
-class NotAllowed(Exception):
-    """The target may not be called."""
+CONNECT_S = 30.0
+"""A target that lets nobody connect for so long can't be reached."""
 
 
 class CheckedResolver(ThreadedResolver):
@@ -58,6 +58,7 @@ class HttpJobs:
 
     targets: Callable[[], Collection[str]]
     hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    now: Callable[[], datetime] = utc_now
 
     async def send(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
         """The attempt's outcome and the target's answer; it ends early when `stop` says how."""
@@ -70,35 +71,36 @@ class HttpJobs:
         try:
             await asyncio.wait(either, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
-                return _judged(sending)
+                return _judged(sending, self.now())
             if stop.done():
                 return stop.result(), None
             return Outcome("timeout", f"no answer within {job.run_limit_s} s", retry=False), None
         finally:
             sending.cancel()
 
-    async def notify(self, url: str, body: Mapping[str, object], seconds: float) -> str | None:
+    async def notify(self, url: str, body: Mapping[str, object], seconds: float) -> Failure | None:
         """Send `body` to an allowed target; why it was not taken, None where it was."""
         try:
             async with asyncio.timeout(seconds):
-                result = await self._exchange(url, body, {})
+                result = await self._exchange(url, body, {}, seconds / 2)
         except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:
-            return str(error) or type(error).__name__
-        return None if result.status < 400 else f"the target answered {result.status}"
+            return failure_by(error)
+        return failure_of(result.status, CIMultiDict(result.headers), self.now())
 
-    async def _exchange(self, address: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
-        method, url = "POST", self._checked(address)
+    async def _exchange(
+        self, address: str, body: Any, sent_headers: Mapping[str, str], connect_s: float = CONNECT_S
+    ) -> Result:
+        url = self._checked(address)
         connector = aiohttp.TCPConnector(resolver=CheckedResolver(self.hosts), use_dns_cache=False)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
+        timeout = aiohttp.ClientTimeout(None, sock_connect=connect_s)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             for _ in range(REDIRECTS + 1):
-                sent = {"json": body} if method == "POST" else {}
-                async with session.request(
-                    method, url, headers=sent_headers, allow_redirects=False, **sent
+                async with session.post(
+                    url, headers=sent_headers, allow_redirects=False, json=body
                 ) as answer:
                     target = answer.headers.get("Location")
-                    if answer.status in (301, 302, 303, 307, 308) and target:
+                    if answer.status in FOLLOWED and target:
                         url = self._checked(target, url)
-                        method = method if answer.status in (307, 308) else "GET"
                         continue
                     kept = await _first(answer)
                     headers = tuple((_text(name), _text(value)) for name, value in answer.headers.items())
@@ -133,17 +135,13 @@ def _text(header: str) -> str:
     return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _judged(sending: asyncio.Task[Result]) -> tuple[Outcome, Result | None]:
+def _judged(sending: asyncio.Task[Result], now: datetime) -> tuple[Outcome, Result | None]:
     try:
         result = sending.result()
-    except NotAllowed as error:
-        return Outcome("failed", str(error), retry=False), None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        cause = error.__cause__ if isinstance(error.__cause__, NotAllowed) else None
-        if cause is not None:
-            return Outcome("failed", str(cause), retry=False), None
-        return Outcome("failed", f"the target can't be reached: {error}"), None
-    if result.status < 400:
+    except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:
+        failure = failure_by(error)
+        return Outcome("failed", failure.reason, retry=failure.retry), None
+    failed = failure_of(result.status, CIMultiDict(result.headers), now)
+    if failed is None:
         return Outcome("succeeded", None, 0), result
-    retry = result.status not in CLIENT_ERRORS or result.status in WORTH_RETRYING
-    return Outcome("failed", f"the target answered {result.status}", retry=retry), result
+    return Outcome("failed", failed.reason, retry=failed.retry, pause_s=failed.pause_s), result

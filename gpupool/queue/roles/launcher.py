@@ -22,7 +22,7 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.claim import Claim
-from gpupool.queue.roles.leader import LeaderRole, utc_now
+from gpupool.queue.roles.leader import LeaderRole, steady, utc_now
 from gpupool.queue.roles.reconciler import Reconciler
 from gpupool.queue.store import launches
 from gpupool.queue.store.errors import StoreError
@@ -40,6 +40,7 @@ class Launcher(LeaderRole):
     cluster: Cluster
     current: Callable[[], Current]
     now: Callable[[], datetime] = utc_now
+    clock: Callable[[], datetime] = steady
     ended: Callable[[], None] = lambda: None
     measures: Measures | None = None
     _epoch: int | None = field(default=None, init=False)
@@ -61,6 +62,7 @@ class Launcher(LeaderRole):
             self.mirror,
             self.current,
             self.now,
+            self.clock,
             self.ended,
             self.measures,
             epoch=lambda: self._epoch if self.leadership.epoch == self._epoch else None,
@@ -156,7 +158,7 @@ class Launcher(LeaderRole):
             if found is not None and found.ask(one.cancelled, one.preempted):
                 self._enqueue((one.job, one.attempt))
         missed, self._missed = self._missed, set()
-        now = self.now()
+        now = self.clock()
         due = {key for key, attempt in known.items() if attempt.due and attempt.due <= now}
         for key in missed | due:
             self._enqueue(key)

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -26,6 +26,11 @@ log = structlog.get_logger()
 def utc_now() -> datetime:
     """The present time."""
     return datetime.now(UTC)
+
+
+def steady(start: tuple[datetime, float] = (utc_now(), time.monotonic())) -> datetime:
+    """A time that never jumps, for durations: when this process started, and what has passed since."""
+    return start[0] + timedelta(seconds=time.monotonic() - start[1])
 
 
 @dataclass

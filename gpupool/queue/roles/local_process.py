@@ -1,8 +1,9 @@
 """A container job's command as a local process, for `serve --dev`: its image is named and not used.
 
-SIGTERM is the hook for a checkpoint; after the grace period the whole process group is killed. The output
-becomes the attempt's log, line by line. Whose rights it has, `gpupool.local_command` says; it must not be
-used where users are not trusted with this machine.
+SIGTERM is the hook for a checkpoint; after the grace period it is killed with all that it started, as it is
+when this process is killed (`gpupool.command_keeper`): no attempt runs beside the next. The output becomes
+the attempt's log, line by line. Whose rights it has, `gpupool.local_command` says; it must not be used where
+users are not trusted with this machine.
 """
 
 from __future__ import annotations
@@ -12,24 +13,30 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import tempfile
-from collections.abc import Awaitable, Callable
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpupool import local_command
+import structlog
+
+from gpupool import command_keeper, local_command
 from gpupool.queue.records import Job, Outcome
-from gpupool.queue.variables import variables
+from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.kept_output import TOGETHER_S, KeptOutput
+from gpupool.queue.variables import pod_variables, variables
+
+log = structlog.get_logger()
 
 GRACE_S = 30.0
 LINE = 64 * 1024
 """Longer lines are cut into pieces of this size."""
+_KEEPER = command_keeper.Keeper()
 
-Write = Callable[[Job, list[str]], Awaitable[None]]
 
-
-async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> Outcome:
+async def run_process(job: Job, stop: asyncio.Future[Outcome], kept: KeptOutput) -> Outcome:
     """Run the job's command to its end, its time limit, or until `stop` says how it ends."""
     command = [str(part) for part in job.request.get("container_command") or ()]
     if not command:
@@ -38,22 +45,26 @@ async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> 
         )
     home = Path(tempfile.mkdtemp(prefix="gpupool-job-"))
     try:
-        return await _run(job, command, home, stop, write)
+        return await _run(job, command, home, stop, kept)
     finally:
         await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
 
 async def _run(
-    job: Job, command: list[str], home: Path, stop: asyncio.Future[Outcome], write: Write
+    job: Job, command: list[str], home: Path, stop: asyncio.Future[Outcome], kept: KeptOutput
 ) -> Outcome:
     local_command.make_folder(home)
+    mark = str(uuid.uuid4())
+    _KEEPER.keep(mark)
     try:
         # What lets its code fence its own effects is among the job's variables.
-        given = {**local_command.environment(home), **variables(job, str(home))}
-        process, output = await local_command.start(command, given, home)
+        own = {**variables(job, str(home)), **pod_variables(socket.gethostname(), mark)}
+        process, output = await local_command.start(command, {**local_command.environment(home), **own}, home)
     except OSError as error:
+        _KEEPER.forget(mark)
         return Outcome("failed", f"{command[0]} can't be run: {error.strerror}", 127, False)
-    reading = asyncio.create_task(_read(output, job, write))
+    _KEEPER.keep(mark, process.pid)
+    reading = asyncio.create_task(_read(output, kept))
     ending = asyncio.create_task(process.wait())
     either: set[asyncio.Future[Any]] = {ending, stop}
     try:
@@ -68,6 +79,8 @@ async def _run(
         return Outcome("timeout", reason, process.returncode, False)
     finally:
         await _kill(process)
+        await asyncio.to_thread(command_keeper.end, {mark: process.pid})  # what left its group
+        _KEEPER.forget(mark)
         await asyncio.wait({reading}, timeout=2)
         reading.cancel()
         process.close()
@@ -96,17 +109,33 @@ def _signal(process: local_command.Started, number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-async def _read(output: asyncio.StreamReader, job: Job, write: Write) -> None:
-    """Lines to the log, several at once where they come fast."""
-    rest = b""
-    while chunk := await output.read(LINE):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) >= LINE:
-            lines, rest = [*lines, rest], b""
-        if lines:
-            await write(job, [_text(line) for line in lines])
-    if rest:
-        await write(job, [_text(rest)])
+async def _read(output: asyncio.StreamReader, kept: KeptOutput) -> None:
+    """Lines to the log. What the database does not take is left out: no process waits for it."""
+    rest, chunk = b"", b"begun"
+    reading = asyncio.ensure_future(output.read(LINE))
+    try:
+        while chunk:
+            done, _ = await asyncio.wait({reading}, timeout=TOGETHER_S)
+            lines: list[bytes] = []
+            if done:
+                chunk = reading.result()
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) >= LINE or (rest and not chunk):
+                    lines, rest = [*lines, rest], b""
+                reading = asyncio.ensure_future(output.read(LINE))
+            await _keep(kept, [_text(line) for line in lines])
+    finally:
+        reading.cancel()
+        await _keep(kept, [_text(rest)] if rest else [], last=True)
+
+
+async def _keep(kept: KeptOutput, lines: list[str], *, last: bool = False) -> None:
+    try:
+        await kept.add(lines)
+        if last:
+            await kept.flush()
+    except StoreError as error:
+        log.warning("log.lost", job=kept.job, attempt=kept.attempt, error=str(error))
 
 
 def _text(line: bytes) -> str:

@@ -21,6 +21,7 @@ from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.attempts import Start
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.launches import Launched
 
 log = structlog.get_logger()
 
@@ -30,11 +31,11 @@ TOGETHER_S = 0.05
 
 @dataclass
 class Notes:
-    """Each attempt's fields `running` and `waiting` say what has been written. `epoch` is None where it is
-    not certain to lead."""
+    """Each attempt's fields `launched`, `running` and `waiting` say what has been written. `epoch` is None
+    where it is not certain to lead."""
 
     db: Database
-    now: Callable[[], datetime]
+    clock: Callable[[], datetime]
     epoch: Callable[[], int | None]
     measures: Measures | None
     start: Callable[..., None]
@@ -45,14 +46,14 @@ class Notes:
         self._clear()
 
     def _clear(self) -> None:
-        self._launched: list[tuple[str, int, str]] = []
+        self._launched: dict[Key, tuple[Attempt, Launched]] = {}
         self._started: dict[Key, tuple[Attempt, Start]] = {}
         self._waits: dict[Key, tuple[Attempt, Waiting | None]] = {}
 
-    def launched(self, key: Key, name: str) -> None:
-        """The Job of that name exists."""
+    def launched(self, attempt: Attempt, launched: Launched) -> None:
+        """Its Job exists."""
         self._soon()
-        self._launched.append((*key, name))
+        self._launched[launched.job, launched.attempt] = attempt, launched
 
     def started(self, attempt: Attempt, start: Start) -> None:
         """Its pods run."""
@@ -82,7 +83,9 @@ class Notes:
         self._clear()
         try:
             if launched:
-                await launches.launched(self.db, launched, self.now())
+                await launches.launched(self.db, [launch for _, launch in launched.values()])
+                for attempt, _ in launched.values():
+                    attempt.launched = True
             if started:
                 written = await attempts.started_all(self.db, [start for _, start in started.values()])
                 for key, (attempt, start) in started.items():
@@ -97,6 +100,6 @@ class Notes:
         except StoreError as error:  # the next look at these attempts notes the same again
             said = {"launched": len(launched), "started": len(started), "waits": len(waits)}
             log.warning("launcher.unrecorded", **said, error=str(error))
-            again = self.now()
-            for attempt, _ in (*started.values(), *waits.values()):
+            again = self.clock()
+            for attempt, _ in (*launched.values(), *started.values(), *waits.values()):
                 attempt.look_by(again)

@@ -21,6 +21,7 @@ from gpupool.queue.kubernetes.cluster import Cluster, Refused
 from gpupool.queue.kubernetes.mirror import Key, Mirror, is_held
 from gpupool.queue.kubernetes.observe import Ended, Pending, Running
 from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.pod_ends import Object, time_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Reason, Waiting
@@ -31,6 +32,7 @@ from gpupool.queue.roles.strays import Strays
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.launches import Launched
 
 log = structlog.get_logger()
 
@@ -49,13 +51,19 @@ USUAL_S = 3.0
 @dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
-    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now."""
+    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now.
+
+    There are three clocks, and no duration lies between two of them: `now` is for what people read, `clock`
+    never jumps and says for how long this process has seen something, and the cluster says what ran for how
+    long.
+    """
 
     db: Database
     cluster: Cluster
     mirror: Mirror
     current: Callable[[], Current]
     now: Callable[[], datetime]
+    clock: Callable[[], datetime]
     ended: Callable[[], None]
     measures: Measures | None
     epoch: Callable[[], int | None]
@@ -68,8 +76,8 @@ class Reconciler:
         self.strays = Strays(self.db)
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
-        self._warnings = warnings.Warnings(self.cluster.warnings, self.now)
-        self._notes = Notes(self.db, self.now, self.epoch, self.measures, self.work.start)
+        self._warnings = warnings.Warnings(self.cluster.warnings, self.clock)
+        self._notes = Notes(self.db, self.clock, self.epoch, self.measures, self.work.start)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -87,7 +95,7 @@ class Reconciler:
             log.error("launcher.failed", **said, exc_info=error)
         attempt = self.attempts.get(key)
         if attempt is not None:
-            attempt.due = self.now() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=2)
             if isinstance(error, ApiError | UnreachableError) and not attempt.running:
                 detail = warnings.sentence(f"the cluster does not take what it needs: {error}")
                 self._notes.waits(attempt, Waiting(Reason.CLUSTER, detail))
@@ -104,18 +112,20 @@ class Reconciler:
                 await self._discard(key)
             self.mirror.forget(key)
             return
-        attempt.due = self.now() + timedelta(seconds=AGAIN_S)
+        attempt.due = self.clock() + timedelta(seconds=AGAIN_S)
         pods = self.mirror.pods_of(key)
         if job is None and not pods:
             gone = attempt.seen or attempt.running
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
             elif not await self._is_behind(key, attempt, evidence=False):
-                await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
+                await self._end(key, attempt, Ended(attempt.lost(), None, None, None))
             return
         attempt.seen = True
         attempt.here = attempt.here or job is not None
-        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.now())
+        if not attempt.launched:
+            self._notes.launched(attempt, self._launched(key, attempt))
+        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.cluster.now())
         if isinstance(found, Ended):
             if attempt.here and job is None and found.outcome.kind == "preempted":
                 found = replace(found, outcome=attempt.lost())
@@ -143,7 +153,7 @@ class Reconciler:
         this address may be another cluster by now."""
         behind = (not evidence and await self.mirror.is_behind(key)) or not await self.is_sure()
         if behind:
-            attempt.due = self.now() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=2)
         return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
@@ -153,7 +163,7 @@ class Reconciler:
         if tenant is None or pool is None or job.resource not in pool.slices_per_node:
             lost = f"{job.resource} of {job.pool} for {job.tenant}"
             said = Outcome("preempted", f"the environment file no longer has {lost}")
-            await self._end(key, attempt, Ended(said, None, self.now(), None))
+            await self._end(key, attempt, Ended(said, None, None, None))
             return
         avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []
         if self.epoch() is None:  # another process may have launched, and ended, it meanwhile
@@ -165,9 +175,16 @@ class Reconciler:
         except Refused as error:
             await self._refused(key, attempt, error)
             return
-        attempt.seen, attempt.here, attempt.refusals = True, True, 0
+        attempt.seen, attempt.here, attempt.refusals, attempt.refused_since = True, True, 0, None
         self.mirror.jobs.setdefault(key, created)
-        self._notes.launched(key, created["metadata"]["name"])
+        self._notes.launched(attempt, self._launched(key, attempt))
+
+    def _launched(self, key: Key, attempt: Attempt) -> Launched:
+        """Whether this process or another one created it, and however the answer to that was lost."""
+        at, job = self.now(), self.mirror.jobs.get(key)
+        created = time_of(job["metadata"].get("creationTimestamp")) if job else None
+        at = max(attempt.job.decided_at or at, min(created or at, at))
+        return Launched(*key, job_manifest.name_of(*key), at)
 
     async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> Waiting | None:
         """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job:
@@ -176,8 +193,7 @@ class Reconciler:
         if service is None or "deletionTimestamp" in job["metadata"]:
             attempt.served = True
             return None
-        now = self.now()
-        if attempt.service_due is not None and now < attempt.service_due:
+        if attempt.service_due is not None and self.clock() < attempt.service_due:
             attempt.look_by(attempt.service_due)
             return attempt.refused
         try:
@@ -189,19 +205,19 @@ class Reconciler:
             attempt.refused = Waiting(Reason.REFUSED, reason)
             attempt.service_due = self._pause(attempt)
             return attempt.refused
-        attempt.served, attempt.refused, attempt.refusals = True, None, 0
+        attempt.served, attempt.refused, attempt.refusals, attempt.refused_since = True, None, 0, None
         return None
 
     def _gives_up(self, attempt: Attempt, error: Refused) -> bool:
         """Whether it does not help to ask again, or that has been tried for long."""
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
-        now = self.now()
-        return not error.passing or now - (attempt.job.decided_at or now) > limit
+        attempt.refused_since = attempt.refused_since or self.clock()
+        return not error.passing or self.clock() - attempt.refused_since > limit
 
     def _pause(self, attempt: Attempt) -> datetime:
         """When to ask again for what was refused."""
         attempt.refusals += 1
-        again = self.now() + timedelta(seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1)))
+        again = self.clock() + timedelta(seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1)))
         attempt.look_by(again)
         return again
 
@@ -210,19 +226,21 @@ class Reconciler:
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if self._gives_up(attempt, error):
             outcome = Outcome("failed", reason, retry=error.passing)
-            await self._end(key, attempt, Ended(outcome, None, self.now(), None))
+            await self._end(key, attempt, Ended(outcome, None, None, None))
             return
         attempt.due = self._pause(attempt)
         self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
     async def _running(self, key: Key, attempt: Attempt, found: Running, refused: Waiting | None) -> None:
-        job, now = attempt.job, self.now()
-        since = max(job.decided_at or found.since, min(found.since, now))
+        job, now = attempt.job, self.clock()
+        if attempt.began is None:
+            attempt.began = now - max(timedelta(), self.cluster.now() - found.since)
         if not attempt.running:
+            since = max(job.decided_at or found.since, min(found.since, self.now()))
             self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
         self._output.follow(key, self.mirror.pods_of(key))
         self._notes.waits(attempt, found.waiting or refused)
-        ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
             reason = f"it ran for longer than {job.run_limit_s} s"
@@ -233,7 +251,7 @@ class Reconciler:
     async def _pending(self, key: Key, attempt: Attempt, found: Pending, refused: Waiting | None) -> None:
         """`refused`: why its Service is not there, which its pods need before all else."""
         self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
-        now, queue = self.now(), self.current().plan.queue
+        now, queue = self.clock(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:
             attempt.begun = (found.scheduled, now)
         since = attempt.begun[1]
@@ -255,11 +273,9 @@ class Reconciler:
             said = warnings.sentence(f"not started{after}: {waiting.detail}")
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
-    def _explained(
-        self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
-    ) -> Waiting:
+    def _explained(self, attempt: Attempt, waiting: Waiting, about: Object, since: datetime) -> Waiting:
         """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
-        now = self.now()
+        now = self.clock()
         said = self._warnings.about(about, since)
         again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
         attempt.look_by(again)
@@ -275,17 +291,22 @@ class Reconciler:
         if attempt.asked is not None and outcome.kind == "preempted":
             outcome = replace(attempt.asked, exit_code=outcome.exit_code)
         job, now = attempt.job, self.now()
-        begin = job.decided_at or now
+        attempt.over = attempt.over or self.clock()
+        ran = found.ran
+        if ran is None:  # by what this process saw of it, if anything
+            ran = attempt.over - attempt.began if attempt.began is not None else timedelta()
+        if attempt.seen and not attempt.launched:
+            await launches.launched(self.db, [self._launched(key, attempt)])
+            attempt.launched = True
         if found.started is not None and not attempt.running:
-            begin = max(begin, min(found.started, now))
+            begin = max(job.decided_at or now, min(found.started, now))
             await attempts.started(self.db, *key, begin, found.node)
         await self._output.finish(key, self.mirror.pods_of(key))
-        at = max(begin, found.started or begin, min(found.at, now))
         epoch = self.epoch()
         if epoch is None:
             self.again(key)
             return
-        ended = await launches.finish(self.db, epoch, *key, outcome, at, BACKOFF_S, found.node)
+        ended = await launches.finish(self.db, epoch, *key, outcome, now, BACKOFF_S, found.node, ran)
         self.attempts.pop(key, None)
         if ended is not None:
             log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)
@@ -296,7 +317,7 @@ class Reconciler:
         """A Job whose attempt is over: it is stopped if it is not, and our finalizer taken off."""
         job, pods = self.mirror.jobs.get(key), self.mirror.pods_of(key)
         if job is not None and not job.get("status", {}).get("completionTime"):
-            found = observe.view(job, pods, self.mirror.nodes, self.now())
+            found = observe.view(job, pods, self.mirror.nodes, self.cluster.now())
             if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
                 await self.cluster.stop(job, None)
         ours = [thing for thing in (*pods, job) if thing is not None and is_held(thing)]

@@ -6,7 +6,7 @@ is checked. This module must not run jobs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -44,6 +44,15 @@ class LogChunk:
     attempt: int
     at: datetime
     text: str
+    left_out: int
+    """Bytes of the output between it and the chunk before, which are not kept."""
+
+    @property
+    def shown(self) -> str:
+        """Its lines, each with its end, after one that says what is left out."""
+        mark = f"[gpupool: {self.left_out:,} bytes of the output are left out here]\n"
+        text = self.text if self.text.endswith("\n") else self.text + "\n"
+        return mark + text if self.left_out else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +132,17 @@ async def started_all(db: Database, given: Sequence[Start]) -> set[tuple[str, in
 
 
 async def heartbeat(
-    db: Database, executor: str, held: Sequence[tuple[str, int]], lease_s: float, now: datetime | None = None
+    db: Database,
+    executor: str,
+    held: Mapping[tuple[str, int], float],
+    lease_s: float,
+    now: datetime | None = None,
 ) -> list[Asked]:
-    """Keep (job, attempt) pairs for another `lease_s`; those that are still the executor's."""
+    """Keep attempts, (job, attempt) -> seconds that it has run, for another `lease_s`; those that are still
+    the executor's. What it ran is charged should the executor be heard no more."""
     ids, attempts = [job for job, _ in held], [attempt for _, attempt in held]
-    values = {"ids": ids, "attempts": attempts, "executor": executor, "lease_s": lease_s, "now": now}
+    values = {"ids": ids, "attempts": attempts, "ran_s": list(held.values())}
+    values |= {"executor": executor, "lease_s": lease_s, "now": now}
     return [Asked(**row) for row in await db.fetch("heartbeat", **values)] if held else []
 
 
@@ -140,14 +155,16 @@ async def finish(
     backoff: tuple[float, float],
     result: Result | None = None,
     node: str | None = None,
+    ran: timedelta | None = None,
 ) -> Job | None:
     """End an attempt: settle its cost, and queue the job again or make it final. None: it was over already.
 
     `backoff`: seconds before the first retry, doubled for each one after it, and their upper limit.
-    `node`: where it ended so, if that is known.
+    `node`: where it ended so, if that is known. `ran`: for how long, by the one clock that measured it, which
+    is what it costs and when it ended; None: until `now`, which is then of the clock that gave its start.
     """
     async with db.transaction() as connection:
-        ended = await end(connection, job, attempt, outcome, now, backoff, node)
+        ended = await end(connection, job, attempt, outcome, now, backoff, node, ran)
         if result is not None and ended is not None and ended.state.final:
             await _keep(connection, job, result)
         return ended
@@ -161,18 +178,19 @@ async def end(
     now: datetime,
     backoff: tuple[float, float],
     node: str | None = None,
+    ran: timedelta | None = None,
 ) -> Job | None:
     """`finish` within the caller's transaction, without a result."""
     rows = await fetch(connection, "finish_lock", job=job, attempt=attempt)
     if not rows:
         return None
     row = rows[0]
-    if outcome.kind != "succeeded" and (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
-        outcome = Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
+    outcome = _decided(row, outcome)
     if outcome.reason:  # a container's own message may have what PostgreSQL can't keep
         outcome = replace(outcome, reason=storable(outcome.reason))
     after = following(row, outcome, backoff)
-    ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
+    started = row["started_at"]
+    ran = max(timedelta(), now - started if ran is None else ran) if started else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
     if after.state is State.QUEUED and _spent(row, cost):
         after = End(State.FAILED, after.failures, after.disruptions)
@@ -194,7 +212,7 @@ async def end(
         disruptions=after.disruptions,
         spot_losses=int(_spot_lost(row) and after.disruptions),
         outcome=outcome.kind,
-        reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
+        reason=outcome.reason,
         exit_code=outcome.exit_code,
         cost=cost,
         node=node,
@@ -202,10 +220,23 @@ async def end(
         rest=row["hold_micro"] - cost,
         clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
-        now=now,
+        now=started + ran if started else now,
     )
     await uncount(connection, unqueued)
     return job_of(ended[0])
+
+
+def _decided(row: Row, outcome: Outcome) -> Outcome:
+    """How an attempt ends that was asked to stop, by what the locked row says of that: the one who asked and
+    the attempt's own end may cross. Success comes first, since whoever reports it knows that nobody had asked
+    yet; then who cancelled, then who stopped it as idle."""
+    if outcome.kind == "succeeded":
+        return Outcome("succeeded", None, outcome.exit_code)
+    if row["cancel_requested"]:
+        return Outcome("cancelled", row["reason"], outcome.exit_code)
+    if (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
+        return Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
+    return outcome
 
 
 def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
@@ -213,7 +244,7 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
     Where one came before the attempt had started, and is not the job's first, there is a pause as well."""
     if outcome.kind == "succeeded":
         return End(State.SUCCEEDED)
-    if outcome.kind == "cancelled" or row["cancel_requested"]:
+    if outcome.kind == "cancelled":
         return End(State.CANCELLED)
     if outcome.kind in ("disrupted", "preempted") and outcome.retry:
         # What takes pods away before they start may do so for ever.
@@ -224,7 +255,7 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
     failures = row["failures"] + 1
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
         return End(State.FAILED, failures=1)
-    return End(State.QUEUED, failures=1, delay_s=_delay_s(backoff, failures))
+    return End(State.QUEUED, failures=1, delay_s=max(outcome.pause_s, _delay_s(backoff, failures)))
 
 
 def _spot_lost(row: Row) -> bool:
@@ -253,12 +284,26 @@ def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
 
 
 async def append_log(
-    db: Database, job: str, attempt: int, lines: Sequence[str], now: datetime | None = None
-) -> bool:
-    """Keep lines of an attempt's output. False where it is over, and for no lines."""
+    db: Database,
+    job: str,
+    attempt: int,
+    lines: Sequence[str],
+    now: datetime | None = None,
+    *,
+    keep: int = 10 * 2**20,
+    skipped: int = 0,
+    until: str | None = None,
+) -> int | None:
+    """Keep lines of an attempt's output, of which the first and the last `keep` / 2 bytes stay; how many
+    bytes it has by then. `skipped`: bytes before these lines that are not kept. `until`: how far it has been
+    read with these lines. None where the attempt is over, and for no lines."""
+    if not lines:
+        return None
     text = storable("\n".join(lines))
-    values = {"job": job, "attempt": attempt, "text": text, "now": now}
-    return bool(lines) and bool(await db.fetch("log_write", **values))
+    values = {"job": job, "attempt": attempt, "text": text, "bytes": len(text.encode()) + 1}
+    values |= {"head": keep - keep // 2, "tail": keep // 2, "skipped": skipped, "until": until, "now": now}
+    rows = await db.fetch("log_write", **values)
+    return int(rows[0]["log_bytes"]) if rows else None
 
 
 async def log(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpupool.queue.store.database import Database
+from gpupool.queue.store.database import Database, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,6 @@ async def done(db: Database, job: str) -> None:
     await db.run("callback_done", job=job)
 
 
-async def again(db: Database, job: str, due_at: datetime) -> None:
-    """It failed, and is due again then."""
-    await db.run("callback_again", job=job, due_at=due_at)
+async def failed(db: Database, job: str, reason: str, again_at: datetime | None) -> None:
+    """It failed, which becomes an event of the job, and is due again then; None: never."""
+    await db.run("callback_failed", job=job, error=storable(reason), again_at=again_at)

@@ -7,7 +7,9 @@ limited, so that no transaction is long; call again while something was done. It
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.attempts import end
@@ -19,20 +21,39 @@ LOST = "its executor has not answered"
 DEADLINE = "deadline"
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What an executor renews while it has an attempt."""
+
+    job: str
+    attempt: int
+    until: datetime
+    """Changes with each renewal. By the clock of the database, which may jump: who waits for its end looks
+    whether it changes."""
+    taken: bool
+    """Whether an executor has the attempt."""
+
+
+async def leases(db: Database) -> list[Lease]:
+    """Those of attempts that no cluster has."""
+    return [Lease(**row) for row in await db.fetch("leases")]
+
+
 async def expire_leases(
-    db: Database, backoff: tuple[float, float], now: datetime | None = None, limit: int = 100
+    db: Database, over: Sequence[Lease], backoff: tuple[float, float], now: datetime
 ) -> list[Job]:
-    """End attempts whose executor has not renewed their lease, as disrupted. By the database's clock where
-    `now` is None, as leases are given. `backoff`: as `gpupool.queue.store.attempts.finish` takes it."""
+    """End attempts as disrupted whose lease is still this one. They are charged for what their executor last
+    said that they ran. `backoff`: as `gpupool.queue.store.attempts.finish` takes it."""
     ended: list[Job] = []
-    while len(ended) < limit:
+    for lease in over:
         async with db.transaction() as connection:
-            rows = await fetch(connection, "lease_expired", now=now)
+            rows = await fetch(
+                connection, "lease_expired", job=lease.job, attempt=lease.attempt, until=lease.until
+            )
             if not rows:
-                break
-            outcome = Outcome("disrupted", LOST)
-            at = now or datetime.now(UTC)
-            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, at, backoff)
+                continue
+            outcome, ran = Outcome("disrupted", LOST), rows[0]["ran"] or timedelta()
+            job = await end(connection, lease.job, lease.attempt, outcome, now, backoff, ran=ran)
         if job is not None:
             ended.append(job)
     return ended

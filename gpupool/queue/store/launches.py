@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from gpupool.queue.records import Job, Outcome, Waiting
 from gpupool.queue.store import attempts
 from gpupool.queue.store.attempts import Asked
-from gpupool.queue.store.database import Database, as_json, fetch, run, storable
+from gpupool.queue.store.database import Database, as_json, fetch, run
 from gpupool.queue.store.dispatch import fence
 from gpupool.queue.store.rows import job_of
 
@@ -61,11 +61,25 @@ async def asked(db: Database) -> list[Asked]:
     return [Asked(**row) for row in await db.fetch("launches_asked", executor=EXECUTOR)]
 
 
-async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
-    """The Jobs of these (job, attempt, name) exist. Written once, and a former leader says the same: no epoch
-    is checked."""
-    ids, numbers, names = ([row[column] for row in given] for column in range(3))
-    await db.run("launched", ids=ids, attempts=numbers, names=names, now=now)
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The Job of an attempt exists since then."""
+
+    job: str
+    attempt: int
+    name: str
+    at: datetime
+
+
+async def launched(db: Database, given: Sequence[Launched]) -> None:
+    """These Jobs exist. Written once, and a former leader says the same: no epoch is checked."""
+    await db.run(
+        "launched",
+        ids=[one.job for one in given],
+        attempts=[one.attempt for one in given],
+        names=[one.name for one in given],
+        times=[one.at for one in given],
+    )
 
 
 async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
@@ -87,23 +101,18 @@ async def finish(
     now: datetime,
     backoff: tuple[float, float],
     node: str | None,
+    ran: timedelta | None,
 ) -> Job | None:
     """`attempts.finish`. Raises Deposed: another process may have launched the attempt since this one saw
     nothing of it."""
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        return await attempts.end(connection, job, attempt, outcome, now, backoff, node=node)
+        return await attempts.end(connection, job, attempt, outcome, now, backoff, node, ran)
 
 
 async def failed_nodes(db: Database, job: str) -> list[str]:
     """Nodes that another attempt of this job should keep away from."""
     return [row["node"] for row in await db.fetch("failed_nodes", job=job)]
-
-
-async def logged(db: Database, job: str, attempt: int, lines: Sequence[str], until: str) -> None:
-    """Keep lines of an attempt's output, which has been read up to this time stamp."""
-    text = storable("\n".join(lines))
-    await db.run("logged", job=job, attempt=attempt, text=text, until=until)
 
 
 async def logged_until(db: Database, job: str, attempt: int) -> str | None:

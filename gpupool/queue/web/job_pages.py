@@ -123,7 +123,7 @@ async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
     text, after, cut = "", 0, False
     while chunks := await attempts.log(context.db, job.id, attempt, after):
         after = chunks[-1].number
-        text += "".join(f"{chunk.text}\n" for chunk in chunks)
+        text += "".join(chunk.shown for chunk in chunks)
         cut = cut or len(text) > LOG_CHARACTERS
         text = text[-LOG_CHARACTERS:]
     return (text.partition("\n")[2] or text if cut else text), cut

@@ -104,6 +104,7 @@ class Fused:
     def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
         self.reader, self.output = _FusedReader(cluster, fuse), cluster.output
         self.server, self.changed, self.renew = cluster.server, cluster.changed, cluster.renew
+        self.now = cluster.now
         for name in ("create", "stop", "release", "warnings", "lease", "hold"):
             setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
 
@@ -152,7 +153,7 @@ class World:
         more = {"clock": clock} if clock else {}
         db = As(db, "executor")
         leads = Leadership(db, launches.ROLE, new_id(), TTL_S, **more)
-        return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now)
+        return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now, self.now)
 
     async def submit(self, **given: Any) -> str:
         wanted = {"pool": "training", "request": CONTAINER, "isolation": "exclusive", **given}

@@ -75,7 +75,7 @@ def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> Non
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         world.cluster.lines = [line(number, "x") for number in range(100)]
-        output = Output(world.db, world.cluster, lambda: 60)
+        output = Output(world.db, world.cluster, lambda: 120)
         for _ in range(2):
             await output._read((id, 1), pod, follow=True)
         said = await kept(world, id)

@@ -94,6 +94,7 @@ async def _work(queue: Queue, ids: list[str]) -> None:
     """All roles, step by step, until every job has ended and every event is out."""
     while True:
         await queue.janitor.step()
+        queue.watched += 3
         await queue.dispatcher.step()
         await queue.executor.step()
         await queue.executor.renew()

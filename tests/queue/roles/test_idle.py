@@ -121,7 +121,7 @@ async def _running(queue: Queue, *ids: str, ago: float = 60, **request: object) 
 
 async def _asked_to_stop(queue: Queue, *ids: str) -> dict[str, str]:
     """What the executor learns when it renews its leases."""
-    beats = await attempts.heartbeat(queue.db, "launcher", [(id, 1) for id in ids], 60)
+    beats = await attempts.heartbeat(queue.db, "launcher", {(id, 1): 0 for id in ids}, 60)
     return {beat.job: beat.preempted for beat in beats if beat.preempted}
 
 

@@ -296,7 +296,7 @@ def test_an_executor_that_dies_loses_no_job(database) -> None:
             await asyncio.sleep(0.05)
             alive = Queue(db, port=port)
             alive.ahead = timedelta(hours=1)
-            await alive.janitor.step()
+            await alive.lose_leases()
             requeued = await alive.job(id)
             assert (requeued.state, requeued.failures, requeued.disruptions) == (State.QUEUED, 0, 1)
             alive.ahead = timedelta(hours=2)

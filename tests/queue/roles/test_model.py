@@ -180,7 +180,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def lost_executors_are_noticed(self) -> None:
-        for job in self.run(housekeeping.expire_leases(self.db, (0, 0), self.now)):
+        over = [lease for lease in self.run(housekeeping.leases(self.db)) if lease.until < self.now]
+        for job in self.run(housekeeping.expire_leases(self.db, over, (0, 0), self.now)):
             known = self.known[job.id]
             assert known.state in (State.DISPATCHING, State.RUNNING)
             known.state = State.CANCELLED if known.cancelling else State.QUEUED

@@ -204,11 +204,11 @@ def test_a_heartbeat_keeps_what_is_still_the_executors(database: Run) -> None:
         first, second = await running(db), await running(db)
         await store.cancel(db, second.id, "ada", NOW)
         beats = await attempts.heartbeat(
-            db, "executor", [(first.id, 1), (second.id, 1), (first.id, 2)], 90, NOW
+            db, "executor", {(first.id, 1): 1, (second.id, 1): 2, (first.id, 2): 3}, 90, NOW
         )
         assert {(beat.job, beat.cancelled) for beat in beats} == {(first.id, False), (second.id, True)}
-        assert await attempts.heartbeat(db, "another", [(first.id, 1)], 90, NOW) == []
-        assert await attempts.heartbeat(db, "executor", [], 90, NOW) == []
+        assert await attempts.heartbeat(db, "another", {(first.id, 1): 1}, 90, NOW) == []
+        assert await attempts.heartbeat(db, "executor", {}, 90, NOW) == []
         leases = await sql(db, "SELECT DISTINCT lease_until FROM gpu_jobs")
         assert leases == [{"lease_until": NOW + timedelta(seconds=90)}]
 

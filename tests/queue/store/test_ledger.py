@@ -130,7 +130,8 @@ class World:
             await attempts.finish(self.db, job.id, job.attempt, Outcome(kind), self.now, (5, 60))
 
     async def do_leases(self) -> None:
-        await housekeeping.expire_leases(self.db, (5, 60), self.now)
+        over = [lease for lease in await housekeeping.leases(self.db) if lease.until < self.now]
+        await housekeeping.expire_leases(self.db, over, (5, 60), self.now)
 
     async def do_deadlines(self) -> None:
         await housekeeping.expire_queued(self.db, self.now)

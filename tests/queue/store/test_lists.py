@@ -163,8 +163,15 @@ def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(dat
     async def test(db: Database) -> None:
         lost, waiting = await running(db), await submitted(db)
         await dispatched(db)
-        assert await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=30)) == []
-        ended = await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=31))
+        seen = await housekeeping.leases(db)
+        assert {(lease.job, lease.taken) for lease in seen} == {(lost.id, True), (waiting, False)}
+        await attempts.heartbeat(db, "executor", {(lost.id, 1): 7.5}, 30, NOW + timedelta(1))
+        ended = await housekeeping.expire_leases(db, seen, (5, 60), NOW + timedelta(seconds=31))
+        assert [job.id for job in ended] == [waiting], "the other one has been renewed"
+        ended += await housekeeping.expire_leases(db, await housekeeping.leases(db), (5, 60), NOW)
+        (attempt,) = await attempts.of_job(db, lost.id)
+        assert attempt.cost_micro == attempts.cost_of(lost.rate_micro or 0, timedelta(seconds=7.5), 10**9)
+        assert attempt.finished_at == NOW + timedelta(seconds=7.5), "the outage after it is no run time"
         assert {job.id for job in ended} == {lost.id, waiting}
         assert {(job.state, job.disruptions, job.failures) for job in ended} == {(State.QUEUED, 1, 0)}
         assert (await read(db, lost.id)).reason == "its executor has not answered"
@@ -194,7 +201,7 @@ def test_what_no_executor_takes_is_dispatched_again_after_longer_and_longer_paus
         for _ in range(4):
             assert await dispatched(db, now=now) == [id]
             now += timedelta(seconds=31)
-            (job,) = await housekeeping.expire_leases(db, (5, 15), now)
+            (job,) = await housekeeping.expire_leases(db, await housekeeping.leases(db), (5, 15), now)
             pauses.append((job.not_before - now).total_seconds() if job.not_before else 0)
             now = job.not_before or now
         assert pauses == [0, 5, 10, 15]
@@ -207,7 +214,7 @@ def test_a_job_that_has_run_does_not_expire_when_it_is_queued_again(database: Ru
         ran = await running(db, deadline_at=NOW + timedelta(seconds=5))
         lost = await submitted(db, deadline_at=NOW + timedelta(seconds=5))
         await dispatched(db)
-        await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=31))
+        await housekeeping.expire_leases(db, await housekeeping.leases(db), (5, 60), NOW)
         assert [job.id for job in await housekeeping.expire_queued(db, NOW + timedelta(seconds=31))] == [lost]
         assert (await read(db, ran.id)).state is State.QUEUED
 

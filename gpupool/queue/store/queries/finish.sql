@@ -6,7 +6,7 @@ WITH ended AS (
         disruptions = disruptions + %(disruptions)s, spot_losses = spot_losses + %(spot_losses)s,
         cost_micro = cost_micro + %(cost)s, reason = %(reason)s, exit_code = %(exit_code)s,
         not_before = %(not_before)s, hold_micro = NULL, lease_until = NULL, executor = NULL,
-        preempt_reason = NULL, cancel_requested = false, waiting = NULL,
+        preempt_reason = NULL, cancel_requested = false, waiting = NULL, ran = NULL,
         finished_at = CASE WHEN %(again)s THEN NULL ELSE %(now)s::timestamptz END,
         decided_at = CASE WHEN NOT %(again)s THEN decided_at END,
         started_at = CASE WHEN NOT %(again)s THEN started_at END,

@@ -1,4 +1,5 @@
--- One held job whose executor has not renewed its lease; locked, so that it can't renew it now.
-SELECT id, attempt FROM gpu_jobs
-WHERE state IN ('dispatching', 'running') AND lease_until < coalesce(%(now)s::timestamptz, now())
-ORDER BY lease_until LIMIT 1 FOR UPDATE SKIP LOCKED
+-- An attempt whose lease is still the one that has not been renewed; locked, so that it can't be renewed now.
+SELECT id, attempt, ran FROM gpu_jobs
+WHERE id = %(job)s::uuid AND attempt = %(attempt)s AND lease_until = %(until)s
+    AND state IN ('dispatching', 'running')
+FOR UPDATE SKIP LOCKED
