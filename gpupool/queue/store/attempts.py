@@ -318,10 +318,13 @@ async def log_end(db: Database, job: str, attempt: int | None, after: int, lines
     """The last `lines` of the output from after the chunk of that number; the first chunk may be cut. Of very
     long lines there are fewer, LOG_BYTES and a chunk at most."""
     values = {"job": job, "attempt": attempt, "after": after, "lines": lines, "bytes": LOG_BYTES}
+    first = (await db.fetch("log_end", **values))[0]["number"]
     chunks: list[LogChunk] = []
-    for row in await db.fetch("log_end", **values):
-        own = row["text"].removesuffix("\n").split("\n")
-        chunks.append(LogChunk(**{**row, "text": "\n".join(own[-lines:])}))
+    for chunk in reversed(await log(db, job, attempt, first - 1, lines) if first else ()):
+        own = chunk.text.removesuffix("\n").split("\n")
+        if len(own) > lines:
+            chunk = replace(chunk, text="\n".join(own[-lines:]), left_out=0)
+        chunks.append(chunk)
         lines -= len(own)
         if lines <= 0:
             break

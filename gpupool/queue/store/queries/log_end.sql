@@ -1,7 +1,7 @@
--- The last chunks of the output, newest first: `lines` at most, as each has a line or more, and the last of them
+-- Where the last chunks of the output begin: `lines` at most, as each has a line or more, and the first of them
 -- with which their text comes to more than so many bytes.
-SELECT number, attempt, at, text FROM (
-    SELECT *, sum(octet_length(text)) OVER (
+SELECT min(number) AS number FROM (
+    SELECT number, sum(octet_length(text)) OVER (
         ORDER BY number DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes
     FROM (
         SELECT * FROM gpu_logs WHERE job = %(job)s::uuid AND number > %(after)s
@@ -10,4 +10,3 @@ SELECT number, attempt, at, text FROM (
     ) last
 ) counted
 WHERE bytes IS NULL OR bytes < %(bytes)s
-ORDER BY number DESC
