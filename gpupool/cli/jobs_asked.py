@@ -1,12 +1,13 @@
 """Asking the queue for `gpupool jobs`: a client whose errors become messages.
 
-The API speaks of headers and of fields of JSON, while people have typed options: messages name these. This
-module must not print, or know any one operation.
+The API speaks of headers and of fields of JSON, while people have typed options: messages name these. What
+the queue says of itself goes to stderr. This module must not print anything else, or know any one operation.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,11 @@ def asked(
 
     try:
         with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
-            yield client
+            try:
+                yield client
+            finally:
+                for notice in client.notices:
+                    print(f"gpupool: {notice}", file=sys.stderr)
     except NotFound as error:
         raise UsageError(str(error)) from error
     except NotSent as error:

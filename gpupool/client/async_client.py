@@ -131,6 +131,7 @@ class AsyncClient(sending.Connected[httpx2.AsyncClient]):
             failure: httpx2.Response | httpx2.HTTPError
             try:
                 response = await self._http.send(request, stream=stream)
+                self.notices = sending.notices(response)
                 if response.is_success:
                     return response
                 await response.aread()

@@ -139,6 +139,8 @@ class Connected(Generic[_H]):
     """What both clients are made of: the settings, and a client of httpx2."""
 
     _connect: Callable[..., _H]
+    notices: tuple[str, ...] = ()
+    """What the queue said of itself with its last answer, such as that its environment file is refused."""
 
     def __init__(
         self,
@@ -245,6 +247,12 @@ def parsed(call: Call[_T], response: httpx2.Response) -> _T:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{call.method} {call.path}: the answer is not one of the queue's: {error!r}"
         raise TransportError(message) from error
+
+
+def notices(response: httpx2.Response) -> tuple[str, ...]:
+    """What the queue says of itself with an answer, as plain text: it may be from another server."""
+    given = response.headers.get_list("Gpupool-Notice")
+    return tuple("".join(char for char in notice if char.isprintable()) for notice in given)
 
 
 def wait_pauses() -> Iterator[float]:

@@ -124,6 +124,7 @@ class Client(sending.Connected[httpx2.Client]):
             failure: httpx2.Response | httpx2.HTTPError
             try:
                 response = self._http.send(request, stream=stream)
+                self.notices = sending.notices(response)
                 if response.is_success:
                     return response
                 response.read()

@@ -130,6 +130,8 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
     until then."""
     if job.state is not State.QUEUED:
         return job.waiting
+    if not job.offers:
+        return job.waiting
     if job.blocked:
         return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
     if job.not_before is not None and job.not_before > at:
@@ -139,7 +141,9 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
 
 def job_json(job: Job, at: datetime) -> dict[str, Any]:
     """What a JobBody is made of."""
-    rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
+    rate = job.rate_micro
+    if rate is None:
+        rate = job.offers[0].rate_micro if job.offers else 0
     return {
         **_DEFAULTS,
         **job.request,
@@ -147,6 +151,7 @@ def job_json(job: Job, at: datetime) -> dict[str, Any]:
         "project_id": job.project,
         "user_id": job.user,
         "job_name": job.name,
+        "priority": job.level.name.lower(),
         "isolation_level": job.isolation,
         "waiting": waiting_of(job, at),
         "cost_usd": usd(job.cost_micro),

@@ -22,7 +22,6 @@ from gpupool.queue.api.accept import (
     choice_of,
     estimate_micro,
     project_of,
-    rank_of,
     scope_of,
     tenant_of,
 )
@@ -31,6 +30,7 @@ from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Principal, State
@@ -203,7 +203,7 @@ async def validate_job(
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,
-        "priority": job.priority,
+        "priority": job.level.name.lower(),
         "isolation_level": job.isolation,
         "offers": offers_json(job),
         "estimate_usd": answers.usd(estimate),

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.records import Decision, Job, Level, NewJob, Offer, Outcome, Start, new_id
-from gpupool.queue.store import attempts, dispatch
+from gpupool.queue.store import attempts, dispatch, plans
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
@@ -50,6 +50,11 @@ async def leading(db: Database, holder: str = "one") -> int:
     epoch = await dispatch.lead(db, dispatch.ROLE, holder, 60)
     assert epoch is not None
     return epoch
+
+
+async def enacted(db: Database, *policies: dispatch.TenantPolicy, plan_hash: str = "sha256:1") -> None:
+    """A Plan with these tenants is in force."""
+    await plans.enact(db, await leading(db), plan_hash, policies, "one", NOW)
 
 
 def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 3600) -> Decision:

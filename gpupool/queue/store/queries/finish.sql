@@ -37,7 +37,7 @@ WITH ended AS (
             'disruptions', disruptions, 'not_before', not_before))
     FROM ended
 ), unblocked AS (
-    UPDATE gpu_jobs SET blocked = false, waiting = NULL, version = version + 1
+    UPDATE gpu_jobs SET blocked = false, waiting = CASE WHEN offers = '[]' THEN waiting END, version = version + 1
     WHERE depends_on = %(job)s::uuid AND blocked AND state = 'queued' AND %(state)s = 'succeeded'
     RETURNING tenant, lane, offers, level
 ), lanes AS (
