@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 import structlog
 
@@ -40,14 +41,14 @@ class Current:
     plan: Plan
     supply: Supply
     hash: str
-    """Of the whole Plan, 16 hexadecimal digits: what decisions name."""
+    """Of the whole Plan, 16 hexadecimal digits: what decisions name. Where its files lie is no part of it."""
     tenants: Mapping[str, Tenant]
     """By name, and by id."""
 
 
 def current(plan: Plan) -> Current:
     """The Plan with its supply and hash."""
-    text = json.dumps([plan.as_dict(), plan.queue.as_dict()], sort_keys=True, default=str)
+    text = json.dumps(asdict(plan), sort_keys=True, default=_plain)
     tenants = {tenant.id: tenant for tenant in plan.tenants if tenant.id}
     tenants |= {tenant.name: tenant for tenant in plan.tenants}
     return Current(plan, supply_of(plan), hashlib.sha256(text.encode()).hexdigest()[:16], tenants)
@@ -91,6 +92,13 @@ class PlanState:
                 "have the same environment file"
             )
         return tuple(notices)
+
+
+def _plain(value: Any) -> Any:
+    """What is in a Plan beside values of JSON, alike in every process."""
+    if isinstance(value, frozenset | set):
+        return sorted(map(str, value))
+    return value.name if isinstance(value, PurePath) else str(value)
 
 
 class PlanSource:

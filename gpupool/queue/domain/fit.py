@@ -7,7 +7,7 @@ two can't differ. Money, deadlines and what others hold are not looked at. This 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpupool.plan.model import Plan
@@ -15,7 +15,7 @@ from gpupool.plan.tenants import Tenant
 from gpupool.queue.checkpoints import lies_in
 from gpupool.queue.domain.offers import AUTO, MIG, Refused, Wish, offers
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Level, NewJob, Offer, Reason, Waiting
+from gpupool.queue.records import MICRO, Job, Level, NewJob, Offer, Reason, Waiting
 from gpupool.web_addresses import WrongAddress, allowed, parsed
 
 FIELDS = (
@@ -100,6 +100,20 @@ def fit_again(
     # Who submits a container may preempt; of HTTP jobs it is known only where one did.
     rank = rank_of(plan, tenant, job.priority, job.preempts or not job.is_http, at_most=True)
     return fit(plan, supply, tenant, job.request, rank)
+
+
+def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
+    """Why an attempt that has not begun can't run as it was decided by another Plan; None where it can."""
+    named = replace(job, request={**job.request, "gpu_pool_requested": job.pool})
+    try:
+        taken = fit_again(plan, supply, tenants, named)
+    except Refused as refused:
+        return refused.detail
+    units = sum(units for _, units in job.placement)
+    for offer in taken.offers:
+        if (offer.resource, offer.units, offer.gpu_micro) == (job.resource, units, job.gpu_micro):
+            return None
+    return f"{job.pool} no longer has {units} {job.resource} of that size"
 
 
 def not_possible(refused: Refused) -> Waiting:

@@ -30,6 +30,8 @@ class Attempt:
     """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
     be another."""
     refusals: int = 0
+    plan: str | None = None
+    """The Plan under which it was last found to be as that Plan would make it."""
     waiting: Waiting | None = None
     """As last written."""
 

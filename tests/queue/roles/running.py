@@ -64,8 +64,15 @@ def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SO
 class Queue:
     """The roles of one process, stepped by hand or run. `clock` may be moved."""
 
-    def __init__(self, db: Database, bus: Memory | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        bus: Memory | None = None,
+        port: int | None = None,
+        source: PlanSource = SOURCE,
+    ) -> None:
         self.db = db
+        self.source = source
         self.bus = bus or Memory()
         self.ahead = timedelta()
         self.holder = new_id()
@@ -76,9 +83,9 @@ class Queue:
         self.dispatcher = Dispatcher(
             deciding,
             self.leads("dispatcher"),
-            SOURCE.supply,
+            source.supply,
             now=self.now,
-            offering=Offering(deciding, SOURCE.present, self.holder, self.now),
+            offering=Offering(deciding, source.present, self.holder, self.now),
         )
         self.relay = Relay(deciding, self.leads("relay"), self.bus, _envelope)
         self.janitor = Janitor(deciding, self.leads("janitor"), lambda: 604_800, now=self.now)
