@@ -50,8 +50,14 @@ async def chosen(
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
 ) -> Choice:
-    """What the headers choose among what the credential grants. Raises Problem where it does not."""
-    return choice_of(context.current(), caller, x_tenant_id or None, x_project_id or None, x_user_id or None)
+    """What the headers choose among what the credential grants. Raises Problem where it does not. A tenant
+    that is no longer in the file can be chosen too: its jobs are there to be read and cancelled."""
+    current, tenant, project = context.current(), x_tenant_id or None, x_project_id or None
+    if tenant is not None and not {tenant, tenant.lower()} & current.tenants.keys():
+        former = await accounts.former_tenant(context.db, tenant)
+        if former is not None and caller.acts_for(former):
+            return replace(choice_of(current, caller, None, None, x_user_id or None), tenant=former)
+    return choice_of(current, caller, tenant, project, x_user_id or None)
 
 
 Chosen = Annotated[Choice, Depends(chosen)]

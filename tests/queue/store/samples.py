@@ -77,12 +77,14 @@ def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 
     return Decision(starts=tuple(starts))
 
 
-async def dispatched(db: Database, *, now: datetime = NOW, only: str | None = None) -> list[str]:
+async def dispatched(
+    db: Database, *, now: datetime = NOW, only: str | None = None, plan_hash: str = "sha256:1"
+) -> list[str]:
     """Start everything that may start, or one of it; the ids."""
     snapshot = await take_snapshot(db, now, 100)
     if only:
         snapshot = replace(snapshot, queued=tuple(head for head in snapshot.queued if head.job == only))
-    return await dispatch.claim(db, await leading(db), start_all(snapshot), "sha256:1", 30, now)
+    return await dispatch.claim(db, await leading(db), start_all(snapshot), plan_hash, 30, now)
 
 
 async def running(db: Database, *, now: datetime = NOW, **given: Any) -> Job:
