@@ -1,7 +1,8 @@
 """Asking the queue for `gpupool jobs`: a client whose errors become messages.
 
-The API speaks of headers and of fields of JSON, while people have typed options: messages name these. This
-module must not know how a job is shown.
+The API speaks of headers and of fields of JSON, while people have typed options: messages name these. What
+the queue says of itself, and that it does not answer, goes to stderr. This module must not know how a job is
+shown.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ def asked(
             outages_said(),
             Client(server, tenant=tenant, connect_for=connect_for, lost_after=lost_after) as client,
         ):
-            yield client
+            try:
+                yield client
+            finally:
+                for notice in client.notices:
+                    print(f"gpupool: {notice}", file=sys.stderr)
     except NotFound as error:
         raise UsageError(str(error)) from error
     except NotSent as error:

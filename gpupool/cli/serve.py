@@ -72,6 +72,13 @@ def serve(
     in_cluster: Annotated[
         bool, typer.Option("--in-cluster", help="Run container jobs on the cluster that this pod runs in.")
     ] = False,
+    policies: Annotated[
+        bool,
+        typer.Option(
+            "--policies",
+            help="Judge container jobs by the environment's policies, as --kubeconfig and --in-cluster do.",
+        ),
+    ] = False,
     background: Annotated[
         bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
     ] = False,
@@ -122,6 +129,7 @@ def serve(
         raise UsageError("give --kubeconfig or --in-cluster, not both")
     if acting_as is not None and kubeconfig is None and not in_cluster:
         raise UsageError(f"--as {acting_as}: give --kubeconfig or --in-cluster with it")
+    judging = policies or in_cluster or kubeconfig is not None
     options = Options(
         environment=find_environment(environment),
         folder=queue_folder(),
@@ -136,7 +144,7 @@ def serve(
         kubeconfig=kubeconfig,
         acting_as=acting_as,
         in_cluster=in_cluster,
-        admission=Admission(_objects) if "api" in roles and (in_cluster or kubeconfig) else None,
+        admission=Admission(_objects) if judging else None,
     )
     if background:
         _in_background(sys.argv[1:], options)

@@ -209,6 +209,7 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
             failure: sending.Failure | None
             try:
                 response = await self._http.send(request, stream=streams)
+                self.notices = sending.notices(response)
                 if response.is_success:
                     failure = None if streams else sending.half(response)
                     if failure is None:

@@ -26,6 +26,8 @@ class Connected(Generic[_H]):
     """What both clients are made of: the settings, and a client of httpx2."""
 
     _connect: Callable[..., _H]
+    notices: tuple[str, ...] = ()
+    """What the queue said of itself with its last answer, such as that its environment file is refused."""
 
     def __init__(
         self,

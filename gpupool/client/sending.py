@@ -254,6 +254,12 @@ def parsed(call: Call[_T], response: httpx2.Response) -> _T:
         raise TransportError(message) from error
 
 
+def notices(response: httpx2.Response) -> tuple[str, ...]:
+    """What the queue says of itself with an answer, as plain text: it may be from another server."""
+    given = response.headers.get_list("Gpupool-Notice")
+    return tuple("".join(char for char in notice if char.isprintable()) for notice in given)
+
+
 def wait_pauses() -> Iterator[float]:
     """Seconds between two looks at a job: short at first, two at most."""
     length = 0.2

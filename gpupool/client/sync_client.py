@@ -186,6 +186,7 @@ class Client(connecting.Connected[httpx2.Client]):
             failure: sending.Failure | None
             try:
                 response = self._http.send(request, stream=streams)
+                self.notices = sending.notices(response)
                 if response.is_success:
                     failure = None if streams else sending.half(response)
                     if failure is None:

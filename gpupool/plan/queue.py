@@ -64,6 +64,8 @@ class QueueSettings:
     """Waiting time that lifts a job by one level."""
     reserve_after_s: int = 600
     """Waiting time after which capacity is held for a job."""
+    on_impossible: str = "wait"
+    """wait or fail: what becomes of a job that waits for what the Plan no longer has."""
     retries: int = 3
     """Attempts after the first, of jobs that name no number."""
     default_timeout_s: int = 14400
@@ -127,6 +129,7 @@ def queue_settings(environment: Environment) -> QueueSettings:
         ordering=given.ordering,
         aging_s=duration_seconds(given.aging),
         reserve_after_s=duration_seconds(given.reserve_after),
+        on_impossible=given.on_impossible,
         retries=given.retries,
         default_timeout_s=min(duration_seconds(given.default_timeout), longest),
         longest_timeout_s=longest,

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     BACKOFF = "backoff"
     DEPENDENCY = "dependency"
     TURN = "turn"
+    NOT_POSSIBLE = "not_possible"
+    """The environment file no longer has what the job asks for."""
     NODE = "node"
     """Its pod has no node yet."""
     STARTING = "starting"
@@ -125,8 +127,9 @@ class NewJob:
     user: str
     name: str
     priority: str
+    """As granted when the job was submitted, or its priority changed."""
     level: Level
-    """As granted; never above the tenant's maxPriority."""
+    """What the priority comes to under the present Plan; never above the tenant's maxPriority."""
     isolation: str
     """shared or exclusive."""
     gpu_count: int
@@ -138,10 +141,11 @@ class NewJob:
     timeout_s: int
     budget_limit_micro: int | None
     offers: tuple[Offer, ...]
-    """Cheapest first; at least one."""
+    """Cheapest first; none while the Plan in force makes none: then the job waits as not possible."""
     request: Mapping[str, Any]
     """The whole accepted request, as the API returns it."""
     plan_hash: str
+    """The Plan that the offers are of: nothing starts by offers of another one."""
     group_id: str | None = None
     group_index: int | None = None
     depends_on: tuple[str, ...] = ()
@@ -266,6 +270,16 @@ class ApiKey:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInForce:
+    """The Plan by which the leader decides."""
+
+    hash: str
+    since: datetime
+    holder: str
+    """The process that leads."""
 
 
 @dataclass(frozen=True, slots=True)

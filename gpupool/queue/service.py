@@ -42,13 +42,14 @@ from gpupool.queue.roles.callbacks import Callbacks
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.executor import Executor
+from gpupool.queue.roles.following import Following
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.idle import Idle
 from gpupool.queue.roles.janitor import Janitor
 from gpupool.queue.roles.launcher import Launcher
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import Leadership, utc_now
 from gpupool.queue.roles.loop import late, repeat
-from gpupool.queue.roles.policies import Policies
+from gpupool.queue.roles.offering import Offering
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.roles.standing import Standing
 from gpupool.queue.store.database import Database
@@ -138,15 +139,12 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
         await asyncio.to_thread(migrate, url)
         role = await asyncio.to_thread(role_for, url, options.roles)
         db = await stack.enter_async_context(Database.open(url, role=role))
-        policies = Policies(db, source, writes="dispatcher" in options.roles)
-        await policies.step()
-        await _run(options, source, policies, db, url, stack, stopped, ready)
+        await _run(options, source, db, url, stack, stopped, ready)
 
 
 async def _run(
     options: Options,
     source: PlanSource,
-    policies: Policies,
     db: Database,
     url: str,
     stack: contextlib.AsyncExitStack,
@@ -165,10 +163,12 @@ async def _run(
     def leads(role: str) -> Leadership:
         return Leadership(db, role, holder, LEASE_S)
 
+    following = Following(db, source)
+
     async def reload() -> bool:
-        if await policies.step():
+        if await following.step():
             wake(EVERY)
-        if options.admission is not None:
+        if options.admission is not None and "api" in options.roles:
             await options.admission.verdicts(source.current)  # now, so that no submission waits for it
         await standing.read()
         return False
@@ -187,6 +187,7 @@ async def _run(
             leads("dispatcher"),
             source.supply,
             decided=decided,
+            offering=Offering(db, source.present, holder, utc_now, options.admission),
             measures=measures,
             rests=standing.keeps_off,
         )
@@ -272,6 +273,7 @@ def _app(
         late=lambda: late(loops),
         trouble=standing.present,
         needs_cluster="launcher" in loops,
+        plan_state=source.state,
         checks_alone="api" not in options.roles,
     )
     if "api" in options.roles:

@@ -134,6 +134,9 @@ class Queue(Model):
     """Waiting time that lifts a job by one level."""
     reserve_after: Duration = "10m"
     """Waiting time after which capacity is held for a job."""
+    on_impossible: Literal["wait", "fail"] = "wait"
+    """What becomes of a waiting job when this file no longer has what it asks for. wait: it waits until the
+    file has it again, or to its deadline. fail: it fails at once, also by a change that is taken back."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
     """Attempts after the first."""
     default_timeout: Duration = "4h"

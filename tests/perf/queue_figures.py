@@ -33,9 +33,9 @@ from gpupool.queue.plan_source import current
 from gpupool.queue.records import Level, NewJob, Offer, Outcome, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.policies import mirror
+from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.service import COLLECTED
-from gpupool.queue.store import attempts, jobs, keys
+from gpupool.queue.store import attempts, jobs, keys, plans
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -213,17 +213,18 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
 
     async def measured() -> tuple[float, list[float], float]:
         async with Database.open(url) as db:
-            await mirror(db, present)
+            leadership = Leadership(db, "dispatcher", "bench", 3600)
+            epoch = await leadership.seek()
+            assert epoch is not None
+            policies, now = policies_of(present), datetime.now(UTC)
+            await plans.enact(db, epoch, present.hash, policies, leadership.holder, now)
             for batch in range(PENDING // 1000):
                 for tenant in range(batch * 10 % TENANTS, batch * 10 % TENANTS + 10):
-                    await jobs.submit(db, [_job(f"tenant-{tenant}") for _ in range(100)])
+                    await jobs.submit(db, [_job(f"tenant-{tenant}", present.hash) for _ in range(100)])
             async with db.connection() as connection:
                 await connection.execute("ANALYZE")
             supply = present.supply
-            leadership = Leadership(db, "dispatcher", "bench", 3600)
             dispatcher = Dispatcher(db, leadership, lambda: (supply, present.hash))
-            epoch = await leadership.seek()
-            assert epoch is not None
             began, started = time.perf_counter(), 0
             while started < 1500:
                 started += (await dispatcher.round(epoch)).started
@@ -239,7 +240,7 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             elsewhere = [held for held in all_held if held.placement[0][0] > 0]  # whose end makes no room
             for number, held in enumerate(elsewhere[:200]):
                 tenants = (f"tenant-{(number * 10 + each) % TENANTS}" for each in range(10))
-                await asyncio.gather(*(jobs.submit(db, [_job(tenant)]) for tenant in tenants))
+                await asyncio.gather(*(jobs.submit(db, [_job(tenant, present.hash)]) for tenant in tenants))
                 ended = Outcome("succeeded")
                 await attempts.finish(db, held.job, held.attempt, ended, datetime.now(UTC), (1, 1))
                 times.append((await full.round(epoch)).seconds)
@@ -257,13 +258,13 @@ def _full(supply: Supply) -> Supply:
     return replace(supply, pools={**supply.pools, "pool-0": replace(pool, nodes=pool.nodes[:1])})
 
 
-def _job(tenant: str) -> NewJob:
+def _job(tenant: str, plan_hash: str) -> NewJob:
     offer = Offer("pool-0", GPU, 1, 1, 125_000, 65_750, None, "t4")
     return NewJob(
         id=new_id(), tenant=tenant, project=None, user="bench", name="job", priority="normal",
         level=Level.MEDIUM, isolation="shared", gpu_count=1, preemptible=False, preempts=False, retries=0,
         timeout_s=3600, budget_limit_micro=None, offers=(offer,),
-        request={"target_url": "http://example", "request_json": {}}, plan_hash="bench",
+        request={"target_url": "http://example", "request_json": {}}, plan_hash=plan_hash,
     )  # fmt: skip
 
 

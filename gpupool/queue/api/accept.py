@@ -1,7 +1,7 @@
 """A checked request -> jobs ready to be stored, as the Plan and the caller's credential allow.
 
 The `X-` headers choose among what the credential grants. This module must not do I/O, and does not decide
-where a job runs: `gpupool.queue.domain.offers` does.
+where a job runs: `gpupool.queue.domain.fit` does.
 """
 
 from __future__ import annotations
@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.checkpoints import lies_in
-from gpupool.queue.domain.offers import MIG, Wish, mib, offers
+from gpupool.queue.domain.fit import fit, rank_of
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
-from gpupool.text_secrets import without_secrets
-from gpupool.web_addresses import WrongAddress, allowed, parsed
+from gpupool.queue.records import MICRO, Job, Offer, Principal, State, new_id
 
 ARRAY_BYTES = 16 * 2**20
 """The requests of all jobs of an array."""
@@ -102,89 +98,6 @@ def _user(principal: Principal, named: str | None) -> str:
     return named
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """The priority of a job, as granted."""
-
-    name: str
-    """critical, high, medium or low."""
-    level: Level
-    preempts: bool
-    preemptible: bool
-
-
-def rank_of(plan: Plan, tenant: Tenant, asked: str | None, preempts: bool = True) -> Rank:
-    """The priority that `asked` comes to: itself, or the next lower level that the file has. Raises Problem
-    above the tenant's maxPriority; a job that asks for none gets at most that. `preempts`: whether the caller
-    may end others' jobs by it."""
-    if not plan.priorities:
-        level = Level[(asked or "medium").upper()]
-        return Rank(level.name.lower(), level, preempts=False, preemptible=False)
-    ceiling = next((p for p in plan.priorities if p.name == tenant.max_priority), plan.priorities[-1])
-    highest = Level[ceiling.level.upper()]
-    levels = {
-        Level[priority.level.upper()]: priority
-        for priority in reversed(plan.priorities)
-        if priority.level != ceiling.level or priority.value <= ceiling.value
-    }
-    wanted = Level[(asked or "medium").upper()]
-    if asked is None:
-        wanted = min(wanted, highest)
-    level = max((known for known in levels if known <= wanted), default=min(levels))
-    if level > highest:
-        raise Problem(
-            "priority-not-granted",
-            f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}",
-        )
-    found = levels[level]
-    return Rank(level.name.lower(), level, preempts and found.preempts, found.preemptible)
-
-
-def _check_addresses(plan: Plan, body: JobRequest) -> None:
-    for field in ("target_url", "callback_url"):
-        address = getattr(body, field)
-        if not address:
-            continue
-        try:
-            url = parsed(address)
-        except WrongAddress as error:
-            raise Problem("target-not-allowed", f"{field}: {error}") from error
-        if not allowed(url, plan.queue.targets):
-            listed = ", ".join(plan.queue.targets) or "none"
-            raise Problem(
-                "target-not-allowed",
-                f"{field} {without_secrets(address)[:200]!r} has no allowed origin; allowed: {listed}",
-            )
-
-
-def _check_granted(tenant: Tenant, body: JobRequest) -> None:
-    """What the tenant's `jobs` of the environment file leave open to its jobs. Raises Problem."""
-    place, folder = body.checkpoint_s3_path, tenant.checkpoints
-    if place and folder and not lies_in(place, folder):
-        raise Problem(
-            "not-for-jobs",
-            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, where jobs of {tenant.name} keep them",
-        )
-    volumes = [volume.claim for volume in body.volumes]
-    for field, names, allowed_names in (
-        ("env_from_secrets", body.env_from_secrets, tenant.job_secrets),
-        ("image_pull_secrets", body.image_pull_secrets, tenant.job_secrets),
-        ("volumes", volumes, tenant.job_claims),
-    ):
-        wrong = [name for name in names if allowed_names is not None and name not in allowed_names]
-        if wrong:
-            listed = ", ".join(allowed_names or ()) or "none"
-            raise Problem(
-                "not-for-jobs", f"{field}: jobs of {tenant.name} may not use {wrong[0]!r}; allowed: {listed}"
-            )
-
-
-def _isolation(body: JobRequest, offer: Offer) -> str:
-    """shared or exclusive: whole GPUs and MIG instances are never shared."""
-    whole = offer.key == MIG or offer.gpu_micro >= MICRO
-    return "exclusive" if whole or body.isolation_level == "exclusive" else "shared"
-
-
 def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> int:
     """What a job costs at most: its rate for as long as it may run, within its own limit."""
     cost = hold_for(rate_micro, timeout_s)
@@ -238,22 +151,12 @@ def accept(
     Refused."""
     plan = now.plan
     rank = rank_of(plan, tenant, body.priority, preempts)
-    _check_addresses(plan, body)
-    _check_granted(tenant, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
-    wish = Wish(
-        body.gpu_pool_requested,
-        body.isolation_level,
-        body.gpu_type,
-        body.gpu_count,
-        mib(body.shm_size),
-        mib(body.scratch_size),
-    )
-    found = offers(plan, now.supply, tenant, wish)
-    limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
+    taken = fit(plan, now.supply, tenant, request, rank)
+    limit = _limit_micro(body, taken.offers)
     array = bool(body.array or indexes)
     indexes = indexes or range(body.array or 1)
     _check_array(tenant, body, len(indexes))
@@ -268,14 +171,14 @@ def accept(
             name=body.job_name,
             priority=rank.name,
             level=rank.level,
-            isolation=_isolation(body, found[0]),
+            isolation=taken.isolation,
             gpu_count=body.gpu_count,
-            preemptible=rank.preemptible and body.preemptible is not False,
+            preemptible=taken.preemptible,
             preempts=rank.preempts,
             retries=plan.queue.retries if body.retries is None else body.retries,
             timeout_s=timeout,
             budget_limit_micro=limit,
-            offers=found,
+            offers=taken.offers,
             request=request,
             plan_hash=now.hash,
             group_id=group,

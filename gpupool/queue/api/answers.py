@@ -146,6 +146,8 @@ def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waitin
         return Waiting(Reason.CLUSTER, str(trouble))
     if job.state is not State.QUEUED:
         return job.waiting
+    if not job.offers:
+        return job.waiting
     if job.blocked:
         return Waiting(Reason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
@@ -169,9 +171,17 @@ def _needs_cluster(job: Job, trouble: Trouble) -> bool:
     return trouble.keeps_off if job.state is State.QUEUED else not job.is_http
 
 
+def _gpus(job: Job) -> float:
+    """What it holds of GPUs, or would on its first offer; 0 where no offer is left."""
+    offered = job.offers[0].gpu_micro if job.offers else 0
+    return (offered if job.gpu_micro is None else job.gpu_micro) / MICRO
+
+
 def job_json(job: Job, at: datetime, trouble: Trouble | None = None) -> dict[str, Any]:
     """What a JobBody is made of."""
-    rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
+    rate = job.rate_micro
+    if rate is None:
+        rate = job.offers[0].rate_micro if job.offers else 0
     return {
         **_DEFAULTS,
         **request_json(job),
@@ -179,8 +189,9 @@ def job_json(job: Job, at: datetime, trouble: Trouble | None = None) -> dict[str
         "project_id": job.project,
         "user_id": job.user,
         "job_name": job.name,
+        "priority": job.level.name.lower(),
         "isolation_level": job.isolation,
-        "gpus": (job.offers[0].gpu_micro if job.gpu_micro is None else job.gpu_micro) / MICRO,
+        "gpus": _gpus(job),
         "waiting": waiting_of(job, at, trouble),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),

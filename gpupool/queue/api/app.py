@@ -32,7 +32,7 @@ from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
-from gpupool.queue.plan_source import Current
+from gpupool.queue.plan_source import Current, PlanState
 from gpupool.queue.store.database import Database
 from gpupool.queue.trouble import Trouble
 
@@ -71,6 +71,7 @@ def create_app(
     trouble: Callable[[], Trouble | None] = lambda: None,
     needs_cluster: bool = False,
     checks_alone: bool = False,
+    plan_state: Callable[[], PlanState] | None = None,
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential, and one with the token in the file
     `token`, or an API key, to run commands. `pods` verifies tokens of pods;
@@ -79,7 +80,9 @@ def create_app(
     `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
     process that don't get on, so that it is not ready. `trouble`: what keeps the queue from working on its
     cluster, so that a process that `needs_cluster` is not ready either. `checks_alone`: of the operations
-    those of `metrics`, for a process that runs other roles."""
+    those of `metrics`, for a process that runs other roles. `plan_state`: what is wrong about the Plan; by
+    default nothing is."""
+    started = clock()
     app = _Application(
         title="gpupool job queue",
         version=__version__,
@@ -91,6 +94,7 @@ def create_app(
     )
     app.state.context = Context(
         current=current,
+        plan_state=plan_state or (lambda: PlanState(current().hash, started)),
         db=db,
         dev=dev,
         token=token,

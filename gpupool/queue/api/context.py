@@ -25,7 +25,7 @@ from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
-from gpupool.queue.plan_source import Current
+from gpupool.queue.plan_source import Current, PlanState
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.trouble import Trouble
@@ -35,6 +35,8 @@ from gpupool.queue.trouble import Trouble
 class Context:
     current: Callable[[], Current]
     """The Plan in force, with what is derived from it."""
+    plan_state: Callable[[], PlanState]
+    """What is wrong about that Plan."""
     db: Database
     dev: bool
     """Whether requests from loopback need no credential."""

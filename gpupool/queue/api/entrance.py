@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.queue import RELEASE
+from gpupool.queue.api import notices
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.problems import Problem, answer
 
@@ -95,7 +96,8 @@ class Entrance:
             if message["type"] == "http.response.start":
                 given = {name.lower() for name, _ in message["headers"]}
                 more = [*HEADERS.items(), *([HSTS] if https else [])]
-                message["headers"] = [*message["headers"], *(row for row in more if row[0] not in given)]
+                added = [row for row in more if row[0] not in given]
+                message["headers"] = [*message["headers"], *added, *notices.headers(self._context, scope)]
             await send(message)
 
         try:

@@ -98,7 +98,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     """The explanation of a job that a round looks at, as `reader` may see it; None for others."""
     at, current = context.clock(), context.current()
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
-    if not ready or job.tenant not in current.supply.tenants:
+    if not ready or not job.offers or job.tenant not in current.supply.tenants:
         return None
     before = await jobs.position(context.db, job.id)
     found = await context.explanations.of(current, queued_of(job), before, at, reader)

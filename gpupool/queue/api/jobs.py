@@ -23,7 +23,6 @@ from gpupool.queue.api.accept import (
     choice_of,
     estimate_micro,
     project_of,
-    rank_of,
     scope_of,
     tenant_of,
 )
@@ -32,6 +31,7 @@ from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Principal, State
@@ -52,8 +52,14 @@ async def chosen(
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
 ) -> Choice:
-    """What the headers choose among what the credential grants. Raises Problem where it does not."""
-    return choice_of(context.current(), caller, x_tenant_id or None, x_project_id or None, x_user_id or None)
+    """What the headers choose among what the credential grants. Raises Problem where it does not. A tenant
+    that is no longer in the file can be chosen too: its jobs are there to be read and cancelled."""
+    current, tenant, project = context.current(), x_tenant_id or None, x_project_id or None
+    if tenant is not None and not {tenant, tenant.lower()} & current.tenants.keys():
+        former = await accounts.former_tenant(context.db, tenant)
+        if former is not None and caller.acts_for(former):
+            return replace(choice_of(current, caller, None, None, x_user_id or None), tenant=former)
+    return choice_of(current, caller, tenant, project, x_user_id or None)
 
 
 Chosen = Annotated[Choice, Depends(chosen)]
@@ -224,7 +230,7 @@ async def validate_job(
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,
-        "priority": job.priority,
+        "priority": job.level.name.lower(),
         "isolation_level": job.isolation,
         "offers": offers_json(job),
         "estimate_usd": answers.usd(estimate),

@@ -8,6 +8,7 @@ This module must not keep figures of its own.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -21,6 +22,7 @@ from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.domain.supply import Supply
+from gpupool.queue.plan_source import PlanState
 from gpupool.queue.records import MICRO, Level, Principal
 from gpupool.queue.store import jobs
 from gpupool.queue.store.snapshot import take_snapshot
@@ -65,12 +67,35 @@ def _figures(seen: Snapshot, supply: Supply, depth: dict[tuple[str, int], int]) 
     return registry
 
 
+def _plan_figures(state: PlanState) -> CollectorRegistry:
+    """The Plan of this process, and what is wrong about it."""
+    registry = CollectorRegistry(auto_describe=False)
+    for name, text, value in (
+        ("environment_file_refused", "Whether the file on disk can't be used.", state.refused is not None),
+        (
+            "environment_file_refused_since_timestamp_seconds",
+            "Since when; 0 where it is not.",
+            state.refused.since.timestamp() if state.refused else 0,
+        ),
+        ("plan_differs", "Whether the leader decides by another Plan.", state.leader is not None),
+    ):
+        Gauge(f"gpupool_queue_{name}", text, registry=registry).set(value)
+    plan = Gauge(
+        "gpupool_queue_plan_since_timestamp_seconds",
+        "When the process read the Plan that it works by.",
+        ["plan"],
+        registry=registry,
+    )
+    plan.labels(state.hash).set(state.since.timestamp())
+    return registry
+
+
 @router.get("/metrics", operation_id="metrics", **of_text(("text/plain",), "Metrics."))
 async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
-    own = generate_latest(request.app.state.registry)
+    own = generate_latest(request.app.state.registry) + generate_latest(_plan_figures(context.plan_state()))
     if request.app.state.checks_alone:
         return Response(own, headers={"Content-Type": CONTENT_TYPE_LATEST})
     seen = await take_snapshot(context.db, context.clock(), per_lane=0)
@@ -82,7 +107,17 @@ class CheckBody(BaseModel):
     ready: bool
 
 
+class PlanBody(BaseModel):
+    """The Plan that the process works by."""
+
+    hash: str
+    since: datetime
+
+
 class ReadyBody(CheckBody):
+    plan: PlanBody
+    details: list[str]
+    """What is wrong though the process can work, a sentence each."""
     cluster: str | None
     """Why the queue does nothing on its cluster at present."""
 
@@ -96,11 +131,15 @@ async def healthz() -> dict[str, bool]:
 @router.get("/readyz", operation_id="readyz", response_model=ReadyBody)
 async def readyz(context: Present, request: Request) -> dict[str, Any]:
     """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on.
-    One that runs jobs on a cluster is not ready while it can't; the others take requests."""
+    One that runs jobs on a cluster is not ready while it can't; the others take requests. With a file on disk
+    that is refused, or another Plan than the leader's, it can work, and says so."""
     await jobs.answers(context.db)
     trouble = context.trouble()
     if trouble is not None and request.app.state.needs_cluster:
         raise Problem("cluster-unavailable", str(trouble))
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
-    return {"ready": True, "cluster": str(trouble) if trouble else None}
+    state = context.plan_state()
+    plan = {"hash": state.hash, "since": state.since}
+    cluster = str(trouble) if trouble else None
+    return {"ready": True, "plan": plan, "details": state.notices(whole=True), "cluster": cluster}

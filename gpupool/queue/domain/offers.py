@@ -22,12 +22,14 @@ MIG = "mig"
 
 
 class Refused(Exception):
-    """A request that can't be served; `type` names the problem in the API's documentation."""
+    """A request that can't be served; `type` names the problem in the API's documentation, and `field` what
+    of the environment file stands against it."""
 
-    def __init__(self, type: str, detail: str) -> None:
+    def __init__(self, type: str, detail: str, field: str) -> None:
         super().__init__(detail)
         self.type = type
         self.detail = detail
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,15 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
     """The ways to run the job, best first; at least one. Raises Refused."""
     pools = [pool for pool in _candidates(plan, wish) if wish.gpu_type in (None, pool.gpu.key)]
     if not pools:
-        raise Refused("pool-not-found", _nothing_called(plan, wish))
+        raise Refused("pool-not-found", _nothing_called(plan, wish), "pools")
     granted = [pool for pool in pools if pool.name in tenant.grants]
     if not granted:
         names = ", ".join(pool.name for pool in pools)
         mine = ", ".join(sorted(tenant.grants)) or "no pool at all"
         raise Refused(
-            "pool-not-granted", f"tenant {tenant.name} is not granted {names}; it is granted {mine}"
+            "pool-not-granted",
+            f"tenant {tenant.name} is not granted {names}; it is granted {mine}",
+            f"tenants[{tenant.name}].pools",
         )
     found = [offer for pool in granted for offer in offers_of(pool, supply.pools[pool.name], wish)]
     if not found:
@@ -74,12 +78,15 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
         raise Refused(
             "does-not-fit",
             f"the job needs {best.units} {best.resource} of {best.pool}, and {tenant.name} is granted {has}",
+            f"tenants[{tenant.name}].pools.{best.pool}",
         )
     if tenant.gpus_per_job is not None:
         allowed = [offer for offer in fitting if offer.gpu_micro <= tenant.gpus_per_job * MICRO]
         if not allowed:
             raise Refused(
-                "gpus-per-job", f"a job of {tenant.name} may have at most {tenant.gpus_per_job} GPUs"
+                "gpus-per-job",
+                f"a job of {tenant.name} may have at most {tenant.gpus_per_job} GPUs",
+                f"tenants[{tenant.name}].limits.gpusPerJob",
             )
         fitting = allowed
     roomy = [offer for offer in fitting if not _too_small(plan.pool(offer.pool), offer, wish)]
@@ -184,25 +191,32 @@ def exclusive_pools(plan: Plan, tenant: Tenant) -> list[str]:
     ]
 
 
-def _why_none(plan: Plan, tenant: Tenant, pools: Iterable[Pool], wish: Wish) -> Refused:
+def _why_none(plan: Plan, tenant: Tenant, pools: list[Pool], wish: Wish) -> Refused:
     names = ", ".join(pool.name for pool in pools)
     if wish.gpu_count > 1:
+        sharing = [pool.name for pool in pools if not _of_whole_gpus(pool)]
         whole = [
             f"{pool.name} ({pool.gpus_per_node} on a node, {pool.nodes_max} nodes)"
             for pool in plan.pools
-            if set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1} and not pool.sharing.layout
+            if _of_whole_gpus(pool)
         ]
         return Refused(
             "gpus-not-possible",
             f"{wish.gpu_count} GPUs for one job are not possible on {names}: more than one only on pools of "
             f"whole GPUs, within a node or in whole nodes; there are: {', '.join(whole) or 'none'}",
+            f"pools[{', '.join(sharing) or names}].{'sharing' if sharing else 'nodes'}",
         )
     fitting = ", ".join(exclusive_pools(plan, tenant)) or "none"
     return Refused(
         "exclusive-not-possible",
         f"{names} can't keep a GPU for one job: its GPUs are shared, several to a machine or through MPS; "
         f"pools of {tenant.name} that can: {fitting}",
+        f"pools[{names}].sharing",
     )
+
+
+def _of_whole_gpus(pool: Pool) -> bool:
+    return set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1} and not pool.sharing.layout
 
 
 def _nothing_called(plan: Plan, wish: Wish) -> str:

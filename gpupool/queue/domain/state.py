@@ -72,6 +72,8 @@ class Queued:
     preempts: bool
     on_demand_only: bool = False
     """Its spot attempts were interrupted as often as retries allow."""
+    plan_hash: str = ""
+    """The Plan that its offers are of."""
 
     @property
     def may_be_on_spot(self) -> bool:

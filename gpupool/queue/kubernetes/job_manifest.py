@@ -118,6 +118,17 @@ def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = (), 
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
+def where(made: Object) -> Object:
+    """What of a Job decides which nodes its pods can have."""
+    spec = made["spec"]["template"]["spec"]
+    limits = spec["containers"][0]["resources"]["limits"]
+    return {
+        "nodeSelector": spec.get("nodeSelector") or {},
+        "tolerations": [tuple(sorted(one.items())) for one in spec.get("tolerations") or ()],
+        "resources": {name: str(value) for name, value in limits.items() if "/" in name},
+    }
+
+
 def service(made: Object) -> Object | None:
     """By which the pods of a Job of several nodes find each other; it goes with the Job."""
     if made["spec"].get("completionMode") != "Indexed":

@@ -47,6 +47,10 @@ class Attempt:
     """Why its Service is not there yet."""
     service_due: datetime | None = None
     """When to ask for its Service again."""
+    early_since: datetime | None = None
+    """Since when it waits for this process to read the leader's Plan."""
+    plan: str | None = None
+    """The Plan under which it was last found to be as that Plan would make it."""
     waiting: Waiting | None = None
     """As last written."""
 

@@ -1,4 +1,5 @@
-"""The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
+"""The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts,
+of the jobs whose offers are of the Plan in force.
 
 Between rounds it keeps the least fair clocks, which a new leader computes again, and what it has read. It
 must not run jobs or talk to a cluster.
@@ -18,6 +19,7 @@ from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import LeaderRole, utc_now
+from gpupool.queue.roles.offering import Offering
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.snapshot import Known, take_snapshot
 
@@ -44,11 +46,13 @@ class Decided:
 
 @dataclass
 class Dispatcher(LeaderRole):
-    """Decides while it leads. `supply` gives the present supply and the hash of its Plan."""
+    """Decides while it leads. `supply` gives the present supply and the hash of its Plan; `offering` makes
+    offers for jobs that have none of that Plan."""
 
     supply: Callable[[], tuple[Supply, str]]
     now: Callable[[], datetime] = utc_now
     decided: Callable[[], None] = lambda: None
+    offering: Offering | None = None
     measures: Measures | None = None
     rests: Callable[[], bool] = lambda: False
     """Whether nothing may be started at present."""
@@ -65,7 +69,10 @@ class Dispatcher(LeaderRole):
             return False
         if epoch != self._epoch:
             self._epoch, self._floors, self._known = epoch, {}, Known()
-        return (await self.round(epoch)).more
+        offered = await self.offering.step(epoch) if self.offering is not None else 0
+        if offered:  # what they were made for has changed without another version
+            self._known = Known()
+        return (await self.round(epoch)).more or offered > 0
 
     async def round(self, epoch: int) -> Decided:
         """Snapshot, decision, claim. Raises Deposed where another leader has taken over."""
@@ -77,7 +84,8 @@ class Dispatcher(LeaderRole):
         snapshot = await take_snapshot(self.db, now, per_lane, self._known)
         lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
         self._lanes = max(1, len(lanes))
-        decision = decide(replace(snapshot, floors=self._floors), supply)
+        fresh = tuple(job for job in snapshot.queued if job.plan_hash == plan_hash)
+        decision = decide(replace(snapshot, floors=self._floors, queued=fresh), supply)
         waits = {job: why for job, why in decision.waits.items() if why != snapshot.waits.get(job)}
         started: list[str] = []
         if decision.starts or decision.preempts or waits or decision.reservations != snapshot.reservations:

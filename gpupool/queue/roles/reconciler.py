@@ -25,11 +25,12 @@ from gpupool.queue.kubernetes.pod_ends import Object, time_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.notes import Notes
 from gpupool.queue.roles.strays import Strays
-from gpupool.queue.store import attempts, launches
+from gpupool.queue.store import attempts, launches, plans
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.launches import Launched
@@ -139,7 +140,7 @@ class Reconciler:
         if isinstance(found, Running):
             await self._running(key, attempt, found, refused)
         else:
-            await self._pending(key, attempt, found, refused)
+            await self._pending(key, attempt, found, refused, job)
         asked = attempt.asked
         ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
         if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
@@ -157,20 +158,19 @@ class Reconciler:
         return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
-        job, plan = attempt.job, self.current().plan
-        tenant = next((one for one in plan.tenants if one.name == job.tenant), None)
-        pool = next((one for one in plan.pools if one.name == job.pool), None)
-        if tenant is None or pool is None or job.resource not in pool.slices_per_node:
-            lost = f"{job.resource} of {job.pool} for {job.tenant}"
-            said = Outcome("preempted", f"the environment file no longer has {lost}")
-            await self._end(key, attempt, Ended(said, None, None, None))
+        job, current = attempt.job, self.current()
+        why = plan_changes.changed(attempt, None, current)
+        if why is not None:
+            if not await self._is_early(attempt, current):
+                await self._end(key, attempt, Ended(Outcome("preempted", why), None, None, None))
             return
         avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []
         if self.epoch() is None:  # another process may have launched, and ended, it meanwhile
             self.again(key)
             return
         try:
-            made = job_manifest.manifest(job, plan, tenant, avoid, database=self.strays.database)
+            tenant = current.tenants[job.tenant]
+            made = job_manifest.manifest(job, current.plan, tenant, avoid, database=self.strays.database)
             created = await self.cluster.create(made)
         except Refused as error:
             await self._refused(key, attempt, error)
@@ -248,8 +248,35 @@ class Reconciler:
         elif attempt.asked is None and found.failed is not None:
             attempt.asked = found.failed
 
-    async def _pending(self, key: Key, attempt: Attempt, found: Pending, refused: Waiting | None) -> None:
-        """`refused`: why its Service is not there, which its pods need before all else."""
+    async def _is_early(self, attempt: Attempt, current: Current) -> bool:
+        """Whether the leader decides by another Plan than this process has, which may not have read a change
+        yet. That is shown, and waited for as long as for a node."""
+        now = self.clock()
+        attempt.early_since = attempt.early_since or now
+        in_force = await plans.in_force(self.db)
+        late = now - attempt.early_since > timedelta(seconds=current.plan.queue.unscheduled_s)
+        if late or in_force is None or in_force.hash == current.hash:
+            return False
+        attempt.due = now + timedelta(seconds=2)
+        detail = f"decided by plan {in_force.hash}, and the launcher has read {current.hash}"
+        self._notes.waits(attempt, Waiting(Reason.STARTING, detail))
+        return True
+
+    async def _pending(
+        self,
+        key: Key,
+        attempt: Attempt,
+        found: Pending,
+        refused: Waiting | None,
+        made: job_manifest.Object | None,
+    ) -> None:
+        """`refused`: why its Service is not there, which its pods need before all else. `made`: its Job."""
+        current = self.current()
+        if attempt.asked is None and not found.scheduled and made is not None:
+            why = plan_changes.changed(attempt, made, current)
+            if why is not None and not await self._is_early(attempt, current):
+                attempt.asked = Outcome("preempted", why)
+                return
         self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
         now, queue = self.clock(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 from gpupool.queue.domain.state import Account
-from gpupool.queue.store.database import Database, as_json
+from gpupool.queue.store.database import Database, as_json, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,12 @@ async def totals(db: Database, now: datetime) -> dict[str, Account]:
     """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
     rows = await db.fetch("snapshot_accounts", now=now, tenants=None)
     return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
+
+
+async def former_tenant(db: Database, named: str) -> str | None:
+    """The name of a tenant that some Plan had, by its name or id. It stays known for the jobs that it had."""
+    rows = await db.fetch("former_tenant", named=storable(named))
+    return str(rows[0]["tenant"]) if rows else None
 
 
 async def usage(db: Database, tenant: str, since: datetime, until: datetime) -> list[Usage]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -93,11 +93,6 @@ async def claim(
             await run(connection, "claim_clocks", clocks=as_json(clocks))
             await uncount(connection, [row["tenant"] for row in claimed])
     return [row["id"] for row in claimed]
-
-
-async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy]) -> None:
-    """Copy what the Plan says of tenants. Tenants that it no longer has stay: their jobs may still run."""
-    await db.run("mirror", policies=as_json([asdict(one) for one in policies]), plan_hash=plan_hash)
 
 
 def _start(start: Start) -> dict[str, Any]:

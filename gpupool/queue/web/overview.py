@@ -113,14 +113,14 @@ async def _queue(
 
 
 async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> list[dict[str, Any]]:
-    """Queued jobs that no round looks at yet: they back off, or wait for another job."""
+    """Queued jobs that no round looks at: they back off, wait for another job, or are not possible."""
     now = context.clock()
     queued = await jobs.jobs(context.db, jobs.JobFilter(visitor.scope, frozenset({State.QUEUED})), None, 50)
     return [
         {
             "job": job,
             "tenant": job.tenant,
-            "priority": job.priority,
+            "priority": job.level.name.lower(),
             "reason": waiting.reason.value,
             "detail": visitor.text(waiting.detail, context.plan(), *job.depends_on, *job.depends_on_ended),
             "ahead": None,
@@ -130,7 +130,7 @@ async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> li
         for job in queued.jobs
         if job.id not in listed
         and (waiting := waiting_of(job, now))
-        and waiting.reason in (Reason.BACKOFF, Reason.DEPENDENCY)
+        and waiting.reason in (Reason.BACKOFF, Reason.DEPENDENCY, Reason.NOT_POSSIBLE)
     ]
 
 

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from gpupool.drawings.page_style import page_style, visible
 from gpupool.money import usd
 from gpupool.queue.api.context import Context
+from gpupool.queue.api.notices import operates
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import MICRO
 from gpupool.queue.web import session
@@ -85,6 +86,8 @@ def visitor_page(
     trouble = context.trouble()
     values["trouble"] = visitor.text(str(trouble), context.plan()) if trouble else ""
     values |= {"environment": context.plan().environment, "dev": context.dev, "at": context.clock()}
+    told = operates(context, visitor.principal)
+    values["notices"] = context.plan_state().notices(whole=True) if told else ()
     return page(request, template, visitor=visitor, **values)
 
 

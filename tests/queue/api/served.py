@@ -26,6 +26,7 @@ from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
 from gpupool.spec.load import load
 from tests.queue.acting import As
+from tests.queue.store.samples import enacted
 
 LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
 VISION = "11111111-1111-1111-1111-111111111111"
@@ -89,9 +90,9 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
         )
         for tenant in plan.tenants
     ]
-    await dispatch.mirror(db, "hash", policies)
     clock = Clock()
     now = current(plan)
+    await enacted(db, *policies, plan_hash=now.hash)
     with tempfile.TemporaryDirectory() as folder:
         file = local_token.ensure(Path(folder))
         app = create_app(lambda: now, As(db, "api"), dev=dev, token=file, clock=clock, **more)

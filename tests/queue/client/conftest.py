@@ -18,6 +18,7 @@ from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import local_plan
+from tests.queue.store.samples import enacted
 
 
 @dataclass
@@ -43,7 +44,8 @@ def queue(database: Any) -> Callable[[Test], None]:
         async def opened(db: Database) -> None:
             plan = local_plan()
             now = current(plan)
-            await dispatch.mirror(db, "h", [dispatch.TenantPolicy(one.name, one.id) for one in plan.tenants])
+            policies = [dispatch.TenantPolicy(tenant.name, tenant.id) for tenant in plan.tenants]
+            await enacted(db, *policies, plan_hash=now.hash)
             with socket.socket() as listening:
                 listening.bind(("127.0.0.1", 0))
                 port = listening.getsockname()[1]

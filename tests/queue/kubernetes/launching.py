@@ -182,6 +182,11 @@ class World:
         supply = replace(supply, pools=pools)
         self.present = replace(self.present, plan=plan, supply=supply, hash="without")
 
+    async def enact(self) -> None:
+        """The leader has read the file too."""
+        async with self.db.connection() as connection:
+            await connection.execute("UPDATE gpu_plans SET hash = %s", [self.present.hash])
+
     def pods(self, phase: str) -> list[Object]:
         """Those that are not to end."""
         return [

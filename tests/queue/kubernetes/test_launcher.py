@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.plan.model import Taint
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import observe
-from gpupool.queue.records import Reason, State
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Reason, State, Waiting
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
@@ -160,23 +162,99 @@ def test_another_plan_counts_the_pods_of_others_again(running, monkeypatch: pyte
     running(test)
 
 
-def test_an_attempt_whose_slices_the_pool_no_longer_has_is_over(database) -> None:
+def test_an_attempt_whose_pool_is_gone_when_it_is_launched_is_queued_again(database) -> None:
     async def test(db: Database) -> None:
         await opened(db)
         world = World(db)
         launcher = world.launcher(db)
         id = await world.submit()
-        while not (await world.job(id)).attempt:
-            await world.dispatcher.step()
-        async with db.connection() as connection:
-            await connection.execute("UPDATE gpu_jobs SET resource = 'nvidia.com/mig-1g.10gb'")
+        await world.dispatcher.step()
+        world.drop_pool("training")
+        await steps(launcher)
+        assert await world.outcomes(id) == [None], "the leader still decides by the file with the pool"
+        assert (
+            "launcher has read without" in ((await world.job(id)).waiting or Waiting(Reason.TURN, "")).detail
+        )
+        assert world.cluster.of("Job") == []
+        await world.enact()
+        await later(world, launcher, 0)
+        world.ahead += timedelta(seconds=3)
         await steps(launcher)
         assert await world.outcomes(id) == ["preempted"]
         (attempt,) = await attempts.of_job(db, id)
-        assert "no longer has nvidia.com/mig-1g.10gb of training for vision" in (attempt.reason or "")
+        assert "nothing is called 'training'" in (attempt.reason or "")
+        job = await world.job(id)
+        assert (job.state, job.failures, job.disruptions) == (State.QUEUED, 0, 1)
         await launcher.close()
 
     database(test)
+
+
+def tainted(world: World) -> Current:
+    """The file has a taint on the nodes of the pool."""
+    plan = world.present.plan
+    pools = [
+        replace(pool, taints=(Taint("gpu", "", "NoSchedule"),)) if pool.name == "training" else pool
+        for pool in plan.pools
+    ]
+    return replace(world.present, plan=replace(plan, pools=tuple(pools)), hash="tainted")
+
+
+def sliced(world: World) -> Current:
+    """The file has slices where there were whole GPUs, under the same name of the resource."""
+    supply = world.present.supply
+    pool = supply.pools["training"]
+    pool = replace(pool, gpu_micro={name: micro // 4 for name, micro in pool.gpu_micro.items()})
+    return replace(
+        world.present, supply=replace(supply, pools={**supply.pools, "training": pool}), hash="cut"
+    )
+
+
+def without_tenant(world: World) -> Current:
+    """The file has the tenant no more."""
+    tenants = {name: tenant for name, tenant in world.present.tenants.items() if tenant.name != "vision"}
+    return replace(world.present, tenants=tenants, hash="tenantless")
+
+
+@pytest.mark.parametrize("change", [tainted, sliced, without_tenant])
+def test_a_pod_without_a_node_whose_plan_is_taken_back_is_no_failure_of_its_job(database, change) -> None:
+    async def test(db: Database) -> None:
+        await opened(db)
+        world = World(db)
+        launcher = world.launcher(db)
+        try:
+            id = await world.submit()
+            while not world.pods("Pending"):
+                await world.dispatcher.step()
+                await steps(launcher)
+            before, world.present = world.present, change(world)
+            await later(world, launcher, 1)
+            assert await world.outcomes(id) == [None], "the leader has not read the file yet"
+            await world.enact()
+            await later(world, launcher, 1)
+            await later(world, launcher, 1)
+            assert await world.outcomes(id) == ["preempted"]
+            job = await world.job(id)
+            assert (job.state, job.failures) == (State.QUEUED, 0)
+            (attempt,) = await attempts.of_job(db, id)
+            assert (attempt.reason or "").startswith("the environment file has changed: ")
+            world.present = before
+            await world.enact()
+            await succeeds(world, launcher, id)
+        finally:
+            await launcher.close()
+
+    database(test)
+
+
+def test_what_has_a_node_goes_on_whatever_the_file_says(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.present = tainted(world)
+        await world.enact()
+        await later(world, launcher, 2)
+        assert await world.outcomes(id) == [None]
+
+    running(test)
 
 
 def test_the_next_process_knows_what_was_asked(running) -> None:

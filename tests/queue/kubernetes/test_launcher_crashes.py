@@ -242,10 +242,11 @@ class PoolDropped(Scenario):
         world.drop_pool("training")
 
     async def once(self) -> bool:
-        if (await self.world.job(self.id)).attempt < 2:
-            return False
-        self.world.present = self.before
-        return True
+        over = (await self.world.job(self.id)).attempt > 1
+        if over:
+            self.world.present = self.before
+        await self.world.enact()
+        return over
 
 
 SCENARIOS = (

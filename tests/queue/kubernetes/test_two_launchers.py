@@ -208,6 +208,7 @@ def test_a_launcher_that_stood_still_ends_nothing_that_another_has_launched(
             before = world.present
             world.drop_pool("training")
             without = world.present
+            await world.enact()
             async with one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first:
                 first.current = first.reconciler.current = lambda: without
                 await steps(first)  # no other write of it is left that would be refused first

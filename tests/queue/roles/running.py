@@ -21,9 +21,10 @@ from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.janitor import Janitor
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.policies import mirror
+from gpupool.queue.roles.offering import Offering
+from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.roles.relay import Relay
-from gpupool.queue.store import jobs
+from gpupool.queue.store import dispatch, jobs, plans
 from gpupool.queue.store.database import Database
 from tests.queue.acting import As
 
@@ -54,7 +55,8 @@ def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SO
         "id": new_id(), "tenant": tenant, "project": None, "user": "ada", "name": "job",
         "priority": "low", "level": Level.LOW, "isolation": wish.isolation or "shared", "gpu_count": 1,
         "preemptible": True, "preempts": False, "retries": 1, "timeout_s": 600, "budget_limit_micro": None,
-        "offers": offers(plan, supply_of(plan), rule, wish), "request": request, "plan_hash": "x",
+        "offers": offers(plan, supply_of(plan), rule, wish), "request": request,
+        "plan_hash": source.current.hash,
     }  # fmt: skip
     return NewJob(**{**values, **given})
 
@@ -62,8 +64,15 @@ def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SO
 class Queue:
     """The roles of one process, stepped by hand or run. `clock` may be moved."""
 
-    def __init__(self, db: Database, bus: Memory | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        bus: Memory | None = None,
+        port: int | None = None,
+        source: PlanSource = SOURCE,
+    ) -> None:
         self.db = db
+        self.source = source
         self.bus = bus or Memory()
         self.ahead = timedelta()
         self.holder = new_id()
@@ -71,7 +80,13 @@ class Queue:
         http = HttpJobs(lambda: ("http://example",), hosts)
         deciding = As(db, "dispatcher")
         self.executor = Executor(As(db, "executor"), self.holder, http, dev=True, now=self.now)
-        self.dispatcher = Dispatcher(deciding, self.leads("dispatcher"), SOURCE.supply, now=self.now)
+        self.dispatcher = Dispatcher(
+            deciding,
+            self.leads("dispatcher"),
+            source.supply,
+            now=self.now,
+            offering=Offering(deciding, source.present, self.holder, self.now),
+        )
         self.relay = Relay(deciding, self.leads("relay"), self.bus, _envelope)
         self.janitor = Janitor(
             deciding, self.leads("janitor"), lambda: 604_800, self.now, lambda: self.watched
@@ -138,8 +153,12 @@ async def webhook(answers: Iterable[int] = (), slow_s: float = 0) -> AsyncIterat
 
 
 async def opened(db: Database, source: PlanSource = SOURCE) -> None:
-    """The Plan's tenants into a fresh database."""
-    await mirror(db, source.current)
+    """The Plan is in force in a fresh database."""
+    epoch = await dispatch.lead(db, dispatch.ROLE, "opening", 60)
+    assert epoch is not None
+    current = source.current
+    await plans.enact(db, epoch, current.hash, policies_of(current), "opening", datetime.now(UTC))
+    await dispatch.resign(db, dispatch.ROLE, "opening")
 
 
 def _envelope(event: JobEvent) -> dict[str, Any]:

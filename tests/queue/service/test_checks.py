@@ -26,10 +26,12 @@ Served = tuple[list[str], dict[str, str], httpx2.Client, Path]
 
 
 @contextlib.contextmanager
-def serving(database: str, folder: Path, *arguments: str) -> Iterator[Served]:
+def serving(
+    database: str, folder: Path, *arguments: str, environment: Path = ROOT / "environments/local.yaml"
+) -> Iterator[Served]:
     """`gpupool serve` of the local environment."""
     port = free_port()
-    command = shipped.command("gpupool.cli.main", "serve", str(ROOT / "environments/local.yaml"), "--dev")
+    command = shipped.command("gpupool.cli.main", "serve", str(environment), "--dev")
     command = [*command, "--port", str(port), *arguments]
     variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database}
     log = folder / "serve.log"

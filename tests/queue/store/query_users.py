@@ -15,12 +15,12 @@ QUEUE = Path(__file__).parents[3] / "gpupool" / "queue"
 QUERIES = frozenset(path.stem for path in (QUEUE / "store" / "queries").glob("*.sql"))
 STORE = "gpupool.queue.store"
 MODULES = {
-    "api": ["api/*.py", "web/*.py", "http_server.py", "roles/standing.py"],
+    "api": ["api/*.py", "web/*.py", "http_server.py", "roles/standing.py", "roles/following.py"],
     "dispatcher": [f"roles/{name}.py" for name in (
-        "dispatcher", "relay", "janitor", "alerts", "idle", "leader", "policies", "standing")],
+        "dispatcher", "offering", "following", "relay", "janitor", "alerts", "idle", "leader", "standing")],
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
         "executor", "launcher", "claim", "strays", "standing", "reconciler", "notes", "callbacks", "http_job",
-        "attempt", "leader"))],
+        "attempt", "leader", "following"))],
     "keys": ["../cli/keys.py", "../cli/take_over.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.records import Decision, Job, Level, NewJob, Offer, Outcome, Start, new_id
-from gpupool.queue.store import attempts, dispatch
+from gpupool.queue.store import attempts, dispatch, plans
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
@@ -55,6 +55,11 @@ async def leading(db: Database, holder: str = "one") -> int:
     return epoch
 
 
+async def enacted(db: Database, *policies: dispatch.TenantPolicy, plan_hash: str = "sha256:1") -> None:
+    """A Plan with these tenants is in force."""
+    await plans.enact(db, await leading(db), plan_hash, policies, "one", NOW)
+
+
 def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 3600) -> Decision:
     """Every head starts on node 0."""
     starts = [
@@ -75,12 +80,14 @@ def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 
     return Decision(starts=tuple(starts))
 
 
-async def dispatched(db: Database, *, now: datetime = NOW, only: str | None = None) -> list[str]:
+async def dispatched(
+    db: Database, *, now: datetime = NOW, only: str | None = None, plan_hash: str = "sha256:1"
+) -> list[str]:
     """Start everything that may start, or one of it; the ids."""
     snapshot = await take_snapshot(db, now, 100)
     if only:
         snapshot = replace(snapshot, queued=tuple(head for head in snapshot.queued if head.job == only))
-    return await dispatch.claim(db, await leading(db), start_all(snapshot), "sha256:1", 30, now)
+    return await dispatch.claim(db, await leading(db), start_all(snapshot), plan_hash, 30, now)
 
 
 async def running(db: Database, *, now: datetime = NOW, **given: Any) -> Job:

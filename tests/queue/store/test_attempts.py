@@ -15,12 +15,22 @@ from gpupool.queue.store.attempts import cost_of
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
-from tests.queue.store.samples import NOW, cancelled, dispatched, finished, read, running, sql, submitted
+from tests.queue.store.samples import (
+    NOW,
+    cancelled,
+    dispatched,
+    enacted,
+    finished,
+    read,
+    running,
+    sql,
+    submitted,
+)
 
 
 def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
     async def test(db: Database) -> None:
-        await dispatch.mirror(db, "", [dispatch.TenantPolicy("vision", weight=0.5)])
+        await enacted(db, dispatch.TenantPolicy("vision", weight=0.5))
         job = await running(db)
         done = await finished(db, job, "succeeded", 60, exit_code=0)
         assert done is not None

@@ -22,6 +22,7 @@ from tests.queue.store.samples import (
     OFFER,
     cancelled,
     dispatched,
+    enacted,
     finished,
     leading,
     read,
@@ -119,7 +120,7 @@ def test_a_clock_that_an_end_moved_back_since_the_snapshot_stays_back(database: 
 def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run) -> None:
     async def test(db: Database) -> None:
         policy = TenantPolicy("vision", period="week", projects={"detector": ProjectPolicy(5, "day")})
-        await dispatch.mirror(db, "sha256:2", [policy])
+        await enacted(db, policy)
         id = await submitted(db)
         assert await dispatched(db) == [id]
         job = await read(db, id)
@@ -229,7 +230,7 @@ def test_policies_are_copied_and_the_count_stays(database: Run) -> None:
         await submitted(db)
         policies = [TenantPolicy("vision", weight=2.5, queued_limit=9), TenantPolicy("speech")]
         for _ in range(2):
-            await dispatch.mirror(db, "sha256:2", policies)
+            await enacted(db, *policies, plan_hash="sha256:2")
         rows = await sql(db, "SELECT tenant, weight, queued, plan_hash FROM tenant_gpu_policies ORDER BY 1")
         assert [tuple(row.values()) for row in rows] == [
             ("speech", 1.0, 0, "sha256:2"),

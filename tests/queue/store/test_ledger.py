@@ -24,6 +24,7 @@ from tests.queue.conftest import Run
 from tests.queue.store.samples import (
     NOW,
     dispatched,
+    enacted,
     finished,
     leading,
     new,
@@ -306,7 +307,7 @@ BROKEN_ELSEWHERE = [
 @pytest.mark.parametrize("change", BROKEN_ELSEWHERE)
 def test_no_statement_breaks_a_rule_of_attempts_accounts_and_policies(database: Run, change: str) -> None:
     async def test(db: Database) -> None:
-        await dispatch.mirror(db, "", [dispatch.TenantPolicy("vision")])
+        await enacted(db, dispatch.TenantPolicy("vision"))
         await submitted(db)
         await dispatched(db)
         with pytest.raises(psycopg.errors.CheckViolation):

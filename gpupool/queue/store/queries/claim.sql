@@ -1,4 +1,4 @@
--- Queued jobs that a round starts: whichever is still as the round saw it.
+-- Queued jobs that a round starts: whichever is still as the round saw it, and has offers of this Plan.
 WITH given AS (
     SELECT * FROM jsonb_to_recordset(%(starts)s::jsonb) AS g (
         job uuid, attempt int, pool text, resource text, capacity_type text, placement jsonb, gpu_key text,
@@ -9,10 +9,11 @@ WITH given AS (
         decided_at = %(now)s, waiting = NULL, not_before = NULL, reason = NULL, exit_code = NULL,
         pool = g.pool, resource = g.resource, capacity_type = g.capacity_type, placement = g.placement,
         gpu_key = g.gpu_key, gpu_micro = g.gpu_micro, rate_micro = g.rate_micro, hold_micro = g.hold_micro,
-        run_limit_s = g.run_limit_s, plan_hash = %(plan_hash)s,
+        run_limit_s = g.run_limit_s,
         lease_until = %(now)s::timestamptz + make_interval(secs => %(lease_s)s)
     FROM given g
     WHERE j.id = g.job AND j.attempt = g.attempt AND j.state = 'queued' AND NOT j.blocked
+        AND j.plan_hash = %(plan_hash)s
     RETURNING j.*
 ), attempts AS (
     INSERT INTO gpu_attempts (

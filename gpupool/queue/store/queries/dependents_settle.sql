@@ -10,7 +10,8 @@ WITH dependent AS MATERIALIZED (
     WHERE d.failed IS NOT NULL OR NOT d.waits
 ), settled AS (
     UPDATE gpu_jobs j SET
-        blocked = false, waiting = NULL, version = j.version + 1,
+        blocked = false, version = j.version + 1,
+        waiting = CASE WHEN d.failed IS NULL AND j.offers = '[]' THEN j.waiting END,
         state = CASE WHEN d.failed IS NULL THEN j.state ELSE 'cancelled' END,
         reason = CASE WHEN d.failed IS NULL THEN j.reason ELSE 'dependency' END,
         finished_at = CASE WHEN d.failed IS NOT NULL THEN %(now)s::timestamptz END,

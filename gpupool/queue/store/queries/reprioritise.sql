@@ -1,7 +1,8 @@
 WITH changed AS (
     UPDATE gpu_jobs SET
         priority = %(priority)s, level = %(level)s, lane = %(lane)s, preemptible = %(preemptible)s,
-        preempts = %(preempts)s, waiting = NULL, version = version + 1, seq = seq + 1
+        preempts = %(preempts)s, waiting = CASE WHEN offers = '[]' THEN waiting END, version = version + 1,
+        seq = seq + 1
     WHERE id = %(id)s::uuid AND state = 'queued' AND version = %(version)s
     RETURNING *
 ), event AS (
