@@ -50,6 +50,8 @@ class Reason(StrEnum):
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
+    NOT_POSSIBLE = "not_possible"
+    """Nothing that ends lets it start: the environment file or the job has to change."""
     BUDGET = "budget"
     RESERVATION = "reservation"
     EXCLUSIVE = "exclusive"
@@ -297,7 +299,7 @@ class Decision:
     waits: Mapping[str, Waiting] = field(default_factory=dict)
     """Job -> why, for each head that stays."""
     reservations: Mapping[str, str] = field(default_factory=dict)
-    """Pool -> job, all that hold after this round."""
+    """Bound (as `gpupool.queue.domain.reservations` names it) -> job, all that hold after this round."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
 

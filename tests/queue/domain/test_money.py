@@ -20,8 +20,8 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     assert len({job.lane for job in cluster.queued}) == 1
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
-    assert waits[dear].reason is waits[own].reason is Reason.BUDGET
-    assert "$20.00 needed" in waits[dear].detail
+    assert waits[dear].reason is waits[own].reason is Reason.NOT_POSSIBLE
+    assert "a may spend $4.00 a month, and an attempt holds $20.00" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
 
@@ -31,7 +31,8 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster = Cluster(supply([full, empty], [of, tenant("b", [full])]))
     cluster.add("b", (offer(full),))
     cluster.round()
-    dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (36_000, 3600))
+    cluster.accounts["a"] = Account(2 * MICRO, 0)
+    dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (7200, 3600))
     assert cluster.round().waits[dear].reason is Reason.CAPACITY
     assert cluster.held[cheap].pool == "empty"
 
@@ -43,7 +44,7 @@ def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
     cluster.round()
     dear = cluster.add("a", (offer(of, 2),), 3600)  # 4 USD
     cluster.now = 600.0
-    assert cluster.round().reservations == {"pool": dear}
+    assert cluster.round().reservations == {"pool": dear, "pool/a": dear}
     cluster.accounts["a"] = Account(1, 0)
     del cluster.held[running]
     other = cluster.add("b", (offer(of),), 36_000)
@@ -59,12 +60,13 @@ def test_a_job_that_could_not_pay_preempts_and_reserves_nothing() -> None:
     cluster.add("b", (offer(of),), 36_000, preemptible=True)
     cluster.round()
     cluster.now = 7200.0
-    dear = cluster.add("a", (offer(of),), 36_000, Level.CRITICAL, preempts=True)
+    cluster.accounts["a"] = Account(MICRO // 2, 0)
+    dear = cluster.add("a", (offer(of),), 1800, Level.CRITICAL, preempts=True)  # 1 USD
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL, preempts=True)  # 0.33 USD
     decision = decide(cluster.snapshot(), cluster.supply)
     assert decision.waits[dear].reason is Reason.BUDGET
     assert {one.beneficiary for one in decision.preempts} == {cheap}
-    assert decision.reservations == {"pool": cheap}
+    assert decision.reservations == {"pool": cheap, "pool/a": cheap}
 
 
 def paying(of: PoolSupply, micro: int) -> Cluster:
