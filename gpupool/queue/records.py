@@ -83,6 +83,19 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What kept a job from starting that comes after others: the first of them that did not succeed."""
+
+    job: str
+    state: State
+    """How it ended."""
+    reason: str | None
+
+    def as_dict(self) -> dict[str, str | None]:
+        return {"job": self.job, "state": self.state.value, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """One way to run a job: on slices of one resource of one pool."""
 
@@ -188,6 +201,8 @@ class Job(NewJob):
     """Set while the running attempt is asked to stop for another job."""
     cancel_requested: bool = False
     reason: str | None = None
+    """In one word or sentence; `dependency` where `cause` says more."""
+    cause: Cause | None = None
     exit_code: int | None = None
     cost_micro: int = 0
     """Settled cost of all attempts."""

@@ -15,12 +15,21 @@ from starlette.responses import Response
 
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.domain.reasons import of_end
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
 
 
 class WaitingBody(BaseModel):
     reason: Reason
     detail: str
+
+
+class CauseBody(BaseModel):
+    """The first job of a chain that did not succeed, for which those after it were cancelled."""
+
+    job: str
+    state: Literal["failed", "cancelled", "expired"]
+    reason: str | None
 
 
 class JobBody(BaseModel):
@@ -50,6 +59,7 @@ class JobBody(BaseModel):
     deadline_at: datetime | None
     waiting: WaitingBody | None
     reason: str | None
+    cause: CauseBody | None
     exit_code: int | None
     cost_usd: float
     estimate_usd: float
@@ -149,6 +159,7 @@ def job_json(job: Job, at: datetime) -> dict[str, Any]:
         "job_name": job.name,
         "isolation_level": job.isolation,
         "waiting": waiting_of(job, at),
+        "reason": of_end(job),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
         "timeout_seconds": job.timeout_s,

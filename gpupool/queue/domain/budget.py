@@ -63,8 +63,8 @@ class Never:
             )
         return (
             f"{self.scope} may spend {usd(self.limit_micro)} a {self.period}, and an attempt holds "
-            f"{usd(self.needed_micro)} at {hour} an hour; lower timeout_seconds, or set budget_limit_usd to what "
-            "it may cost at most"
+            f"{usd(self.needed_micro)} at {hour} an hour; lower timeout_seconds, or set budget_limit_usd to "
+            "what it may cost at most"
         )
 
 

@@ -67,7 +67,7 @@ def _stays(round: Round, lane: deque[Queued]) -> bool:
     if not refusals or _to_keep(round, head, refusals[0]):
         return False
     for offer in head.offers:
-        if round.unaffordable(head, offer):  # others of the lane may cost less
+        if round.possible.unaffordable(head, offer):  # others of the lane may cost less
             return False
     round.waits[head.job] = _first_possible(refusals)
     _not_reached(round, lane)
@@ -82,10 +82,7 @@ def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
     bounds, reservations = round.reservations.bounds(job), round.reservations
     if waiting.reason is Reason.TENANT_LIMIT:
         bounds = bounds[: 2 if round.running_limit(job) and len(bounds) > 2 else 1]
-    free = [bound for bound in bounds if not reservations.mine(bound, job)]
-    if not free or any(bound in reservations.holders for bound in free) or not round.attainable(job):
-        return ()
-    return bounds
+    return bounds if reservations.free(bounds, job) and round.possible.attainable(job) else ()
 
 
 _FREED = {Reason.CAPACITY, Reason.TENANT_LIMIT, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE}

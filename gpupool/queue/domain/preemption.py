@@ -78,9 +78,11 @@ class _Need:
             if (other := next(left, None)) is None:
                 return None
             taken[other.job] = other
-        # Those that were taken last are spared first, but what frees limits as well as nodes at the very last.
-        own_last = sorted(reversed(list(taken.values())), key=lambda other: other.tenant == self.tenant)
-        for other in own_last if self.lacking else reversed(list(taken.values())):
+        # Those that were taken last are spared first, but what frees limits as well as nodes at the very end.
+        spared = list(taken.values())[::-1]
+        if self.lacking:
+            spared.sort(key=lambda other: other.tenant == self.tenant)
+        for other in spared:
             rest = {job: held for job, held in taken.items() if job != other.job}
             if self._met(rest.values()):
                 taken = rest

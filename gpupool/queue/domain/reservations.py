@@ -1,4 +1,4 @@
-"""For which waiting jobs something is kept free, and until when: EASY backfill, within pools and within grants.
+"""For which waiting jobs something is kept free, and until when: EASY backfill, in pools and within grants.
 
 What bounds a job is named as text: `pool` for the nodes of a pool, `pool/tenant` for what the tenant is
 granted there, `/tenant` for the jobs that it may have running. Of each one job at most has a reservation.
@@ -64,6 +64,9 @@ class Reservations:
     """Bound -> job that it is kept for."""
     kept: dict[str, Kept] = field(default_factory=dict)
     """Job -> what is kept for it, as far as that is worked out and still true."""
+    freed: set[str] = field(default_factory=set)
+    """Bounds that this round has set free. They are given in the next one: most of those that wait for them
+    have no place in this one's order any more."""
 
     @classmethod
     def of(
@@ -89,6 +92,11 @@ class Reservations:
         holder = self.holders.get(bound)
         return holder is not None and holder.job == job.job
 
+    def free(self, bounds: Iterable[str], job: Queued) -> bool:
+        """Whether these can be kept for `job`, as far as that is not done."""
+        left = [bound for bound in bounds if not self.mine(bound, job)]
+        return bool(left) and not any(bound in self.holders or bound in self.freed for bound in left)
+
     def against(self, job: Queued, pool: str) -> Iterator[tuple[str, Queued]]:
         """What is kept for others of all that bounds the job on a pool: bound, job that has it."""
         for bound in (f"{pool}/{job.tenant}", f"/{job.tenant}", pool):
@@ -111,6 +119,7 @@ class Reservations:
         for bound in own[own.index(since) if since else 0 :]:
             if self.mine(bound, job):
                 del self.holders[bound]
+                self.freed.add(bound)
         self.kept.pop(job.job, None)
 
     def forget(self, tenant: str, pool: str) -> None:

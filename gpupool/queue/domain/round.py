@@ -13,16 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.queue.domain import budget, fairness, refusals
 from gpupool.queue.domain.placement import Shadow, Slots, shadow
+from gpupool.queue.domain.possible import Possible
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import PoolSupply, Supply, TenantRule
+from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
 Key = tuple[bool, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
-
-UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
-"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
 
 
 @dataclass(slots=True)
@@ -37,6 +35,7 @@ class Round:
     moved: dict[fairness.Key, int]
     """Clocks, without their floors."""
     floors: Mapping[fairness.Key, int]
+    possible: Possible
     reservations: Reservations
     awaited: set[str]
     """Jobs that others give way to."""
@@ -47,13 +46,9 @@ class Round:
     """Offer, capacity types -> where and when there is room for it."""
     own: dict[str, list[Held]] = field(default_factory=dict)
     """What each tenant holds, once that is needed."""
-    unused: Slots | None = None
-    """What there is for jobs if none runs, once that is needed."""
     rooms: dict[tuple[Offer, bool], Placement | Waiting] = field(default_factory=dict)
     """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not:
     most heads wait for the same few offers."""
-    shapes: dict[tuple[str, str, int], Waiting | None] = field(default_factory=dict)
-    """(pool, resource, units) -> why the pool never has them."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
@@ -76,24 +71,27 @@ class Round:
             for held in snapshot.held:
                 if held.of_queue:  # clocks know nothing of others' pods
                     left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
-                    weight = supply.tenants.get(held.tenant, UNKNOWN).weight
+                    weight = supply.rule(held.tenant).weight
                     moved[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
             return moved
 
+        slots = Slots.of(supply.pools, snapshot.held.taken)
         round = cls(
             supply=supply,
             now=snapshot.now,
-            slots=Slots.of(supply.pools, snapshot.held.taken),
+            slots=slots,
             held=snapshot.held.copy(),
             accounts=dict(snapshot.accounts),
             moved=dict(snapshot.clocks),
             floors=fairness.floors(snapshot.floors, active, snapshot.clocks, ahead),
             awaited={held.preempting_for for held in snapshot.held.jobs.values() if held.preempting_for},
+            possible=Possible(supply, slots, snapshot.held.pods),
             reservations=Reservations.of(snapshot.reservations, found, supply.tenants),
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
         round._end_reservations()
+        round.reservations.freed.clear()
         return round
 
     def _end_reservations(self) -> None:
@@ -102,7 +100,7 @@ class Round:
             if job.job in self.awaited:
                 continue
             offer = job.offers[0]
-            if self.unpaid(job, offer) or not self.attainable(job):
+            if self.unpaid(job, offer) or not self.possible.attainable(job):
                 self.reservations.release(job)
             elif self.reservations.mine(offer.pool, job) and self.lacking(job, offer):
                 self.reservations.release(job, since=offer.pool)
@@ -134,7 +132,7 @@ class Round:
         return self.held.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
 
     def rule(self, tenant: str) -> TenantRule:
-        return self.supply.tenants.get(tenant, UNKNOWN)
+        return self.supply.rule(tenant)
 
     def start(self, job: Queued) -> tuple[Waiting, ...]:
         """Start `job` on the first of its offers that is possible; else why each of them is not."""
@@ -151,42 +149,14 @@ class Round:
         limit = self.running_limit(job)
         waits = []
         for offer in job.offers:
-            waiting = limit and (self.impossible(job, offer) or self.unaffordable(job, offer) or limit)
+            waiting = limit and (
+                self.possible.impossible(job, offer) or self.possible.unaffordable(job, offer) or limit
+            )
             waiting = waiting or ask(job, offer)
             if waiting is None:
                 return ()
             waits.append(waiting)
         return tuple(waits)
-
-    def impossible(self, job: Queued, offer: Offer) -> Waiting | None:
-        """Why the offer can't be taken whoever else runs, money apart; None where it can."""
-        granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
-        shape = (offer.pool, offer.resource, offer.units)
-        if shape not in self.shapes:
-            self.shapes[shape] = self._no_shape(offer)
-        if (never := self.shapes[shape]) is not None:
-            return never
-        return refusals.above_grant(job.tenant, offer, granted) if offer.units > granted else None
-
-    def _no_shape(self, offer: Offer) -> Waiting | None:
-        """Why the pool never has such slots, even if nothing runs there."""
-        pool = self.supply.pools.get(offer.pool)
-        if pool is None or not pool.slots(offer.resource):
-            return refusals.no_pool(offer)
-        count, units = self.slots.nodes_for(offer)
-        fits = count * units == offer.units and count <= len(pool.nodes)
-        return None if fits else refusals.above_pool(offer, pool)
-
-    def unaffordable(self, job: Queued, offer: Offer) -> Waiting | None:
-        """Why no period's budget pays for the offer, nor for a cheaper type of its nodes."""
-        rule = self.rule(job.tenant)
-        if job.budget_limit_micro is None and rule.least_micro * 3600 >= offer.rate_micro * job.timeout_s:
-            return None  # nearly all of them
-        pool = self.supply.pools.get(offer.pool)
-        types = pool.types_for(job.may_be_on_spot) if pool else ()
-        rate = min((offer.rate(capacity_type) for capacity_type in types), default=offer.rate_micro)
-        never = budget.never(job, rate, rule)
-        return Waiting(Reason.NOT_POSSIBLE, str(never)) if never else None
 
     def running_limit(self, job: Queued) -> Waiting | None:
         rule, running = self.rule(job.tenant), self.held.running.get(job.tenant, 0)
@@ -198,24 +168,10 @@ class Round:
         granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
         used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
         if used + offer.units > granted:
-            return self.impossible(job, offer) or refusals.grant_in_use(job.tenant, offer, used, granted)
+            return self.possible.impossible(job, offer) or refusals.grant_in_use(
+                job.tenant, offer, used, granted
+            )
         return None
-
-    def attainable(self, job: Queued) -> bool:
-        """Whether the job could start on its first offer if no other job ran: pods that are not the queue's
-        may stay for ever."""
-        offer, pods = job.offers[0], self.held.pods
-        if self.impossible(job, offer):
-            return False
-        if not pods:
-            return True
-        if self.unused is None:
-            self.unused = Slots.of(self.supply.pools, Holdings.of(pods).taken)
-        granted = self.rule(job.tenant).grants[offer.pool, offer.resource]
-        place = (job.tenant, offer.pool, offer.resource)
-        units = sum(pod.units for pod in pods if (pod.tenant, pod.pool, pod.resource) == place)
-        types = self.supply.pools[offer.pool].types_for(job.may_be_on_spot)
-        return units + offer.units <= granted and self.unused.place(offer, types) is not None
 
     def lacking(self, job: Queued, offer: Offer) -> Lacking:
         """What the job lacks of its tenant's limits at this moment."""
@@ -245,7 +201,7 @@ class Round:
     def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
         placement = self.grant_limit(job, offer) or self.room(job, offer)
         if isinstance(placement, Waiting):
-            return self.unaffordable(job, offer) or placement
+            return self.possible.unaffordable(job, offer) or placement
         pool = self.supply.pools[offer.pool]
         kept = [(bound, self.kept(holder)) for bound, holder in self.reservations.against(job, offer.pool)]
         for bound, reserved in kept:
@@ -255,7 +211,7 @@ class Round:
         capacity_type = pool.nodes[placement[0][0]].capacity_type
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
-            return self.unaffordable(job, offer) or hold
+            return self.possible.unaffordable(job, offer) or hold
         for bound, reserved in kept:
             if not reserved.allows(bound, offer, placement, self.now + hold.run_limit_s):
                 waited = self.now - self.reservations.holders[bound].enqueued
@@ -271,7 +227,7 @@ class Round:
         return budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts, self.now) or hold
 
     def unpaid(self, job: Queued, offer: Offer) -> Waiting | None:
-        """Why the budgets don't allow the offer on nodes where the spot share wants the job; None if they do."""
+        """Why the budgets don't allow the offer where the spot share wants the job; None where they do."""
         if job.budget_limit_micro is None and not self.rule(job.tenant).budgets:
             return None
         types = self.capacity_types(job, offer)
@@ -291,7 +247,7 @@ class Round:
         return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
 
     def _no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
-        if (never := self._no_shape(offer)) is not None:
+        if (never := self.possible.no_place(offer)) is not None:
             return never
         pool = self.supply.pools[offer.pool]
         if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:

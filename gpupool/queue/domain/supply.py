@@ -90,6 +90,10 @@ class TenantRule:
         object.__setattr__(self, "least_micro", min(limits, default=float("inf")))
 
 
+UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
+"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """Settings of the queue that decisions follow."""
@@ -109,6 +113,9 @@ class Supply:
     pools: Mapping[str, PoolSupply]
     tenants: Mapping[str, TenantRule]
     rules: Rules
+
+    def rule(self, tenant: str) -> TenantRule:
+        return self.tenants.get(tenant, UNKNOWN)
 
 
 def supply_of(plan: Plan) -> Supply:

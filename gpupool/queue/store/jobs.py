@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg.errors import RaiseException
 
-from gpupool.queue.records import Job, NewJob, State
+from gpupool.queue.records import Cause, Job, NewJob, State
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
 from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.errors import (
@@ -26,7 +26,7 @@ from gpupool.queue.store.errors import (
     Unknown,
     UnknownDependency,
 )
-from gpupool.queue.store.rows import job_of, lane_of
+from gpupool.queue.store.rows import cause_of, job_of, lane_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 """Where the first page of a list begins."""
@@ -98,8 +98,8 @@ async def submit(
     tenant, ids = jobs[0].tenant, tuple(job.id for job in jobs)
     parents = sorted({job.depends_on for job in jobs if job.depends_on})
     async with db.transaction() if parents else db.connection() as connection:
-        states = {parent: await _dependency(connection, tenant, parent) for parent in parents}
-        given = [_new(job, states.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
+        before = {parent: await _dependency(connection, tenant, parent) for parent in parents}
+        given = [_new(job, before.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
         values = {
             "tenant": tenant,
             "key": key.text if key else None,
@@ -112,10 +112,10 @@ async def submit(
         except RaiseException:
             raise QueueFull(tenant, queued_limit or 0) from None
         if not made:  # the key was used before
-            before = await _before(connection, tenant, key) if key else None
-            if before is None:
+            replayed = await _before(connection, tenant, key) if key else None
+            if replayed is None:
                 raise StoreError("the Idempotency-Key was deleted at this moment; send the request again")
-            return before
+            return replayed
     return Submitted(ids, replayed=False)
 
 
@@ -261,22 +261,26 @@ async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | 
     return Submitted(tuple(rows[0]["job_ids"]), replayed=True) if rows else None
 
 
-async def _dependency(connection: Connection, tenant: str, id: str) -> State:
+async def _dependency(connection: Connection, tenant: str, id: str) -> Cause:
+    """The job that another one comes after, or what it was cancelled for itself."""
     for name in ("dependency", "dependency_archived"):
         if _is_id(id) and (rows := await fetch(connection, name, id=id, tenant=tenant)):
-            return State(rows[0]["state"])
+            row = rows[0]
+            return cause_of(row["cause"]) or Cause(row["id"], State(row["state"]), row["reason"])
     raise UnknownDependency(id)
 
 
-def _new(job: NewJob, dependency: State | None, now: datetime, index: int) -> dict[str, Any]:
+def _new(job: NewJob, dependency: Cause | None, now: datetime, index: int) -> dict[str, Any]:
     """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
+    ended = dependency is not None and dependency.state.final
+    lost = dependency if ended and dependency and dependency.state is not State.SUCCEEDED else None
     return {
         **{name: getattr(job, name) for name in NewJob.__slots__},
         "user_name": job.user,
         "offers": [offer.as_dict() for offer in job.offers],
         "lane": lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
-        "blocked": dependency is not None and not dependency.final,
-        "cancelled": dependency is not None and dependency.final and dependency is not State.SUCCEEDED,
+        "blocked": dependency is not None and not ended,
+        "cause": lost.as_dict() if lost else None,
         "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
         "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),
     }

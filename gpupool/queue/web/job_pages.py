@@ -21,6 +21,7 @@ from gpupool.queue.api.explanations import decision_json
 from gpupool.queue.api.job_details import output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream
+from gpupool.queue.domain.reasons import REASONS, of_end
 from gpupool.queue.records import Job, State
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.web import session
@@ -95,7 +96,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         shown=shown,
         asked=", ".join(asked) or "auto",
         **_waiting(visitor, plan, job, now),
-        reason=visitor.text(job.reason, plan, job.id),
+        reason=visitor.text(of_end(job), plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
         attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
         timeline=timeline(job, tried, now),
@@ -115,7 +116,8 @@ def _waiting(visitor: Visitor, plan: Plan, job: Job, now: datetime) -> dict[str,
     """Why a job waits, in words that the visitor may see, and what it has cost."""
     waiting = waiting_of(job, now)
     detail = visitor.text(waiting.detail, plan, job.id) if waiting else ""
-    return {"waiting": waiting, "detail": detail, "cost": cost_so_far(job, now)}
+    advice = REASONS[waiting.reason].advice if waiting else ""
+    return {"waiting": waiting, "detail": detail, "advice": advice, "cost": cost_so_far(job, now)}
 
 
 async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import Level, Reason
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
@@ -89,15 +88,13 @@ def test_pods_that_stay_keep_no_reservation_from_a_job_that_can_start() -> None:
     cluster, of = shared()
     cluster.add("a", (offer(of, 3),), 1000)
     cluster.round()
-    pods = Held(
-        "pods of a", 0, "a", None, Level.CRITICAL, "pool", GPU, "on-demand", ((5, 1),), 1, 0, 0, 1 << 40, False
-    )  # fmt: skip
-    cluster.held["pods"] = pods
+    pods = {"job": "pods of a", "attempt": 0, "run_limit_s": 1 << 40, "placement": ((5, 1),)}
+    cluster.held["pods"] = replace(cluster.held["j00001"], **pods)
     whole, wide = (cluster.add("a", (offer(of, units),), 600) for units in (8, 4))
     cluster.now = 100.0
     seen = cluster.snapshot()
-    assert Round.of(seen, cluster.supply).attainable(cluster.waiting_jobs[wide])
-    assert not Round.of(seen, cluster.supply).attainable(cluster.waiting_jobs[whole])
+    assert Round.of(seen, cluster.supply).possible.attainable(cluster.waiting_jobs[wide])
+    assert not Round.of(seen, cluster.supply).possible.attainable(cluster.waiting_jobs[whole])
     del cluster.durations[whole], cluster.held["pods"]
 
 

@@ -1,2 +1,2 @@
 -- The lock keeps the state until this submission is committed: who finishes the job then sees its dependents.
-SELECT state FROM gpu_jobs WHERE id = %(id)s AND tenant = %(tenant)s FOR SHARE
+SELECT id::text, state, reason, cause FROM gpu_jobs WHERE id = %(id)s AND tenant = %(tenant)s FOR SHARE

@@ -1,1 +1,1 @@
-SELECT state FROM gpu_job_history WHERE id = %(id)s AND tenant = %(tenant)s
+SELECT id::text, state, reason, cause FROM gpu_job_history WHERE id = %(id)s AND tenant = %(tenant)s
