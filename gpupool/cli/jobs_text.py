@@ -193,6 +193,8 @@ def print_why(why: Why) -> None:
     print(f"{why.id}  {why.state}")
     if why.waiting:
         print(f"waits for {jobs_words.reason(why.waiting.reason)}: {why.waiting.detail}")
+        if advice := jobs_words.advice(why.waiting.reason):
+            print(f"what to do: {advice}")
     if why.position is not None:
         print(f"jobs before it: {why.position}")
     if why.projected_start:
@@ -212,6 +214,8 @@ def print_forecast(forecast: Forecast) -> None:
         print("the budget does not allow it now")
     if forecast.waiting:
         print(f"would wait for {jobs_words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
+        if advice := jobs_words.advice(forecast.waiting.reason):
+            print(f"what to do: {advice}")
     elif forecast.fits and forecast.budget_allows:
         print("would start now")
     _print_offers(forecast.offers)

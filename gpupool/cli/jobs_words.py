@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from gpupool.convert.quantities import duration
+from gpupool.queue.domain import reasons
+from gpupool.queue.records import Cause, State
 
 if TYPE_CHECKING:
     from gpupool.client import Event, Job
@@ -93,15 +95,16 @@ def reason(code: str) -> str:
     return code.replace("_", " ")
 
 
+def advice(code: str) -> str | None:
+    """What to do about what a job waits for; None for a reason that this version does not know."""
+    return reasons.advice(code)
+
+
 def terms(found: Mapping[str, Any]) -> Iterator[str]:
     """What orders the queue, each term before the next, with the numbers of one job."""
     share, level, clock = found["guaranteed_share"], found["level"], found["fair_clock"]
     yield f"order of the queue: {found['ordering']}"
-    holder = found["reserved_for"]
-    reserved = (
-        f"the pool is kept free for {holder if ' ' in holder else f'job {holder}'}" if holder else "none"
-    )
-    yield f"  reservation: {'its pool is kept free for it' if found['reserved'] else reserved}"
+    yield f"  reservation: {_reservation(found)}"
     within = "stays within it" if share["below"] else "goes beyond it"
     yield f"  guaranteed share: {share['used']} of {share['guaranteed']} slots in use; the job {within}"
     aged = "" if level["aged"] == level["granted"] else f", {level['aged']} by its age"
@@ -111,6 +114,18 @@ def terms(found: Mapping[str, Any]) -> Iterator[str]:
     used = [f"{name} {hours:g}" for name, hours in clock["gpu_hours"].items()]
     used += [f"another tenant {hours:g}" for hours in clock.get("gpu_hours_of_others", ())]
     yield f"  GPU hours by weight, the fewest go first: {', '.join(used) or 'none yet'}"
+
+
+def _reservation(found: Mapping[str, Any]) -> str:
+    holder = found["reserved_for"]
+    if not holder:
+        return "none"
+    pool, _, tenant = str(found.get("reserved_within") or "").partition("/")
+    kept = "the pool is"
+    if tenant:
+        kept = f"what {tenant} is granted of {pool} is" if pool else f"the next start of a job of {tenant} is"
+    whom = "it" if found["reserved"] else holder if " " in holder else f"job {holder}"
+    return f"{kept} kept free for {whom}"
 
 
 def decision(found: Mapping[str, Any]) -> Iterator[str]:
@@ -152,6 +167,8 @@ def happened(event: Event) -> tuple[str, str]:
         said = [f"on node {change['node']}"] if change.get("node") else []
     else:
         said = [str(change["reason"])] if change.get("reason") else []
+        if cause := change.get("cause"):
+            said = [reasons.of_dependency(Cause(**{**cause, "state": State(cause["state"])}))]
         if change.get("exit_code") and "exit code" not in " ".join(said):
             said.append(f"exit code {change['exit_code']}")
         if "cost_micro" in change:

@@ -173,7 +173,7 @@ class Waiting:
     """Why a job waits."""
 
     reason: str
-    """capacity, tenant_limit, budget, reservation, exclusive, spot_share, backoff, dependency or turn."""
+    """Such as capacity or tenant_limit; docs/queue.md lists them."""
     detail: str
 
 

@@ -50,6 +50,8 @@ class Reason(StrEnum):
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
+    NOT_POSSIBLE = "not_possible"
+    """Nothing that ends lets it start: the environment file or the job has to change."""
     BUDGET = "budget"
     RESERVATION = "reservation"
     EXCLUSIVE = "exclusive"
@@ -82,6 +84,21 @@ class Waiting:
 
     def as_dict(self) -> dict[str, str]:
         return {"reason": self.reason.value, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What kept a job from starting that comes after others: the first in the chain that did not succeed."""
+
+    parent: str
+    """The one of those it comes after that did not succeed; `job` itself, or cancelled for it."""
+    job: str
+    state: State
+    """How it ended."""
+    reason: str | None
+
+    def as_dict(self) -> dict[str, str | None]:
+        return {"parent": self.parent, "job": self.job, "state": self.state.value, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +212,8 @@ class Job(NewJob):
     """Set while the running attempt is asked to stop for another job."""
     cancel_requested: bool = False
     reason: str | None = None
+    """In one word or sentence; `dependency` where `cause` says more."""
+    cause: Cause | None = None
     exit_code: int | None = None
     cost_micro: int = 0
     """Settled cost of all attempts."""
@@ -319,7 +338,7 @@ class Decision:
     waits: Mapping[str, Waiting] = field(default_factory=dict)
     """Job -> why, for each head that stays."""
     reservations: Mapping[str, str] = field(default_factory=dict)
-    """Pool -> job, all that hold after this round."""
+    """Bound (as `gpupool.queue.domain.reservations` names it) -> job, all that hold after this round."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
 

@@ -15,7 +15,9 @@ from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.fit import fit, rank_of
-from gpupool.queue.domain.supply import hold_for
+from gpupool.queue.domain.possible import never_paid
+from gpupool.queue.domain.state import Queued
+from gpupool.queue.domain.supply import Supply, hold_for
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Job, Offer, Principal, State, new_id
 
@@ -104,19 +106,19 @@ def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> 
     return cost if limit_micro is None else min(cost, limit_micro)
 
 
-def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
-    """The job's own budget. Raises Problem where it pays for no second: the job would wait for ever."""
-    if body.budget_limit_usd is None:
-        return None
-    limit = round(body.budget_limit_usd * MICRO)
-    least = min(offer.rate(capacity_type) for offer in found for capacity_type in ("on-demand", "spot"))
-    if limit * 3600 < least:
+def check_affordable(supply: Supply, job: Queued) -> None:
+    """Raises Problem for a job that no period's budget pays for on any of its offers, nor its own budget for
+    a second: it would wait for ever."""
+    nevers = [never_paid(supply, job, offer) for offer in job.offers]
+    cheapest = min(filter(None, nevers), key=lambda never: never.needed_micro, default=None)
+    if cheapest is not None and all(nevers):
         raise Problem(
-            "invalid-request",
-            f"budget_limit_usd {body.budget_limit_usd} pays for less than a second: an hour costs "
-            f"{least / MICRO} at least",
+            "never-affordable",
+            str(cheapest),
+            scope=cheapest.scope or "job",
+            limit_usd=cheapest.limit_micro / MICRO,
+            needed_usd=cheapest.needed_micro / MICRO,
         )
-    return limit
 
 
 def _check_array(tenant: Tenant, body: JobRequest, jobs: int) -> None:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.domain.reasons import of_end
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
 from gpupool.queue.store.dependents import waits_until
 from gpupool.queue.trouble import Trouble
@@ -25,6 +26,16 @@ from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_se
 class WaitingBody(BaseModel):
     reason: Reason
     detail: str
+
+
+class CauseBody(BaseModel):
+    """The first job of a chain that did not succeed, for which those after it were cancelled."""
+
+    parent: str
+    """The one of those that the job comes after that did not succeed."""
+    job: str
+    state: Literal["failed", "cancelled", "expired"]
+    reason: str | None
 
 
 class JobBody(BaseModel):
@@ -56,6 +67,7 @@ class JobBody(BaseModel):
     deadline_at: datetime | None
     waiting: WaitingBody | None
     reason: str | None
+    cause: CauseBody | None
     exit_code: int | None
     cost_usd: float
     estimate_usd: float
@@ -193,6 +205,7 @@ def job_json(job: Job, at: datetime, trouble: Trouble | None = None) -> dict[str
         "isolation_level": job.isolation,
         "gpus": _gpus(job),
         "waiting": waiting_of(job, at, trouble),
+        "reason": of_end(job),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
         "timeout_seconds": job.timeout_s,

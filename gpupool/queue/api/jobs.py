@@ -20,6 +20,7 @@ from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
     Choice,
     accept,
+    check_affordable,
     choice_of,
     estimate_micro,
     project_of,
@@ -31,6 +32,7 @@ from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.budget import period_end
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
@@ -132,6 +134,7 @@ async def submitted(
     try:
         accepted = accept(current, tenant, project, choice.user, body, at, principal.commands, indexes)
         made = await _admitted(context, current, accepted)
+        check_affordable(current.supply, queued_of(made[0]))
         await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or _depends(made[0]) else made[0]
@@ -184,10 +187,11 @@ async def _check_budget(context: Context, current: Current, job: Job, at: dateti
     for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
         if budget["scope"] in rejecting and not budget["allows"]:
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
-            raise Problem(
-                "budget-exhausted",
-                f"{detail}${budget['limit_usd']:,.2f} of {budget['scope']} this {budget['period']}",
+            detail += (
+                f"${budget['limit_usd']:,.2f} of {budget['scope']} this {budget['period']}, which ends at "
             )
+            ends = period_end(at.timestamp(), budget["period"])
+            raise Problem("budget-exhausted", f"{detail}{ends:%Y-%m-%d %H:%M} UTC")
 
 
 class ValidBody(BaseModel):
@@ -222,6 +226,7 @@ async def validate_job(
     accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
     made = await _admitted(context, current, accepted)
     job = made[0]
+    check_affordable(current.supply, queued_of(job))
     if _depends(job):
         await jobs.check_dependencies(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
@@ -309,6 +314,8 @@ async def set_priority(
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
     rank = rank_of(current.plan, current.tenants[job.tenant], body.priority, principal.commands)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
+    as_changed = replace(job, level=rank.level, preemptible=preemptible)
+    check_affordable(current.supply, queued_of(as_changed))  # critical jobs may have more, and others no spot
     changed = await jobs.reprioritise(
         context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
@@ -39,16 +40,74 @@ def hold(job: Queued, rate_micro: int) -> Hold | Waiting:
     return Hold(min(hold_for(rate_micro, seconds), left), seconds)
 
 
-def refusal(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> Waiting | None:
-    """Why the tenant's or the project's budget does not allow `amount` more; None where it does."""
-    for scope, allowance, limit, account in _budgets(job, rule, accounts):
-        if account.spent_micro + account.held_micro + amount > limit:
-            return Waiting(
-                Reason.BUDGET,
-                f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
-                f"{usd(account.held_micro)} held, {usd(amount)} needed",
+@dataclass(frozen=True, slots=True)
+class Never:
+    """A job that no period pays for, not even if nothing else is spent in it."""
+
+    scope: str | None
+    """`tenant` or `tenant/project`, the tightest; None: the job's own budget."""
+    period: str
+    limit_micro: int
+    """What the scope may spend in a period, or what is left of the job's own budget."""
+    needed_micro: int
+    """The least that one attempt can hold."""
+    rate_micro: int
+    """What an hour costs at least."""
+
+    def __str__(self) -> str:
+        hour = usd(self.rate_micro)
+        if self.scope is None:
+            return (
+                f"what is left of the job's own budget, {usd(self.limit_micro)}, pays for less than a second "
+                f"at {hour} an hour; raise budget_limit_usd"
             )
-    return None
+        return (
+            f"{self.scope} may spend {usd(self.limit_micro)} a {self.period}, and an attempt holds "
+            f"{usd(self.needed_micro)} at {hour} an hour; lower timeout_seconds, or set budget_limit_usd to "
+            "what it may cost at most"
+        )
+
+
+def never(job: Queued, rate_micro: int, rule: TenantRule) -> Never | None:
+    """Which budget never pays for an attempt at that hourly price; None where each may."""
+    needed = hold(job, rate_micro)
+    if isinstance(needed, Waiting):
+        left = max(0, (job.budget_limit_micro or 0) - job.spent_micro)
+        return Never(None, "", left, hold_for(rate_micro, 1), rate_micro)
+    tightest = min(_budgets(job, rule, {}), key=lambda budget: budget[2], default=None)
+    if tightest is None or needed.micro <= tightest[2]:
+        return None
+    scope, allowance, limit, _ = tightest
+    return Never(scope, allowance.period, limit, needed.micro, rate_micro)
+
+
+def refusal(
+    job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account], now: float
+) -> Waiting | None:
+    """Why the tenant's or the project's budget does not allow `amount` more, by the one that lacks most; None
+    where both allow it. `now`: epoch seconds."""
+    lacking = [
+        (account.spent_micro + account.held_micro + amount - limit, scope, allowance, limit, account)
+        for scope, allowance, limit, account in _budgets(job, rule, accounts)
+        if account.spent_micro + account.held_micro + amount > limit
+    ]
+    if not lacking:
+        return None
+    _, scope, allowance, limit, account = max(lacking, key=lambda budget: budget[0])
+    return Waiting(
+        Reason.BUDGET,
+        f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
+        f"{usd(account.held_micro)} held, {usd(amount)} needed; the {allowance.period} ends at "
+        f"{period_end(now, allowance.period):%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def period_end(now: float, period: str) -> datetime:
+    """When the present day, week or month of a budget ends, in UTC as all budgets count."""
+    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "month":
+        return (day.replace(day=1) + timedelta(days=31)).replace(day=1)
+    return day + timedelta(days=7 - day.weekday() if period == "week" else 1)
 
 
 def missing(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> int:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import replace
 from itertools import islice
 
 from gpupool.queue.domain import budget, preemption
 from gpupool.queue.domain.round import Key, Round
 from gpupool.queue.domain.state import Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Decision, Preempt, Reason, Waiting
+from gpupool.queue.records import Decision, Offer, Reason, Waiting
 
 
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
@@ -40,16 +39,16 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
             continue
         refusals = round.start(head)
         if refusals:
-            waiting = round.waits[head.job] = _follows(round, head, refusals[0])
+            waiting = round.waits[head.job] = _follows(round, head, refusals)
             # Others of its lane would wait for the same, unless they cost less or may be on spot.
             reasons = {waiting.reason, *(one.reason for one in refusals)}
-            if not head.on_demand_only and Reason.BUDGET not in reasons:
+            if not head.on_demand_only and reasons.isdisjoint({Reason.BUDGET, Reason.NOT_POSSIBLE}):
                 _not_reached(round, lane)
                 continue
         lane.popleft()
         if lane:
             heapq.heappush(later, (round.key(lane[0]), name))
-    reservations = {pool: job.job for pool, job in round.reserved.items()}
+    reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
     return Decision(tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors)
 
 
@@ -60,50 +59,82 @@ def turn(job: Queued) -> str:
 
 def _stays(round: Round, lane: deque[Queued]) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
-    place in the order. So it is with nearly all lanes where pools are full."""
+    place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
     head = lane[0]
-    if head.preempts or head.on_demand_only or any(job.job == head.job for job in round.reserved.values()):
+    if head.preempts or head.on_demand_only:
         return False
     refusals = round.out_of_reach(head)
-    if not refusals or (refusals[0].reason is not Reason.TENANT_LIMIT and _due(round, head)):
+    if not refusals or _to_keep(round, head, refusals[0]):
         return False
-    round.waits[head.job] = refusals[0]
+    for offer in head.offers:
+        if round.possible.unaffordable(head, offer):  # others of the lane may cost less
+            return False
+    round.waits[head.job] = _first_possible(refusals)
     _not_reached(round, lane)
     return True
 
 
-def _due(round: Round, job: Queued) -> bool:
-    """Whether the first pool of a job that does not fit is to be reserved for it."""
-    waited = round.now - job.enqueued >= round.supply.rules.reserve_after_s
-    return waited and job.offers[0].pool not in round.reserved
+def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
+    """What is to be kept for a job that has waited for so long on its first offer; empty where that is done,
+    or another job has it. Nodes are kept for those alone whom their own tenant's limits let start."""
+    if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
+        return ()
+    bounds, reservations = round.reservations.bounds(job), round.reservations
+    if waiting.reason is Reason.TENANT_LIMIT:
+        bounds = bounds[: 2 if round.running_limit(job) and len(bounds) > 2 else 1]
+    return bounds if reservations.free(bounds, job) and round.possible.attainable(job) else ()
 
 
-def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
-    """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
+_FREED = {Reason.CAPACITY, Reason.TENANT_LIMIT, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE}
+"""What the end of other jobs brings."""
+
+
+def _first_possible(refusals: tuple[Waiting, ...]) -> Waiting:
+    """What a job is said to wait for: its first offer, of those that are possible at all."""
+    possible = (refusal for refusal in refusals if refusal.reason is not Reason.NOT_POSSIBLE)
+    return next(possible, refusals[0])
+
+
+def _follows(round: Round, job: Queued, refusals: tuple[Waiting, ...]) -> Waiting:
+    """What follows from a head's waiting: it preempts, or something is reserved for it."""
+    waiting = refusals[0]
     if waiting.reason is Reason.BUDGET and _preempted_for_money(round, job):
         return waiting
-    if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
-        round.unreserve(job)
-        return waiting
+    if waiting.reason not in _FREED:
+        return _first_possible(refusals)
     offer = job.offers[0]
-    holder = round.reserved.get(offer.pool)
-    due = _due(round, job)
-    if not (due or job.preempts or (holder is not None and holder.job == job.job)):
+    to_keep = _to_keep(round, job, waiting)
+    if not to_keep and not job.preempts:
         return waiting
-    wanted = round.capacity_types(job, offer)
-    payment = round.payment(job, offer, "spot" if "spot" in wanted else "on-demand")
-    if isinstance(payment, Waiting):  # what others gave up for it would be of no use to it
-        round.unreserve(job)
-        return payment
-    if job.preempts and not any(held.preempting_for == job.job for held in round.held):
-        taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now)
-        if taken and (holder is None or holder.job == job.job or holder.level < job.level):
-            _preempt(round, job, taken)
-            round.reserve(job)
+    if (unpaid := round.unpaid(job, offer)) is not None:  # what others give up would be of no use to it
+        return unpaid
+    if job.preempts and _may_take(round, job) and job.job not in round.awaited:
+        taken = _victims(round, job, offer)
+        if taken:
+            round.preempt(job, taken)
             return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
-    if due:
-        round.reserve(job)
+    round.reservations.give(to_keep, job)
     return waiting
+
+
+def _may_take(round: Round, job: Queued) -> bool:
+    """Whether nothing that bounds the job is kept for another of its level or a higher one."""
+    return all(holder.level < job.level for _, holder in round.reservations.against(job, job.offers[0].pool))
+
+
+def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
+    """The running jobs without which `job` starts; empty where that can't be."""
+    lacking = round.lacking(job, offer)
+    present = round.capacity_types(job, offer)
+    possible = round.supply.pools[offer.pool].types_for(job.may_be_on_spot)
+    for types in (
+        present,
+        possible - present,
+    ):  # which of them the spot share wants may change with the victims
+        taken = preemption.victims(job, offer, types, round.slots, round.held, round.now, lacking)
+        if taken and round.without(taken).would_start(job, offer):
+            return taken
+    return ()
 
 
 def _preempted_for_money(round: Round, job: Queued) -> bool:
@@ -117,27 +148,17 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
         return False
     own = [held for held in round.held if held.tenant == job.tenant]
     if not any(held.preempting_for == job.job for held in own):
-        holder = round.reserved.get(offer.pool)
         leaving = any(held.preempting_for is not None for held in own)
-        if leaving or (holder is not None and holder.job != job.job):
+        if leaving or any(round.reservations.against(job, offer.pool)):
             return False
         narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
         missing = budget.missing(job, needed.micro, rule, round.accounts)
         taken = preemption.for_money(job, missing, narrow, round.now)
         if not taken:
             return False
-        _preempt(round, job, taken)
-        round.reserve(job)
+        round.preempt(job, taken)
     round.hold(job, needed.micro)
     return True
-
-
-def _preempt(round: Round, job: Queued, taken: tuple[Held, ...]) -> None:
-    # Sentences name no jobs: those of another tenant are not for this one's eyes.
-    reason = f"preempted for a job of level {job.level.name.lower()}"
-    round.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
-    for held in taken:
-        round.held.add(replace(held, preempting_for=job.job))
 
 
 def _not_reached(round: Round, lane: deque[Queued]) -> None:

@@ -90,7 +90,9 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
     rule = opened.rule(job.tenant)
     used = opened.held.used.get((job.tenant, offer.pool, offer.resource), 0)
     guaranteed = rule.guaranteed.get((offer.pool, offer.resource), 0)
-    holder = opened.reserved.get(offer.pool)
+    bounds = opened.reservations.bounds(job)
+    holders = [(bound, opened.reservations.holders.get(bound)) for bound in reversed(bounds)]
+    bound, holder = next(((bound, other) for bound, other in holders if other), ("", None))
     clocks = {tenant: opened.clock(pool, tenant) for pool, tenant in opened.floors if pool == offer.pool}
     return {
         "ordering": rules.ordering,
@@ -107,6 +109,7 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
             "weight": rule.weight,
         },
         "reserved_for": holder.job if holder else None,
+        "reserved_within": bound or None,
     }
 
 

@@ -1,6 +1,6 @@
 """A round as it goes on: who goes first, what fits, and what is taken.
 
-Order, each term before the next: a job that capacity was reserved for; tenants below their guaranteed share;
+Order, each term before the next: a job that nodes were reserved for; tenants below their guaranteed share;
 the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. This
 module must not decide what follows when a job does not fit.
 """
@@ -8,20 +8,19 @@ module must not decide what follows when a job does not fit.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from gpupool.queue.domain import budget, fairness
+from gpupool.queue.domain import budget, fairness, refusals
 from gpupool.queue.domain.placement import Shadow, Slots, shadow
-from gpupool.queue.domain.state import Account, Holdings, Queued, Snapshot, held_by
+from gpupool.queue.domain.possible import Possible
+from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
+from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
 Key = tuple[bool, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
-
-UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
-"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
 
 
 @dataclass(slots=True)
@@ -36,12 +35,17 @@ class Round:
     moved: dict[fairness.Key, int]
     """Clocks, without their floors."""
     floors: Mapping[fairness.Key, int]
-    reserved: dict[str, Queued]
-    """Pool -> job that it is reserved for."""
+    possible: Possible
+    reservations: Reservations
+    awaited: set[str]
+    """Jobs that others give way to."""
     written: Collection[str]
     """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
-    shadows: dict[str, Shadow] = field(default_factory=dict)
+    shadows: dict[tuple[Offer, frozenset[str]], Shadow] = field(default_factory=dict)
+    """Offer, capacity types -> where and when there is room for it."""
+    own: dict[str, list[Held]] = field(default_factory=dict)
+    """What each tenant holds, once that is needed."""
     rooms: dict[tuple[Offer, bool], Placement | Waiting] = field(default_factory=dict)
     """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not:
     most heads wait for the same few offers."""
@@ -67,29 +71,45 @@ class Round:
             for held in snapshot.held:
                 if held.of_queue:  # clocks know nothing of others' pods
                     left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
-                    weight = supply.tenants.get(held.tenant, UNKNOWN).weight
+                    weight = supply.rule(held.tenant).weight
                     moved[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
             return moved
 
-        return cls(
+        slots = Slots.of(supply.pools, snapshot.held.taken)
+        round = cls(
             supply=supply,
             now=snapshot.now,
-            slots=Slots.of(supply.pools, snapshot.held.taken),
+            slots=slots,
             held=snapshot.held.copy(),
             accounts=dict(snapshot.accounts),
             moved=dict(snapshot.clocks),
             floors=fairness.floors(snapshot.floors, active, snapshot.clocks, ahead),
-            reserved={pool: found[job] for pool, job in snapshot.reservations.items() if job in found},
+            awaited={held.preempting_for for held in snapshot.held.jobs.values() if held.preempting_for},
+            possible=Possible(supply, slots, snapshot.held.pods),
+            reservations=Reservations.of(snapshot.reservations, found, supply.tenants),
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
+        round._end_reservations()
+        round.reservations.freed.clear()
+        return round
+
+    def _end_reservations(self) -> None:
+        """Of jobs to which they are of no use any more. A job for which others give way keeps its own."""
+        for job in {job.job: job for job in self.reservations.holders.values()}.values():
+            if job.job in self.awaited:
+                continue
+            offer = job.offers[0]
+            if self.unpaid(job, offer) or not self.possible.attainable(job):
+                self.reservations.release(job)
+            elif self.reservations.mine(offer.pool, job) and self.lacking(job, offer):
+                self.reservations.release(job, since=offer.pool)
 
     def key(self, job: Queued) -> Key:
         """The terms that order `job`, in the order of their weight."""
         pool = job.offers[0].pool
         ordering = self.supply.rules.ordering
-        holder = self.reserved.get(pool)
-        others = holder is None or holder.job != job.job
+        others = not self.reservations.mine(pool, job)
         if ordering == "fifo":
             return (others, False, 0, 0, job.enqueued, job.job)
         clock = self.clock(pool, job.tenant) if ordering == "fair-share" else 0
@@ -112,7 +132,7 @@ class Round:
         return self.held.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
 
     def rule(self, tenant: str) -> TenantRule:
-        return self.supply.tenants.get(tenant, UNKNOWN)
+        return self.supply.rule(tenant)
 
     def start(self, job: Queued) -> tuple[Waiting, ...]:
         """Start `job` on the first of its offers that is possible; else why each of them is not."""
@@ -124,37 +144,42 @@ class Round:
         return self._refusals(job, self._never_on)
 
     def _refusals(self, job: Queued, ask: Callable[[Queued, Offer], Waiting | None]) -> tuple[Waiting, ...]:
+        if job.tenant not in self.supply.tenants:
+            return (refusals.no_tenant(job.tenant),)
         limit = self.running_limit(job)
-        if limit is not None:
-            return (limit,)
-        refusals = []
+        waits = []
         for offer in job.offers:
-            waiting = ask(job, offer)
+            waiting = limit and (
+                self.possible.impossible(job, offer) or self.possible.unaffordable(job, offer) or limit
+            )
+            waiting = waiting or ask(job, offer)
             if waiting is None:
                 return ()
-            refusals.append(waiting)
-        return tuple(refusals)
+            waits.append(waiting)
+        return tuple(waits)
 
     def running_limit(self, job: Queued) -> Waiting | None:
         rule, running = self.rule(job.tenant), self.held.running.get(job.tenant, 0)
-        if rule is UNKNOWN:
-            return Waiting(Reason.TENANT_LIMIT, f"the environment file has no tenant {job.tenant}")
         if rule.running is not None and running >= rule.running:
-            return Waiting(
-                Reason.TENANT_LIMIT, f"{running} of {rule.running} jobs of {job.tenant} are running"
-            )
+            return refusals.running_limit(job.tenant, running, rule.running)
         return None
 
     def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
         granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
         used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
         if used + offer.units > granted:
-            return Waiting(
-                Reason.TENANT_LIMIT,
-                f"{job.tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
-                f"and the job needs {offer.units}",
+            return self.possible.impossible(job, offer) or refusals.grant_in_use(
+                job.tenant, offer, used, granted
             )
         return None
+
+    def lacking(self, job: Queued, offer: Offer) -> Lacking:
+        """What the job lacks of its tenant's limits at this moment."""
+        rule = self.rule(job.tenant)
+        used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
+        units = used + offer.units - rule.grants.get((offer.pool, offer.resource), 0)
+        jobs = 0 if rule.running is None else self.held.running.get(job.tenant, 0) + 1 - rule.running
+        return Lacking(max(0, units), max(0, jobs))
 
     def room(self, job: Queued, offer: Offer) -> Placement | Waiting:
         """Where the offer has room at present for jobs like this one, reservations apart, or why nowhere."""
@@ -162,7 +187,8 @@ class Round:
         room = self.rooms.get(alike)
         if room is None:
             wanted = self.capacity_types(job, offer)
-            room = self.rooms[alike] = self.slots.place(offer, wanted) or self.no_room(offer, wanted)
+            room = self.slots.place(offer, wanted) or self._no_room(offer, wanted)
+            self.rooms[alike] = room
         return room
 
     def _never_on(self, job: Queued, offer: Offer) -> Waiting | None:
@@ -175,17 +201,21 @@ class Round:
     def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
         placement = self.grant_limit(job, offer) or self.room(job, offer)
         if isinstance(placement, Waiting):
-            return placement
-        kept = self.shadow(job, offer.pool)
-        if kept is not None:
-            beside = self.slots.place(offer, self.capacity_types(job, offer), kept.nodes)
-            placement = beside or placement
-        capacity_type = self.supply.pools[offer.pool].nodes[placement[0][0]].capacity_type
+            return self.possible.unaffordable(job, offer) or placement
+        pool = self.supply.pools[offer.pool]
+        kept = [(bound, self.kept(holder)) for bound, holder in self.reservations.against(job, offer.pool)]
+        for bound, reserved in kept:
+            if bound == offer.pool:
+                types = self.capacity_types(job, offer)
+                placement = self.slots.place(offer, types, reserved.nodes) or placement
+        capacity_type = pool.nodes[placement[0][0]].capacity_type
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
-            return hold
-        if kept is not None and not kept.allows(placement, self.now + hold.run_limit_s):
-            return self.passed_over(offer.pool)
+            return self.possible.unaffordable(job, offer) or hold
+        for bound, reserved in kept:
+            if not reserved.allows(bound, offer, placement, self.now + hold.run_limit_s):
+                waited = self.now - self.reservations.holders[bound].enqueued
+                return refusals.kept_for_another(bound, waited)
         self._take(job, offer, placement, capacity_type, hold)
         return None
 
@@ -194,83 +224,59 @@ class Round:
         hold = budget.hold(job, offer.rate(capacity_type))
         if isinstance(hold, Waiting):
             return hold
-        return budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts) or hold
+        return budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts, self.now) or hold
+
+    def unpaid(self, job: Queued, offer: Offer) -> Waiting | None:
+        """Why the budgets don't allow the offer where the spot share wants the job; None where they do."""
+        if job.budget_limit_micro is None and not self.rule(job.tenant).budgets:
+            return None
+        types = self.capacity_types(job, offer)
+        payment = self.payment(job, offer, "spot" if "spot" in types else "on-demand")
+        return payment if isinstance(payment, Waiting) else None
 
     def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
         """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
         pool = self.supply.pools.get(offer.pool)
-        types = pool.types if pool else frozenset[str]()
+        types = pool.types_for(job.may_be_on_spot) if pool else frozenset[str]()
         if pool is None or len(types) < 2:
             return types
-        if not job.may_be_on_spot:
-            return types - {"spot"}
         now = self.held.gpus.get((pool.name, "spot"), 0)
         total = now + self.held.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
         with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
         without = abs(now / total - pool.spot_share)
         return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
 
-    def no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
-        pool = self.supply.pools.get(offer.pool)
-        if pool is None:
-            return Waiting(Reason.CAPACITY, f"the environment file has no pool {offer.pool}")
+    def _no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
+        if (never := self.possible.no_place(offer)) is not None:
+            return never
+        pool = self.supply.pools[offer.pool]
         if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:
             (only,) = wanted
-            return Waiting(
-                Reason.SPOT_SHARE,
-                f"{offer.pool} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
-            )
-        free = self.slots.sum_free(pool.name, offer.resource)
-        if offer.units > offer.request:
-            return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
-        size = self.slots.sliced.get((pool.name, offer.resource))
-        alone = sum(
-            held.of_queue and held.units == size and (held.pool, held.resource) == (pool.name, offer.resource)
-            for held in (self.held if size and free == 0 else ())
-        )
-        if alone:
-            return Waiting(
-                Reason.EXCLUSIVE,
-                f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
-            )
-        return Waiting(
-            Reason.CAPACITY,
-            f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
-            f"{pool.slots(offer.resource)} free, at most "
-            f"{self.slots.largest_free(pool.name, offer.resource)} on one node",
-        )
+            return refusals.spot_share(pool, only)
+        return refusals.no_room(pool, offer, self.slots, self.held)
 
-    def passed_over(self, pool: str) -> Waiting:
-        other = self.reserved[pool]
-        waited = (self.now - other.enqueued) / 60
-        return Waiting(
-            Reason.RESERVATION,
-            f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
-        )
+    def kept(self, holder: Queued) -> Kept:
+        """What is kept for a job that has a reservation."""
+        kept = self.reservations.kept.get(holder.job)
+        if kept is None:
+            offer = holder.offers[0]
+            nodes = None
+            if self.reservations.mine(offer.pool, holder) or not self.lacking(holder, offer):
+                nodes = self.shadow(offer, self.capacity_types(holder, offer))
+            if not self.own:
+                for held in self.held:
+                    self.own.setdefault(held.tenant, []).append(held)
+            own = self.own.get(holder.tenant, ())
+            kept = kept_for(offer, self.rule(holder.tenant), own, nodes, self.now)
+            self.reservations.kept[holder.job] = kept
+        return kept
 
-    def shadow(self, job: Queued, pool: str) -> Shadow | None:
-        """What another job's reservation keeps of the pool; None where there is none."""
-        other = self.reserved.get(pool)
-        if other is None or other.job == job.job:
-            return None
-        if pool not in self.shadows:
-            offer = next(offer for offer in other.offers if offer.pool == pool)
-            wanted = self.capacity_types(other, offer)
-            self.shadows[pool] = shadow(offer, wanted, self.slots, self.held, self.now)
-        return self.shadows[pool]
-
-    def reserve(self, job: Queued) -> None:
-        """Reserve its first pool for `job`, in place of the job that had it."""
-        pool = job.offers[0].pool
-        if pool in self.supply.pools:
-            self.reserved[pool] = job
-            self.shadows.pop(pool, None)
-
-    def unreserve(self, job: Queued) -> None:
-        """Keep no pool for `job` any more."""
-        for pool in [pool for pool, reserved in self.reserved.items() if reserved.job == job.job]:
-            del self.reserved[pool]
-            self.shadows.pop(pool, None)
+    def shadow(self, offer: Offer, types: frozenset[str]) -> Shadow:
+        """Where and when there is room for the offer."""
+        found = self.shadows.get((offer, types))
+        if found is None:
+            found = self.shadows[offer, types] = shadow(offer, types, self.slots, self.held, self.now)
+        return found
 
     def _take(
         self,
@@ -287,14 +293,43 @@ class Round:
             hold.micro, hold.run_limit_s, charge,
         )  # fmt: skip
         self.starts.append(start)
-        self.held.add(held_by(job, start, self.now))
+        held = held_by(job, start, self.now)
+        self.held.add(held)
+        if self.own:
+            self.own.setdefault(job.tenant, []).append(held)
         self.slots.take(offer.pool, offer.resource, placement)
         self.hold(job, hold.micro)
-        self.unreserve(job)
-        self.shadows.pop(offer.pool, None)
-        full = (Reason.CAPACITY, Reason.EXCLUSIVE)  # these have no room on nodes of any type
+        self.reservations.release(job)
+        self.reservations.forget(job.tenant, offer.pool)
+        self.shadows = {at: found for at, found in self.shadows.items() if at[0].pool != offer.pool}
+        full = (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.NOT_POSSIBLE)  # for nodes of any type
         left = self.rooms.items()
         self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in full}
+
+    def preempt(self, job: Queued, taken: Iterable[Held]) -> None:
+        """These give way to `job`, for which everything that bounds it is kept from now on."""
+        reason = f"preempted for a job of level {job.level.name.lower()}"
+        for held in taken:
+            self.preempts.append(Preempt(held.job, held.attempt, job.job, reason))
+            self.held.add(replace(held, preempting_for=job.job))
+        self.awaited.add(job.job)
+        self.own, self.shadows = {}, {}
+        self.reservations.kept.clear()
+        self.reservations.give(self.reservations.bounds(job), job)
+
+    def without(self, gone: Iterable[Held]) -> Round:
+        """The same if these had ended."""
+        held = self.held.copy()
+        for other in gone:
+            held.remove(other.job)
+        slots = Slots.of(self.supply.pools, held.taken)
+        return replace(self, held=held, slots=slots, rooms={}, shadows={}, own={})
+
+    def would_start(self, job: Queued, offer: Offer) -> bool:
+        """Whether the job could start there, reservations and money apart."""
+        if self.running_limit(job) or self.grant_limit(job, offer):
+            return False
+        return not isinstance(self.room(job, offer), Waiting)
 
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""

@@ -164,7 +164,7 @@ class Snapshot:
     clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""
     reservations: Mapping[str, str] = field(default_factory=dict)
-    """Pool -> job that it is reserved for."""
+    """Bound (see `gpupool.queue.domain.reservations`) -> job that it is reserved for."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """What the previous round returned; empty for a leader's first."""
     waits: Mapping[str, Waiting] = field(default_factory=dict)

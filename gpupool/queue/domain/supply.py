@@ -51,6 +51,10 @@ class PoolSupply:
     def slots(self, resource: str) -> int:
         return sum(node.slots.get(resource, 0) for node in self.nodes)
 
+    def types_for(self, may_be_on_spot: bool) -> frozenset[str]:
+        """Capacity types of the nodes that such a job may ever be on."""
+        return self.types if may_be_on_spot or len(self.types) < 2 else self.types - {"spot"}
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -78,6 +82,16 @@ class TenantRule:
     """The same; where the grants of all tenants exceed the pool, a part of the pool by grant and weight."""
     budgets: Mapping[str, Allowance]
     """`tenant` or `tenant/project` -> budget; only those that have one."""
+    least_micro: float = field(init=False)
+    """The smallest of them; infinity where there is none."""
+
+    def __post_init__(self) -> None:
+        limits = (allowance.limit_micro for allowance in self.budgets.values())
+        object.__setattr__(self, "least_micro", min(limits, default=float("inf")))
+
+
+UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
+"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,9 @@ class Supply:
     pools: Mapping[str, PoolSupply]
     tenants: Mapping[str, TenantRule]
     rules: Rules
+
+    def rule(self, tenant: str) -> TenantRule:
+        return self.tenants.get(tenant, UNKNOWN)
 
 
 def supply_of(plan: Plan) -> Supply:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from gpupool.queue.domain.reasons import of_end
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.leader import LeaderRole, utc_now
@@ -94,7 +95,7 @@ def body(job: Job) -> dict[str, object]:
         "job_name": job.name,
         "attempt": job.attempt,
         "exit_code": job.exit_code,
-        "reason": job.reason,
+        "reason": of_end(job),
         "cost_usd": job.cost_micro / MICRO,
         "finished_at": job.finished_at.isoformat() if job.finished_at else None,
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.queue.records import Job, Outcome, Placement, State
+from gpupool.queue.records import Cause, Job, Outcome, Placement, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
 from gpupool.queue.store.dependents import settle_dependents, uncount
 from gpupool.queue.store.jobs import Result
@@ -199,7 +199,8 @@ async def end(
     unqueued: list[str] = []
     if row["dependents"] and not again:  # first, because lanes come before accounts
         ending = {job: row["group_id"]}
-        unqueued = await settle_dependents(connection, row["tenant"], ending, now, after.state)
+        cause = Cause(job, job, after.state, outcome.reason)
+        unqueued = await settle_dependents(connection, row["tenant"], ending, now, cause)
     ended = await fetch(
         connection,
         "finish",

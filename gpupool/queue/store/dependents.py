@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gpupool.queue.records import NewJob, State
-from gpupool.queue.store.database import Connection, Database, fetch, run
+from gpupool.queue.records import Cause, NewJob, State
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
 from gpupool.queue.store.errors import Unavailable, UnknownDependency
+from gpupool.queue.store.rows import cause_of
 
 _TRIES = 50
 _PAUSE_S = 0.1
@@ -28,8 +29,8 @@ class Standing:
 
     waits: bool = False
     """One of them is not over."""
-    failed: str | None = None
-    """One that has ended and did not succeed, where it must."""
+    cause: Cause | None = None
+    """Why one of them did not succeed that must."""
 
 
 async def standing(connection: Connection, job: NewJob) -> Standing:
@@ -45,7 +46,7 @@ async def standing(connection: Connection, job: NewJob) -> Standing:
     row = (await fetch(connection, "dependency", tenant=job.tenant, **values))[0]
     if row["unknown"]:
         raise UnknownDependency(row["unknown"][0])
-    return Standing(row["waits"], row["failed"])
+    return Standing(row["waits"], cause_of(row["cause"]))
 
 
 @asynccontextmanager
@@ -97,7 +98,7 @@ async def settle_dependents(
     tenant: str,
     ended: Mapping[str, str | None],
     now: datetime,
-    ending: State | None = None,
+    ending: Cause | None = None,
 ) -> list[str]:
     """Let jobs start that waited for these alone, and cancel those that waited for their success in vain, and
     what depends on those.
@@ -108,14 +109,13 @@ async def settle_dependents(
     await lock_dependents(connection, tenant)
     tenants: list[str] = []
     freed: list[str] = []
-    unwritten = next(iter(ended)) if ending else None
+    unwritten = as_json(ending.as_dict()) if ending else None
     while ended:
         rows = await fetch(
             connection,
             "dependents_settle",
             targets=sorted({id for id in (*ended, *ended.values()) if id}),
             ending=unwritten,
-            succeeded=ending is State.SUCCEEDED,
             now=now,
         )
         freed += [row["id"] for row in rows if row["state"] == State.QUEUED]

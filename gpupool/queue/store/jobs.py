@@ -122,10 +122,10 @@ async def submit(
         except RaiseException:
             raise QueueFull(tenant, queued_limit or 0) from None
         if not made:  # the key was used before
-            before = await _before(connection, tenant, key) if key else None
-            if before is None:
+            replayed = await _before(connection, tenant, key) if key else None
+            if replayed is None:
                 raise StoreError("the Idempotency-Key was deleted at this moment; send the request again")
-            return before
+            return replayed
     return Submitted(ids, replayed=False)
 
 
@@ -278,8 +278,8 @@ def _new(job: NewJob, standing: Standing, now: datetime, index: int) -> dict[str
         "user_name": job.user,
         "offers": [offer.as_dict() for offer in job.offers],
         "lane": lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
-        "blocked": standing.waits and not standing.failed,
-        "cancelled": standing.failed is not None,
+        "blocked": standing.waits and standing.cause is None,
+        "cause": standing.cause.as_dict() if standing.cause else None,
         "waits": waits_until(job),
         "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
         "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),

@@ -12,22 +12,15 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from gpupool.queue.records import Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
+from gpupool.queue.records import Cause, Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
 
 _SAME = tuple(
     name
     for name in (field.name for field in fields(Job))
     if name
     not in (
-        "user",
-        "state",
-        "level",
-        "offers",
-        "placement",
-        "waiting",
-        "preempt_reason",
-        "depends_on",
-        "depends_on_ended",
+        *("user", "state", "level", "offers", "placement", "waiting", "preempt_reason", "cause"),
+        *("depends_on", "depends_on_ended"),
     )
 )
 """Fields of a job that are columns of the same name and form."""
@@ -45,6 +38,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
         depends_on_ended=tuple(row["depends_on_ended"]),
         waiting=waiting_of(waiting) if waiting else None,
         preempt_reason=preempt["reason"] if preempt else None,
+        cause=cause_of(row["cause"]),
         **{name: row[name] for name in _SAME},
     )
 
@@ -59,6 +53,10 @@ def offers_of(given: list[dict[str, Any]]) -> tuple[Offer, ...]:
 
 def placement_of(given: list[list[int]] | None) -> Placement:
     return tuple((node, units) for node, units in given or ())
+
+
+def cause_of(given: Mapping[str, Any] | None) -> Cause | None:
+    return Cause(given["job"], State(given["state"]), given["reason"]) if given else None
 
 
 def waiting_of(given: Mapping[str, str]) -> Waiting:

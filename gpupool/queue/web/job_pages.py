@@ -20,6 +20,7 @@ from gpupool.queue.api.explanations import decision_json
 from gpupool.queue.api.job_details import chunks_of, output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream
+from gpupool.queue.domain.reasons import REASONS, of_end
 from gpupool.queue.records import Job, State
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.web import session
@@ -94,7 +95,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         shown=shown,
         asked=", ".join(asked) or "auto",
         **_waiting(context, visitor, job, now),
-        reason=visitor.text(job.reason, plan, job.id),
+        reason=visitor.text(of_end(job), plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
         attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
         timeline=timeline(job, tried, now),
@@ -115,7 +116,8 @@ def _waiting(context: Context, visitor: Visitor, job: Job, now: datetime) -> dic
     waiting = waiting_of(job, now, context.trouble())
     mine = (job.id, *job.depends_on, *job.depends_on_ended)
     detail = visitor.text(waiting.detail, context.plan(), *mine) if waiting else ""
-    return {"waiting": waiting, "detail": detail, "cost": cost_so_far(job, now)}
+    advice = REASONS[waiting.reason].advice if waiting else ""
+    return {"waiting": waiting, "detail": detail, "advice": advice, "cost": cost_so_far(job, now)}
 
 
 async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:

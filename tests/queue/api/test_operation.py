@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -166,15 +167,17 @@ def test_usage_is_what_the_ledger_settled(api: Any) -> None:
 def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
     async def test(served: Served) -> None:
         key = served.owner | {"X-Tenant-Id": "vision", "Idempotency-Key": "k"}
-        made = await running(served, headers=key, **HELD)
+        own = HELD | {"budget_limit_usd": 0.36}
+        made = await running(served, headers=key, **own)
         place = "/api/v1/gpu-jobs"
-        again = await served.submit(headers=key, **HELD)
+        again = await served.submit(headers=key, **own)
         assert again["id"] == made["id"], "the job that has spent it"
-        other = await served.client.post(place, json=HELD | {"job_name": "b"}, headers=key)
+        other = await served.client.post(place, json=own | {"job_name": "b"}, headers=key)
         assert problem(other) == "idempotency-mismatch"
-        body = {"gpu_pool_requested": "t4", "container_image": "a"}
+        body = {"gpu_pool_requested": "t4", "container_image": "a", "timeout_seconds": 60}
         refused = await served.client.post(place, json=body, headers=served.owner | {"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")
+        assert re.search(r"this month, which ends at \d{4}-\d\d-01 00:00 UTC", refused.json()["detail"])
         dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
         assert dry.json()["budget_allows"] is False
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import pytest
+
+from gpupool.queue.domain.budget import period_end
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.state import Account
-from gpupool.queue.domain.supply import PoolSupply
+from gpupool.queue.domain.supply import Allowance, PoolSupply
 from gpupool.queue.records import MICRO, Level, Reason
-from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
+from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
 
 
 def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
@@ -20,9 +24,75 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     assert len({job.lane for job in cluster.queued}) == 1
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
-    assert waits[dear].reason is waits[own].reason is Reason.BUDGET
-    assert "$20.00 needed" in waits[dear].detail
+    assert waits[dear].reason is waits[own].reason is Reason.NOT_POSSIBLE
+    assert "a may spend $4.00 a month, and an attempt holds $20.00" in waits[dear].detail
     assert "own budget" in waits[own].detail
+
+
+def test_the_budget_that_lacks_most_is_named_with_the_end_of_its_period() -> None:
+    of = pool(nodes=1, slots=4)  # 2 USD an hour
+    rule = tenant("a", [of], budget_micro=10 * MICRO)
+    budgets = rule.budgets | {"a/p": Allowance(5 * MICRO, 0, "week")}
+    cluster = Cluster(supply([of], [replace(rule, budgets=budgets)]))
+    cluster.now = datetime(2026, 11, 26, 9, 30, tzinfo=UTC).timestamp()  # a Thursday
+    cluster.accounts = {"a": Account(8 * MICRO, 0), "a/p": Account(0, 4 * MICRO)}
+    job = cluster.add("a", (offer(of),), 7200)  # 4 USD
+    cluster.queued[0] = replace(cluster.queued[0], project="p")
+    waiting = cluster.round().waits[job]
+    assert waiting.reason is Reason.BUDGET
+    assert "a/p has $5.00 a week: $0.00 spent, $4.00 held, $4.00 needed" in waiting.detail
+    assert "the week ends at 2026-11-30 00:00 UTC" in waiting.detail
+
+
+@pytest.mark.parametrize(
+    ("period", "at", "ends"),
+    [
+        ("day", (2028, 2, 28, 23, 59), "2028-02-29"),
+        ("week", (2026, 11, 30, 0, 0), "2026-12-07"),
+        ("week", (2026, 12, 31, 12, 0), "2027-01-04"),
+        ("month", (2026, 12, 1, 0, 0), "2027-01-01"),
+        ("month", (2027, 1, 31, 23, 59), "2027-02-01"),
+    ],
+)
+def test_periods_end_as_the_database_counts_them(period, at, ends) -> None:
+    assert f"{period_end(datetime(*at, tzinfo=UTC).timestamp(), period):%Y-%m-%d %H:%M}" == f"{ends} 00:00"
+
+
+@pytest.mark.parametrize("limit", ["tenant", "project", "own", "own, after an attempt"])
+def test_what_no_period_pays_for_says_so_whatever_else_it_waits_for(limit) -> None:
+    """As after a change of the file: also where the pool is full and the tenant has what it may."""
+    of = pool(nodes=1, slots=1, spot=0)
+    rule = tenant("a", [of], granted=1, running=1)
+    budgets = {"tenant": {"a": Allowance(MICRO, 0, "month")}, "project": {"a/p": Allowance(MICRO, 0, "day")}}
+    cluster = Cluster(supply([of], [rule]))
+    cluster.add("a", (offer(of),), 600)
+    cluster.round()
+    cluster.supply = supply([of], [replace(rule, budgets=budgets.get(limit, {}))])
+    job = cluster.add("a", (offer(of),), 3600, budget={"own": 0, "own, after an attempt": MICRO}.get(limit))
+    spent = MICRO if limit == "own, after an attempt" else 0
+    cluster.queued[0] = replace(cluster.queued[0], project="p", spent_micro=spent)
+    cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL)
+    waits = cluster.round().waits
+    assert waits[job].reason is Reason.NOT_POSSIBLE
+    assert waits[cheap].reason is Reason.TENANT_LIMIT
+
+
+def test_a_job_that_spot_nodes_pay_for_may_wait_for_them_and_others_may_not() -> None:
+    of = pool(nodes=2, slots=1, spot=1, share=0.5)  # 2 USD an hour, 1 on spot
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=3 * MICRO // 2)]))
+    dear = cluster.add("a", (offer(of),), 3600)
+    cheap = cluster.add("a", (offer(of),), 3600, preemptible=True)
+    waits = cluster.round().waits
+    assert waits[dear].reason is Reason.NOT_POSSIBLE
+    assert cluster.held[cheap].capacity_type == "spot"
+
+
+def test_what_costs_nothing_is_paid_by_any_budget() -> None:
+    of = replace(pool(nodes=1, slots=1), rate_micro={GPU: 0})
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=0)]))
+    free = cluster.add("a", (offer(of),), 3600, budget=0)
+    cluster.round()
+    assert free in cluster.held
 
 
 def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> None:
@@ -31,7 +101,8 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster = Cluster(supply([full, empty], [of, tenant("b", [full])]))
     cluster.add("b", (offer(full),))
     cluster.round()
-    dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (36_000, 3600))
+    cluster.accounts["a"] = Account(2 * MICRO, 0)
+    dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (7200, 3600))
     assert cluster.round().waits[dear].reason is Reason.CAPACITY
     assert cluster.held[cheap].pool == "empty"
 
@@ -43,7 +114,7 @@ def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
     cluster.round()
     dear = cluster.add("a", (offer(of, 2),), 3600)  # 4 USD
     cluster.now = 600.0
-    assert cluster.round().reservations == {"pool": dear}
+    assert cluster.round().reservations == {"pool": dear, "pool/a": dear}
     cluster.accounts["a"] = Account(1, 0)
     del cluster.held[running]
     other = cluster.add("b", (offer(of),), 36_000)
@@ -59,12 +130,13 @@ def test_a_job_that_could_not_pay_preempts_and_reserves_nothing() -> None:
     cluster.add("b", (offer(of),), 36_000, preemptible=True)
     cluster.round()
     cluster.now = 7200.0
-    dear = cluster.add("a", (offer(of),), 36_000, Level.CRITICAL, preempts=True)
+    cluster.accounts["a"] = Account(MICRO // 2, 0)
+    dear = cluster.add("a", (offer(of),), 1800, Level.CRITICAL, preempts=True)  # 1 USD
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL, preempts=True)  # 0.33 USD
     decision = decide(cluster.snapshot(), cluster.supply)
     assert decision.waits[dear].reason is Reason.BUDGET
     assert {one.beneficiary for one in decision.preempts} == {cheap}
-    assert decision.reservations == {"pool": cheap}
+    assert decision.reservations == {"pool": cheap, "pool/a": cheap}
 
 
 def paying(of: PoolSupply, micro: int) -> Cluster:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
-from gpupool.queue.records import State, new_id
+from gpupool.queue.domain.reasons import of_end
+from gpupool.queue.records import Cause, State, new_id
 from gpupool.queue.store import jobs as store
+from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import IdempotencyMismatch, QueueFull, UnknownDependency, Unstorable
+from gpupool.queue.store.housekeeping import archive
 from gpupool.queue.store.jobs import Key
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
@@ -111,10 +115,20 @@ def test_dependents_of_a_job_that_fails_are_cancelled_down_the_chain(database: R
         first = await running(db, retries=0)
         second = await submitted(db, depends_on=first.id)
         third = await submitted(db, depends_on=second)
-        await finished(db, first, "failed")
-        for id in (second, third, await submitted(db, depends_on=first.id)):
+        await finished(db, first, "failed", reason="OOMKilled")
+        root = Cause(first.id, State.FAILED, "OOMKilled")
+        later = [await submitted(db, depends_on=id) for id in (first.id, second, third)]
+        await archive(db, NOW + timedelta(days=1))
+        later.append(await submitted(db, depends_on=later[-1]))
+        for id in (second, third, *later):
             job = await read(db, id)
-            assert (job.state, job.reason) == (State.CANCELLED, "dependency")
+            assert (job.state, job.reason, job.cause) == (State.CANCELLED, "dependency", root)
+            told = (await outbox.of_job(db, id))[-1].data
+            assert (told["depends_on"], told["cause"]) == (job.depends_on, root.as_dict())
+        at_root, further = [of_end(await read(db, id)) for id in (second, third)]
+        assert at_root == f"job {first.id}, which it comes after, failed (OOMKilled)"
+        why = f"was cancelled because job {first.id} failed (OOMKilled)"
+        assert further == f"job {second}, which it comes after, {why}"
         assert await store.depth(db) == {}
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 
@@ -127,6 +141,7 @@ def test_cancelling_a_job_cancels_its_dependents(database: Run) -> None:
         second = await submitted(db, depends_on=first)
         await store.cancel(db, first, "ada", NOW)
         assert (await read(db, second)).state is State.CANCELLED
+        assert (await read(db, second)).cause == Cause(first, State.CANCELLED, "cancelled by ada")
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 
     database(test)

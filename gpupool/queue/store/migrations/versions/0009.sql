@@ -33,23 +33,26 @@ BEGIN
     $function$, current_schema());
     EXECUTE format($function$
         CREATE FUNCTION gpu_dependency(
-            succeed uuid[], finish uuid[], ending uuid, success boolean, OUT waits boolean, OUT failed uuid
+            succeed uuid[], finish uuid[], ending jsonb, OUT waits boolean, OUT cause jsonb
         ) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = %1$I, pg_temp AS $body$
             WITH target AS (
                 SELECT id, true AS must_succeed FROM unnest(succeed) AS t (id)
                 UNION SELECT id, false FROM unnest(finish) AS t (id)
             ), job AS (
-                SELECT t.must_succeed, j.id, j.state, j.finished_at IS NULL AND j.id IS DISTINCT FROM ending AS waits
+                SELECT t.must_succeed, j.id, j.finished_at IS NULL AND e.job IS NULL AS waits,
+                    coalesce(e.state, j.state) AS state,
+                    coalesce(j.cause, jsonb_build_object('job', j.id, 'state', coalesce(e.state, j.state),
+                        'reason', CASE WHEN e.job IS NULL THEN j.reason ELSE e.reason END))
+                        || jsonb_build_object('parent', j.id) AS cause
                 FROM target t CROSS JOIN LATERAL (
-                    SELECT id, state, finished_at FROM gpu_jobs WHERE id = t.id
-                    UNION ALL SELECT id, state, finished_at FROM gpu_jobs WHERE group_id = t.id
-                    UNION ALL SELECT id, state, finished_at FROM gpu_job_history WHERE id = t.id
-                    UNION ALL SELECT id, state, finished_at FROM gpu_job_history WHERE group_id = t.id
-                ) j
+                    SELECT id, state, finished_at, reason, cause FROM gpu_jobs WHERE id = t.id
+                    UNION ALL SELECT id, state, finished_at, reason, cause FROM gpu_jobs WHERE group_id = t.id
+                    UNION ALL SELECT id, state, finished_at, reason, cause FROM gpu_job_history WHERE id = t.id
+                    UNION ALL SELECT id, state, finished_at, reason, cause FROM gpu_job_history WHERE group_id = t.id
+                ) j LEFT JOIN jsonb_to_record(ending) AS e (job uuid, state text, reason text) ON e.job = j.id
             )
-            SELECT coalesce(bool_or(job.waits), false), (array_agg(job.id ORDER BY job.id) FILTER (
-                WHERE must_succeed AND NOT job.waits
-                    AND NOT CASE WHEN job.id = ending THEN success ELSE job.state = 'succeeded' END))[1]
+            SELECT coalesce(bool_or(job.waits), false), (array_agg(job.cause ORDER BY job.id) FILTER (
+                WHERE must_succeed AND NOT job.waits AND job.state <> 'succeeded'))[1]
             FROM job
         $body$
     $function$, current_schema());
@@ -57,7 +60,7 @@ END $$;
 COMMENT ON FUNCTION gpu_has_dependents IS
     'Whether blocked jobs come after a job or its array: as it is now, not as it was when the statement began.';
 COMMENT ON FUNCTION gpu_dependency IS
-    'Whether jobs and arrays are not over, and the first that has not succeeded where it must. `ending` ends now.';
+    'Whether jobs and arrays are not over, and why the first did not succeed that must. `ending` is a job that ends now.';
 
 -- As in 0003.sql, but that who may cancel jobs may let those go that only waited for an end.
 DROP TRIGGER without_ends ON gpu_jobs;
@@ -69,8 +72,8 @@ CREATE TRIGGER without_ends BEFORE UPDATE ON gpu_jobs FOR EACH ROW
             OR NEW.state = 'queued' AND (NEW.not_before IS DISTINCT FROM OLD.not_before
                 OR NEW.blocked AND NOT OLD.blocked
                 OR OLD.blocked AND NOT NEW.blocked AND (
-                    gpu_dependency(OLD.depends_on, OLD.depends_on_ended, NULL, false)
-                    IS DISTINCT FROM ROW(false, NULL::uuid)))
+                    gpu_dependency(OLD.depends_on, OLD.depends_on_ended, NULL)
+                    IS DISTINCT FROM ROW(false, NULL::jsonb)))
             OR NEW.state <> 'queued' AND (NEW.priority, NEW.level, NEW.lane, NEW.preemptible, NEW.preempts)
                 IS DISTINCT FROM (OLD.priority, OLD.level, OLD.lane, OLD.preemptible, OLD.preempts))
         AND NOT has_column_privilege('gpu_jobs'::regclass, 'hold_micro', 'UPDATE'))

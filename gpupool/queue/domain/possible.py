@@ -1,0 +1,81 @@
+"""What can start at all, whoever else runs and whatever else is spent: for what can't, no time comes.
+
+This module must not look at what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpupool.queue.domain import budget, refusals
+from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.state import Held, Holdings, Queued
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import Offer, Reason, Waiting
+
+
+@dataclass(slots=True)
+class Possible:
+    """Of one round: what it works out holds for as long as the supply does."""
+
+    supply: Supply
+    slots: Slots
+    """Of the same supply: the sizes of its nodes."""
+    pods: Sequence[Held]
+    """What is held by others than the queue."""
+    places: dict[tuple[str, str, int], Waiting | None] = field(default_factory=dict)
+    """(pool, resource, units) -> why the pool never has them."""
+    unused: Slots | None = None
+    """What pods leave, once that is needed."""
+
+    def impossible(self, job: Queued, offer: Offer) -> Waiting | None:
+        """Why the offer can't be taken whoever else runs, money apart; None where it can."""
+        granted = self.supply.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
+        place = (offer.pool, offer.resource, offer.units)
+        if place not in self.places:
+            self.places[place] = self.no_place(offer)
+        if (never := self.places[place]) is not None:
+            return never
+        return refusals.above_grant(job.tenant, offer, granted) if offer.units > granted else None
+
+    def no_place(self, offer: Offer) -> Waiting | None:
+        """Why the pool never has such slots, even if nothing runs there."""
+        pool = self.supply.pools.get(offer.pool)
+        if pool is None or not pool.slots(offer.resource):
+            return refusals.no_pool(offer)
+        count, units = self.slots.nodes_for(offer)
+        fits = count * units == offer.units and count <= len(pool.nodes)
+        return None if fits else refusals.above_pool(offer, pool)
+
+    def unaffordable(self, job: Queued, offer: Offer) -> Waiting | None:
+        """Why no period's budget pays for the offer, nor for a cheaper type of its nodes."""
+        never = never_paid(self.supply, job, offer)
+        return Waiting(Reason.NOT_POSSIBLE, str(never)) if never else None
+
+    def attainable(self, job: Queued) -> bool:
+        """Whether the job could start on its first offer if no other job ran: pods that are not the queue's
+        may stay for ever."""
+        offer, pods = job.offers[0], self.pods
+        if self.impossible(job, offer):
+            return False
+        if not pods:
+            return True
+        if self.unused is None:
+            self.unused = Slots.of(self.supply.pools, Holdings.of(pods).taken)
+        granted = self.supply.rule(job.tenant).grants[offer.pool, offer.resource]
+        whose = (job.tenant, offer.pool, offer.resource)
+        units = sum(pod.units for pod in pods if (pod.tenant, pod.pool, pod.resource) == whose)
+        types = self.supply.pools[offer.pool].types_for(job.may_be_on_spot)
+        return units + offer.units <= granted and self.unused.place(offer, types) is not None
+
+
+def never_paid(supply: Supply, job: Queued, offer: Offer) -> budget.Never | None:
+    """Which budget never pays for the offer, nor for a cheaper type of its nodes; None where each may."""
+    rule = supply.rule(job.tenant)
+    if job.budget_limit_micro is None and rule.least_micro * 3600 >= offer.rate_micro * job.timeout_s:
+        return None  # nearly all of them
+    pool = supply.pools.get(offer.pool)
+    types = pool.types_for(job.may_be_on_spot) if pool else ()
+    rate = min((offer.rate(capacity_type) for capacity_type in types), default=offer.rate_micro)
+    return budget.never(job, rate, rule)

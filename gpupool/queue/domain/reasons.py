@@ -1,0 +1,94 @@
+"""The one table of why jobs wait, in words: what each reason means, and what to do. And why a job ended.
+
+The command line, the pages and docs/queue.md show these words; `python -m gpupool.queue.domain.reasons`
+prints them as the table of the docs, and a test compares. This module must not find out why a job waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gpupool.queue.records import Cause, Job, Reason, State
+
+
+class Words(NamedTuple):
+    meaning: str
+    advice: str
+    """What the job's user can do."""
+
+
+REASONS: Mapping[Reason, Words] = {
+    Reason.CAPACITY: Words("no node has enough free slots", "wait, or ask for another pool"),
+    Reason.EXCLUSIVE: Words(
+        "no node is empty, or exclusive jobs hold the nodes", "wait, or submit it as shared"
+    ),
+    Reason.SPOT_SHARE: Words(
+        "the job would move the pool away from its share of spot nodes",
+        "wait; a preemptible job may be on spot nodes",
+    ),
+    Reason.RESERVATION: Words(
+        "what it needs is kept for a job that has waited for `reserveAfter`",
+        "wait, or lower timeout_seconds: what ends before that job starts may pass",
+    ),
+    Reason.TENANT_LIMIT: Words(
+        "the tenant holds what it is granted, or has as many jobs running as it may",
+        "wait for the tenant's own jobs, cancel some, or have its `pools` or `limits` raised",
+    ),
+    Reason.BUDGET: Words(
+        "the money that is left does not suffice for what the job may cost",
+        "wait for jobs that hold money or for the next period, or lower timeout_seconds",
+    ),
+    Reason.NOT_POSSIBLE: Words(
+        "no end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too small",
+        "change what it names, or cancel the job and submit it anew",
+    ),
+    Reason.BACKOFF: Words("it failed, and is tried again later", "wait"),
+    Reason.DEPENDENCY: Words("the job that it comes after has not succeeded yet", "see why that job waits"),
+    Reason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
+    Reason.NODE: Words(
+        "decided; its pod has no node yet: what the scheduler or Karpenter says", "wait, or ask the operators"
+    ),
+    Reason.STARTING: Words("decided; its container starts", "wait"),
+    Reason.IMAGE: Words("decided; its image can't be pulled", "check the image's name and its pull secret"),
+    Reason.REFUSED: Words(
+        "decided; a policy or a quota of the cluster refuses its Job or pod",
+        "change what the policy names, or ask the operators",
+    ),
+    Reason.NODE_UNREACHABLE: Words(
+        "its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service",
+        "wait, or ask the operators",
+    ),
+    Reason.ENDING: Words("it is to stop, and its pod has not ended yet", "wait"),
+}
+
+
+def advice(code: str) -> str | None:
+    """What to do about a reason, as the API names it; None for one that this version does not know."""
+    return REASONS[Reason(code)].advice if code in set(Reason) else None
+
+
+_ENDED = {State.FAILED: "failed", State.CANCELLED: "was cancelled", State.EXPIRED: "expired"}
+
+
+def of_dependency(cause: Cause) -> str:
+    """Why a job was cancelled that came after others."""
+    ended = _ENDED[cause.state] + (f" ({cause.reason})" if cause.reason else "")
+    if cause.parent == cause.job:
+        return f"job {cause.parent}, which it comes after, {ended}"
+    return f"job {cause.parent}, which it comes after, was cancelled because job {cause.job} {ended}"
+
+
+def of_end(job: Job) -> str | None:
+    """Why a job ended as it did."""
+    return of_dependency(job.cause) if job.cause else job.reason
+
+
+def table() -> str:
+    """The table of docs/queue.md."""
+    rows = [f"| `{reason}` | {words.meaning} | {words.advice} |" for reason, words in REASONS.items()]
+    return "\n".join(["| reason | what it means | what to do |", "|---|---|---|", *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

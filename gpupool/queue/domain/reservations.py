@@ -1,0 +1,164 @@
+"""For which waiting jobs something is kept free, and until when: EASY backfill, in pools and within grants.
+
+What bounds a job is named as text: `pool` for the nodes of a pool, `pool/tenant` for what the tenant is
+granted there, `/tenant` for the jobs that it may have running. Of each one job at most has a reservation.
+Bounds are taken in that order, grant, running jobs, nodes, and none without those before it: what holds one
+waits only for holders of later ones, so no two jobs ever wait for each other. This module must not decide who
+gets a reservation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gpupool.queue.domain.placement import Shadow
+from gpupool.queue.domain.state import Held, Queued
+from gpupool.queue.domain.supply import TenantRule
+from gpupool.queue.records import Offer, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """What a job lacks of its tenant's limits; 0 where it lacks nothing."""
+
+    units: int
+    """Of the grant."""
+    jobs: int
+    """Of those that may run."""
+
+    def __bool__(self) -> bool:
+        return self.units > 0 or self.jobs > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """When a reserved job starts, if all that runs takes as long as it may, and what is left over then."""
+
+    offer: Offer
+    at: float
+    """Epoch seconds."""
+    nodes: frozenset[int]
+    units: int
+    """Of the grant, beyond what the job needs."""
+    jobs: int
+    """That may run beside it."""
+
+    def allows(self, bound: str, offer: Offer, placement: Placement, ends: float) -> bool:
+        """Whether a job that runs there until then leaves the reserved one its start, within that bound."""
+        if ends <= self.at:
+            return True
+        if bound.startswith("/"):
+            return self.jobs > 0
+        if "/" in bound:
+            return offer.resource != self.offer.resource or offer.units <= self.units
+        return not any(node in self.nodes for node, _ in placement)
+
+
+@dataclass(slots=True)
+class Reservations:
+    """Who has which. Changes as a round goes on."""
+
+    rules: Mapping[str, TenantRule]
+    holders: dict[str, Queued] = field(default_factory=dict)
+    """Bound -> job that it is kept for."""
+    kept: dict[str, Kept] = field(default_factory=dict)
+    """Job -> what is kept for it, as far as that is worked out and still true."""
+    freed: set[str] = field(default_factory=set)
+    """Bounds that this round has set free. They are given in the next one: most of those that wait for them
+    have no place in this one's order any more."""
+
+    @classmethod
+    def of(
+        cls, stored: Mapping[str, str], queued: Mapping[str, Queued], rules: Mapping[str, TenantRule]
+    ) -> Reservations:
+        """Those whose jobs still wait, as far as today's rules let one job have them."""
+        present = cls(rules)
+        for id in dict.fromkeys(stored.values()):
+            if (job := queued.get(id)) is not None:
+                for bound in present.bounds(job):
+                    if stored.get(bound) != id:
+                        break
+                    present.holders[bound] = job
+        return present
+
+    def bounds(self, job: Queued) -> tuple[str, ...]:
+        """What bounds the job on its first offer, in the order in which it may be kept."""
+        pool, rule = job.offers[0].pool, self.rules.get(job.tenant)
+        grant = f"{pool}/{job.tenant}"
+        return (grant, f"/{job.tenant}", pool) if rule and rule.running is not None else (grant, pool)
+
+    def mine(self, bound: str, job: Queued) -> bool:
+        holder = self.holders.get(bound)
+        return holder is not None and holder.job == job.job
+
+    def free(self, bounds: Iterable[str], job: Queued) -> bool:
+        """Whether these can be kept for `job`, as far as that is not done."""
+        left = [bound for bound in bounds if not self.mine(bound, job)]
+        return bool(left) and not any(bound in self.holders or bound in self.freed for bound in left)
+
+    def against(self, job: Queued, pool: str) -> Iterator[tuple[str, Queued]]:
+        """What is kept for others of all that bounds the job on a pool: bound, job that has it."""
+        for bound in (f"{pool}/{job.tenant}", f"/{job.tenant}", pool):
+            holder = self.holders.get(bound)
+            if holder is not None and holder.job != job.job:
+                yield bound, holder
+
+    def give(self, bounds: Iterable[str], job: Queued) -> None:
+        """Keep these for `job`, in place of the jobs that had them."""
+        for bound in bounds:
+            former = self.holders.get(bound)
+            if former is not None and former.job != job.job:
+                self.release(former, since=bound)
+            self.holders[bound] = job
+        self.kept.pop(job.job, None)
+
+    def release(self, job: Queued, since: str | None = None) -> None:
+        """Keep nothing for `job` any more; with `since` nothing from that bound on."""
+        own = self.bounds(job)
+        for bound in own[own.index(since) if since else 0 :]:
+            if self.mine(bound, job):
+                del self.holders[bound]
+                self.freed.add(bound)
+        self.kept.pop(job.job, None)
+
+    def forget(self, tenant: str, pool: str) -> None:
+        """What is kept there has to be worked out again: a job of that tenant has started on the pool."""
+        for bound in (f"{pool}/{tenant}", f"/{tenant}", pool):
+            holder = self.holders.get(bound)
+            if holder is not None:
+                self.kept.pop(holder.job, None)
+
+
+def kept_for(offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow | None, now: float) -> Kept:
+    """What is kept for a job that starts on `offer`. `own`: all that its tenant holds. `nodes`: where and
+    when there is room for it; None while it lacks its tenant's limits."""
+    units, jobs = [], []
+    for held in own:
+        ends = now if held.preempting_for else max(now, held.ends)  # as in `shadow`
+        if (held.pool, held.resource) == (offer.pool, offer.resource):
+            units.append((ends, held.units))
+        if held.of_queue and rule.running is not None:
+            jobs.append((ends, 1))
+    room = rule.grants.get((offer.pool, offer.resource), 0) - offer.units
+    beside = 1 if rule.running is None else rule.running - 1
+    at = max(_when(units, room, now), _when(jobs, beside, now), nodes.at if nodes else now)
+    return Kept(
+        offer,
+        at,
+        nodes.nodes if nodes else frozenset(),
+        room - sum(amount for ends, amount in units if ends > at),
+        beside - sum(amount for ends, amount in jobs if ends > at),
+    )
+
+
+def _when(leaving: list[tuple[float, int]], most: int, now: float) -> float:
+    """The time from which on no more than `most` is held; infinity where that never is."""
+    over = sum(amount for ends, amount in leaving if ends > now) - most
+    at = now
+    for ends, amount in sorted(leaving):
+        if over <= 0:
+            break
+        if ends > now:
+            at, over = ends, over - amount
+    return at if over <= 0 else float("inf")
