@@ -113,9 +113,7 @@ def print_why(why: Why) -> None:
         print(f"waits for {jobs_words.reason(why.waiting.reason)}: {why.waiting.detail}")
     if why.position is not None:
         print(f"jobs before it: {why.position}")
-    if why.projected_start:
-        at = jobs_words.moment(why.projected_start)
-        print(f"projected start: {at}, if everything runs for as long as it may")
+    _print_projection(why)
     decision = why.data.get("decision")
     for line in jobs_words.terms(why.terms) if why.terms else ():
         print(line)
@@ -130,9 +128,19 @@ def print_forecast(forecast: Forecast) -> None:
         print("the budget does not allow it now")
     if forecast.waiting:
         print(f"would wait for {jobs_words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
+        if forecast.position is not None:
+            print(f"jobs before it: {forecast.position}")
+        _print_projection(forecast)
     elif forecast.fits and forecast.budget_allows:
         print("would start now")
     _print_offers(forecast.offers)
+
+
+def _print_projection(about: Why | Forecast) -> None:
+    if about.projected_start:
+        after = "after " if about.projection == "after" else ""
+        at = jobs_words.moment(about.projected_start)
+        print(f"projected start: {after}{at}, if everything runs for as long as it may")
 
 
 def event_line(event: Event, with_job: bool = True) -> str:

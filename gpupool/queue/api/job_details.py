@@ -9,7 +9,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
@@ -18,7 +18,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
+from gpupool.queue.api.explanations import (
+    decision_json,
+    explanation_json,
+    offers_json,
+    projection_json,
+    queued_of,
+)
 from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.streaming import Stream, allowed
@@ -39,7 +45,10 @@ class WhyBody(BaseModel):
     position: int | None
     """Jobs that go before it; null where it is no longer queued."""
     projected_start: str | None
-    """If everything runs for as long as it may; null where nothing within reach makes room."""
+    """If everything runs for as long as it may and nothing is submitted that goes first; null where that is
+    not known."""
+    projection: Literal["start", "after"] | None
+    """What that time is: when the job starts, or a time before which it does not start."""
     terms: dict[str, Any]
     """Each term of the order with its numbers."""
     offers: list[dict[str, Any]]
@@ -67,7 +76,7 @@ async def explain_job(context: Present, reader: Reader, job: ReadableJob) -> dic
     return {
         **job_json(job, context.clock()),
         "position": None,
-        "projected_start": None,
+        **projection_json(None),
         "terms": {},
         **(await terms_of(context, reader, job) or {}),
         "offers": offers_json(job),
@@ -81,8 +90,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
     if not ready or job.tenant not in current.supply.tenants:
         return None
-    before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job), before, at, reader)
+    found = await context.explanations.of(current, queued_of(job), at, reader)
     return explanation_json(found, job.tenant, reader)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
@@ -179,6 +179,8 @@ class ValidBody(BaseModel):
     """What it would wait for; null where it would start now."""
     position: int
     projected_start: str | None
+    projection: Literal["start", "after"] | None
+    """What that time is: when it would start, or a time before which it would not."""
     terms: dict[str, Any]
 
 
@@ -199,7 +201,7 @@ async def validate_job(
         await jobs.check_dependency(context.db, job.tenant, job.depends_on)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job), None, at, principal)
+    found = await context.explanations.of(current, queued_of(job), at, principal)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,

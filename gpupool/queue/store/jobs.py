@@ -218,12 +218,6 @@ async def check_dependency(db: Database, tenant: str, id: str) -> None:
         raise UnknownDependency(id)
 
 
-async def position(db: Database, id: str) -> int:
-    """How many jobs of its lane are ahead of a queued job."""
-    async with db.connection() as connection:
-        return int((await fetch(connection, "position", id=id))[0]["ahead"])
-
-
 async def answers(db: Database) -> None:
     """Raises StoreError where the database does not answer, or lacks today's tables."""
     await db.fetch("answers")

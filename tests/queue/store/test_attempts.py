@@ -300,15 +300,6 @@ def test_only_queued_jobs_change_their_priority(database: Run) -> None:
     database(test)
 
 
-def test_the_position_counts_jobs_ahead_in_the_lane(database: Run) -> None:
-    async def test(db: Database) -> None:
-        ids = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
-        await submitted(db, tenant="speech")
-        assert [await store.position(db, id) for id in ids] == [0, 1, 2]
-
-    database(test)
-
-
 def test_a_job_whose_own_budget_is_spent_is_not_tried_again(database) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db, budget_limit_micro=360_000, retries=5)
