@@ -71,9 +71,7 @@ def submit(
     ] = None,
     retries: Annotated[
         int | None,
-        typer.Option(
-            "--retries", min=0, help="Attempts after a failure; by default queue.retries of the file."
-        ),
+        typer.Option("--retries", min=0, help="Attempts after a failure of its own; by default none."),
     ] = None,
     preemptible: Annotated[
         bool | None,

@@ -65,7 +65,7 @@ class QueueSettings:
     reserve_after_s: int = 600
     """Waiting time after which capacity is held for a job."""
     retries: int = 3
-    """Attempts after the first, of jobs that name no number."""
+    """How often an attempt that the platform kept from starting is made again."""
     default_timeout_s: int = 14400
     """How long a job may run that names no timeout."""
     unscheduled_s: int = 900

@@ -220,6 +220,9 @@ class Outcome:
     exit_code: int | None = None
     retry: bool = True
     """False where another attempt can't help."""
+    platform_retries: int | None = None
+    """How often a failure of the platform's, before the attempt has started, is retried; None: the failure is
+    the job's own."""
 
 
 @dataclass(frozen=True, slots=True)

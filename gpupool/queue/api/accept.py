@@ -259,7 +259,7 @@ def accept(
             gpu_count=body.gpu_count,
             preemptible=rank.preemptible and body.preemptible is not False,
             preempts=rank.preempts,
-            retries=plan.queue.retries if body.retries is None else body.retries,
+            retries=body.retries or 0,
             timeout_s=timeout,
             budget_limit_micro=limit,
             offers=found,

@@ -71,7 +71,7 @@ class Queued:
     preemptible: bool
     preempts: bool
     on_demand_only: bool = False
-    """Its spot attempts were interrupted as often as retries allow."""
+    """It lost its spot node three times, or as often as it has retries where these are more."""
 
     @property
     def may_be_on_spot(self) -> bool:

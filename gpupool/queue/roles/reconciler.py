@@ -166,7 +166,7 @@ class Reconciler:
                 await self.cluster.create(service)
             except Refused as error:
                 said = warnings.sentence(f"the cluster refuses its Service: {error}")
-                attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
+                attempt.asked = attempt.asked or self._not_started(said, error.passing)
         attempt.served = True
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
@@ -176,7 +176,7 @@ class Reconciler:
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if not error.passing or now - since > limit:
-            outcome = Outcome("failed", reason, retry=error.passing)
+            outcome = self._not_started(reason, error.passing)
             await self._end(key, attempt, Ended(outcome, None, now, None))
             return
         attempt.refusals += 1
@@ -219,7 +219,11 @@ class Reconciler:
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = warnings.sentence(f"not started{after}: {waiting.detail}")
-            attempt.asked = Outcome("failed", said, retry=not found.hopeless)
+            attempt.asked = self._not_started(said, not found.hopeless)
+
+    def _not_started(self, reason: str, retry: bool) -> Outcome:
+        """The platform kept the attempt from starting."""
+        return Outcome("failed", reason, retry=retry, platform_retries=self.current().plan.queue.retries)
 
     def _explained(
         self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime

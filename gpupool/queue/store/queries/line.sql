@@ -9,7 +9,7 @@ WITH first AS MATERIALIZED (
     ORDER BY enqueued_at, id LIMIT %(depth)s
 ), line AS (
     SELECT count(*) AS jobs, CASE
-        WHEN spot_losses >= greatest(retries, 1) OR timeout_s > coalesce(%(patient_s)s::bigint, timeout_s) THEN 0
+        WHEN spot_losses >= greatest(retries, 3) OR timeout_s > coalesce(%(patient_s)s::bigint, timeout_s) THEN 0
         WHEN budget_limit_micro IS NULL OR %(rate)s::bigint = 0 THEN timeout_s
         ELSE greatest(0, least(timeout_s, (budget_limit_micro - cost_micro) * 3600 / nullif(%(rate)s::bigint, 0)))
     END AS seconds

@@ -1,7 +1,7 @@
 -- The first jobs that may start now, of these lanes or of all, and why they wait as far as that is written.
 SELECT h.id AS job, h.attempt, h.tenant, h.project, h.lane, h.level, extract(epoch FROM h.enqueued_at)::float8 AS enqueued,
     l.offers::text, h.timeout_s, h.budget_limit_micro, h.cost_micro AS spent_micro, h.preemptible, h.preempts,
-    h.spot_losses >= greatest(h.retries, 1) AS on_demand_only, h.waiting::text
+    h.spot_losses >= greatest(h.retries, 3) AS on_demand_only, h.waiting::text
 FROM gpu_lanes l
 CROSS JOIN LATERAL (
     SELECT * FROM gpu_jobs j
