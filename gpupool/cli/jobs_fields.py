@@ -90,7 +90,7 @@ OPTIONS = (
         metavar="DURATION", value=jobs_values.seconds,
     ),
     JobOption(
-        "retries", "--retries", "Attempts after a failure; by default queue.retries of the file.", int,
+        "retries", "--retries", "Attempts after a failure of its own; by default none.", int,
         least=0 ),
     JobOption(
         "preemptible", "--preemptible/--not-preemptible", "Whether it may be stopped for others.", bool

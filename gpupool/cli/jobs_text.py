@@ -197,9 +197,7 @@ def print_why(why: Why) -> None:
             print(f"what to do: {advice}")
     if why.position is not None:
         print(f"jobs before it: {why.position}")
-    if why.projected_start:
-        at = jobs_words.moment(why.projected_start)
-        print(f"projected start: {at}, if everything runs for as long as it may")
+    _print_projection(why)
     decision = why.data.get("decision")
     for line in jobs_words.terms(why.terms) if why.terms else ():
         print(line)
@@ -216,9 +214,19 @@ def print_forecast(forecast: Forecast) -> None:
         print(f"would wait for {jobs_words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
         if advice := jobs_words.advice(forecast.waiting.reason):
             print(f"what to do: {advice}")
+        if forecast.position is not None:
+            print(f"jobs before it: {forecast.position}")
+        _print_projection(forecast)
     elif forecast.fits and forecast.budget_allows:
         print("would start now")
     _print_offers(forecast.offers)
+
+
+def _print_projection(about: Why | Forecast) -> None:
+    if about.projected_start:
+        after = "after " if about.projection == "after" else ""
+        at = jobs_words.moment(about.projected_start)
+        print(f"projected start: {after}{at}, if everything runs for as long as it may")
 
 
 def event_line(event: Event, with_job: bool = True) -> str:

@@ -199,6 +199,8 @@ class Why:
     position: int | None = None
     """Jobs that go before it."""
     projected_start: datetime | None = None
+    projection: str | None = None
+    """What that time is: `start`, or `after`: it does not start before then."""
     terms: Mapping[str, Any] = field(default_factory=dict)
     """Each term of the decision with its numbers."""
     offers: tuple[Offer, ...] = ()
@@ -222,6 +224,8 @@ class Forecast:
     """What it would wait for; None where it would start now."""
     position: int | None = None
     projected_start: datetime | None = None
+    projection: str | None = None
+    """What that time is: `start`, or `after`: it would not start before then."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

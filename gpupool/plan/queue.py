@@ -67,7 +67,7 @@ class QueueSettings:
     on_impossible: str = "wait"
     """wait or fail: what becomes of a job that waits for what the Plan no longer has."""
     retries: int = 3
-    """Attempts after the first, of jobs that name no number."""
+    """How often an attempt that the platform kept from starting is made again."""
     default_timeout_s: int = 14400
     """How long a job may run that names no timeout."""
     unscheduled_s: int = 900

@@ -59,8 +59,6 @@ class Reason(StrEnum):
     BACKOFF = "backoff"
     DEPENDENCY = "dependency"
     TURN = "turn"
-    NOT_POSSIBLE = "not_possible"
-    """The environment file no longer has what the job asks for."""
     NODE = "node"
     """Its pod has no node yet."""
     STARTING = "starting"
@@ -251,6 +249,9 @@ class Outcome:
     """False where another attempt can't help."""
     pause_s: float = 0.0
     """What has to pass before another attempt at least."""
+    platform_retries: int | None = None
+    """How often a failure of the platform's, before the attempt has started, is retried; None: the failure is
+    the job's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,9 @@ class Queue(Model):
     """What becomes of a waiting job when this file no longer has what it asks for. wait: it waits until the
     file has it again, or to its deadline. fail: it fails at once, also by a change that is taken back."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """Attempts after the first."""
+    """How often an attempt that the platform kept from starting (no node, a pod that does not start) is made
+    again. A job's own failures are retried as often as the job says, by default never; attempts that are
+    preempted, or that lose their node, always."""
     default_timeout: Duration = "4h"
     """How long a job may run that names no timeout."""
     start: Start = Start()

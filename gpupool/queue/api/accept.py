@@ -19,7 +19,7 @@ from gpupool.queue.domain.possible import never_paid
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.domain.supply import Supply, hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Job, Offer, Principal, State, new_id
+from gpupool.queue.records import MICRO, Job, Principal, State, new_id
 
 ARRAY_BYTES = 16 * 2**20
 """The requests of all jobs of an array."""
@@ -158,7 +158,7 @@ def accept(
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
     taken = fit(plan, now.supply, tenant, request, rank)
-    limit = _limit_micro(body, taken.offers)
+    limit = None if body.budget_limit_usd is None else round(body.budget_limit_usd * MICRO)
     array = bool(body.array or indexes)
     indexes = indexes or range(body.array or 1)
     _check_array(tenant, body, len(indexes))
@@ -177,7 +177,7 @@ def accept(
             gpu_count=body.gpu_count,
             preemptible=taken.preemptible,
             preempts=rank.preempts,
-            retries=plan.queue.retries if body.retries is None else body.retries,
+            retries=body.retries or 0,
             timeout_s=timeout,
             budget_limit_micro=limit,
             offers=taken.offers,

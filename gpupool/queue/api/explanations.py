@@ -15,10 +15,12 @@ from typing import Any
 from gpupool.queue.api.answers import offer_json, time_text, usd
 from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
-from gpupool.queue.domain.explain import Explanation, explain
+from gpupool.queue.domain.explain import Case, Explanation, View, explain
+from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Level, Principal
+from gpupool.queue.store import order
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.rows import lane_of
 from gpupool.queue.store.snapshot import Known, take_snapshot
@@ -27,8 +29,7 @@ PER_LANE = 20
 """Jobs of each lane that an explanation looks at."""
 FRESH_SECONDS = 1.0
 ASKED_EACH, ASKED_ALL = 8, 32
-"""Explanations of one caller, and of all, that may wait for each other; each takes up to 100 rounds of
-decisions."""
+"""Explanations of one caller, and of all, that may wait for each other; each plays many rounds forward."""
 
 
 class Explanations:
@@ -38,8 +39,8 @@ class Explanations:
         self._seen = Cache[None, Snapshot](FRESH_SECONDS)
         self._known = Known()
         self._asked = AtOnce("explanations", ASKED_EACH, ASKED_ALL)
-        self._explained = dict[Any, Explanation]()
-        self._explained_of: Snapshot | None = None
+        self._explained = dict[Queued, Explanation]()
+        self._explained_of: View | None = None
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
@@ -47,28 +48,35 @@ class Explanations:
             None, at.timestamp(), lambda: take_snapshot(self._db, at, PER_LANE, self._known)
         )
 
-    async def of(
-        self, current: Current, job: Queued, before: int | None, at: datetime, reader: Principal
-    ) -> Explanation:
-        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all. Raises
-        Problem where `reader`, or everybody, asks for too many at once."""
+    async def view(self, current: Current, at: datetime) -> View:
+        """The same, as it is explained."""
         seen = await self.snapshot(at)
-        known = next((other for other in seen.queued if other.job == job.job), job)
-        if before is None:
-            before = sum((other.tenant, other.lane) == (job.tenant, job.lane) for other in seen.queued)
+        view = self._explained_of
+        if view is None or view.snapshot is not seen or view.supply is not current.supply:
+            view = self._explained_of = View(seen, current.supply, PER_LANE)
+            self._explained = {}
+        return view
+
+    async def of(self, current: Current, job: Queued, at: datetime, reader: Principal) -> Explanation:
+        """Explain a queued job, or one that would be. Raises Problem where `reader`, or everybody, asks for
+        too many at once."""
+        view = await self.view(current, at)
+        known = next((other for other in view.snapshot.queued if other.job == job.job), job)
         with self._asked.hold(reader.account) as held:
             held.take()
             async with self._working:
-                return await self._once(seen, current, known, before)
+                return await self._once(view, known, at)
 
-    async def _once(self, seen: Snapshot, current: Current, job: Queued, before: int) -> Explanation:
+    async def _once(self, view: View, job: Queued, at: datetime) -> Explanation:
         """Work an explanation out, once for each view of the queue."""
-        if seen is not self._explained_of:
-            self._explained_of, self._explained = seen, {}
-        asked = (current.hash, job, before)
-        if asked not in self._explained:
-            self._explained[asked] = await asyncio.to_thread(explain, seen, current.supply, job, before)
-        return self._explained[asked]
+        explained = self._explained if view is self._explained_of else {}
+        if job not in explained:
+            case = Case(view, job)
+            places, rivals = await asyncio.to_thread(lambda: (case.places, case.to_count))
+            line = await order.line(self._db, job, places, at) if case.far and places else None
+            counts = await order.counts(self._db, rivals, at)
+            explained[job] = await asyncio.to_thread(explain, case, line, counts)
+        return explained[job]
 
 
 def queued_of(job: Job) -> Queued:
@@ -92,15 +100,23 @@ def queued_of(job: Job) -> Queued:
 
 def explanation_json(found: Explanation, tenant: str, reader: Principal) -> dict[str, Any]:
     """The explanation of a job of `tenant`, as `reader` may see it."""
-    start, terms = found.projected_start, dict(found.terms)
+    terms = dict(found.terms)
     if not reader.acts_for("*"):
         _hide_others(terms, tenant)
     return {
         "waiting": found.waiting,
         "position": found.ahead,
-        "projected_start": time_text(datetime.fromtimestamp(start, UTC)) if start is not None else None,
+        **projection_json(found.projection),
         "terms": terms,
     }
+
+
+def projection_json(projection: Projection | None) -> dict[str, Any]:
+    """When a job starts, and what that time is."""
+    if projection is None:
+        return {"projected_start": None, "projection": None}
+    time = time_text(datetime.fromtimestamp(projection.at, UTC))
+    return {"projected_start": time, "projection": "start" if projection.exact else "after"}
 
 
 def _hide_others(terms: dict[str, Any], tenant: str) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
@@ -21,7 +21,13 @@ from gpupool.queue.api import streaming
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
+from gpupool.queue.api.explanations import (
+    decision_json,
+    explanation_json,
+    offers_json,
+    projection_json,
+    queued_of,
+)
 from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse
@@ -45,7 +51,10 @@ class WhyBody(BaseModel):
     position: int | None
     """Jobs that go before it; null where it is no longer queued."""
     projected_start: str | None
-    """If everything runs for as long as it may; null where nothing within reach makes room."""
+    """If everything runs for as long as it may and nothing is submitted that goes first; null where that is
+    not known."""
+    projection: Literal["start", "after"] | None
+    """What that time is: when the job starts, or a time before which it does not start."""
     terms: dict[str, Any]
     """Each term of the order with its numbers."""
     offers: list[dict[str, Any]]
@@ -77,7 +86,7 @@ async def explain_job(context: Present, reader: Reader, job: ReadableJob) -> dic
     return {
         **shown,
         "position": None,
-        "projected_start": None,
+        **projection_json(None),
         "terms": {},
         **terms,
         **waiting_for_cluster(shown),
@@ -100,8 +109,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
     if not ready or not job.offers or job.tenant not in current.supply.tenants:
         return None
-    before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job), before, at, reader)
+    found = await context.explanations.of(current, queued_of(job), at, reader)
     return explanation_json(found, job.tenant, reader)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
@@ -210,6 +210,8 @@ class ValidBody(BaseModel):
     """What it would wait for; null where it would start now."""
     position: int
     projected_start: str | None
+    projection: Literal["start", "after"] | None
+    """What that time is: when it would start, or a time before which it would not."""
     terms: dict[str, Any]
 
 
@@ -231,7 +233,7 @@ async def validate_job(
         await jobs.check_dependencies(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job), None, at, principal)
+    found = await context.explanations.of(current, queued_of(job), at, principal)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,

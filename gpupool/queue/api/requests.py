@@ -225,7 +225,7 @@ class JobRequest(_Body):
         None, description="Where it keeps checkpoints."
     )
     retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
-        None, description="Attempts after a failure; default: the environment's."
+        None, description="Attempts after a failure of its own; default: none."
     )
     callback_url: Address | None = Field(
         None, description="Called when the job has ended; its origin must be allowed."

@@ -1,24 +1,29 @@
-"""Why a job waits, term by term, and when it may start; and the whole queue in its order.
+"""Why a job waits, term by term, how many go before it, when it may start; and the whole queue in its order.
 
-It asks the very round that decides, so that an explanation can't differ from the decision. Projections assume
-that everything runs for as long as it may. This module must not decide anything.
+It asks the very round that decides, so that an explanation can't differ from the decision. A snapshot may
+hold no more than the first jobs of long lanes: what must be counted behind these, `Case` says, and its
+caller counts. This module must not decide anything.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from gpupool.queue.domain.budget import book
-from gpupool.queue.domain.decide import decide, turn
+from gpupool.queue.domain.decide import turn
+from gpupool.queue.domain.lower_bound import Line, Places, places_for
+from gpupool.queue.domain.order import Point, Rival, ahead, rivals
+from gpupool.queue.domain.projection import Lane, Played, Projection, play
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Holdings, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
+from gpupool.queue.records import MICRO, Level, Reason, Waiting
 
-MOST_ROUNDS, ROUNDS_OF_ALL = 100, 30
-"""A projection looks at so many ends of running jobs and no further: for one job, and for all together."""
+Counts = Mapping[Lane, tuple[int, int]]
+"""Lane -> its jobs before each of the two points of a `Rival`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +32,13 @@ class Prospect:
 
     job: Queued
     ahead: int
-    """Heads of other lanes that go before it, and jobs before it in its own."""
+    """Jobs that go before it."""
+    more_ahead: bool
+    """Whether there may be more than that."""
     waiting: Waiting | None
     """None where it would start now, and behind other jobs of its lane."""
-    projected_start: float | None
-    """Epoch seconds; None where it is not within reach."""
+    projection: Projection | None
+    """When it starts, or before when it does not; None where neither is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,47 +49,152 @@ class Explanation(Prospect):
     """Every term of the order with its numbers."""
 
 
-def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Explanation:
-    """Explain `job`. `before`: jobs before it in its own lane that the snapshot may not hold."""
-    known = [other for other in snapshot.queued if other.job != job.job]
-    lane = [other for other in known if (other.tenant, other.lane) == (job.tenant, job.lane)]
-    mine = [other for other in lane if (other.enqueued, other.job) < (job.enqueued, job.job)]
-    own = [*mine[:before], job]
-    others = [other for other in known if other not in lane]
-    state = replace(snapshot, queued=(*others, *own))
-    opened = Round.of(state, supply)
-    key = opened.key(job)
-    ahead = before + sum(
-        1
-        for (tenant, name), queued in opened.lanes.items()
-        if (tenant, name) != (job.tenant, job.lane) and opened.key(queued[0]) < key
-    )
-    terms = _terms(opened, job)
-    decision = decide(state, supply)
-    now = any(start.job == job.job for start in decision.starts)
-    projected = snapshot.now if now else _starts(state, supply, {job.job}, MOST_ROUNDS).get(job.job)
-    behind = Waiting(Reason.TURN, f"{before} {turn(job)}")
-    if before > len(mine):  # there are others before it that the snapshot does not hold
-        return Explanation(job, ahead, behind, None if now else projected, terms)
-    waiting = None if now else decision.waits.get(job.job, behind)
-    return Explanation(job, ahead, waiting, projected, terms)
+@dataclass(frozen=True)
+class View:
+    """The queue at one moment, as explanations look at it."""
+
+    snapshot: Snapshot
+    supply: Supply
+    per_lane: int | None = None
+    """The snapshot holds at most so many jobs of a lane; None: all."""
+
+    @cached_property
+    def opened(self) -> Round:
+        return Round.of(self.snapshot, self.supply)
+
+    @cached_property
+    def points(self) -> dict[Lane, list[Point]]:
+        """Of each lane the places of its jobs, in order."""
+        lanes = self.opened.lanes.items()
+        return {lane: [(job.enqueued, job.job) for job in jobs] for lane, jobs in lanes}
+
+    @cached_property
+    def cut(self) -> frozenset[Lane]:
+        """Lanes that may have more jobs than the snapshot holds."""
+        lanes = self.points.items()
+        return frozenset(lane for lane, jobs in lanes if self.per_lane and len(jobs) >= self.per_lane)
+
+    def holds(self, rival: Rival) -> bool:
+        """Whether the snapshot holds all jobs of the lane that go before."""
+        return rival.lane not in self.cut or rival.like <= self.points[rival.lane][-1]
+
+    def counts(self, listed: list[Rival]) -> dict[Lane, tuple[int, int]]:
+        """How many jobs of each lane go before, of those that the snapshot holds."""
+        points = self.points
+        return {
+            rival.lane: (
+                bisect_left(points[rival.lane], rival.sure), bisect_left(points[rival.lane], rival.like)
+            )
+            for rival in listed
+        }  # fmt: skip
 
 
-def outlook(snapshot: Snapshot, supply: Supply, most: int) -> tuple[Prospect, ...]:
-    """The first `most` jobs that wait, in order."""
-    opened = Round.of(snapshot, supply)
+@dataclass(frozen=True)
+class Case:
+    """One job that is to be explained, and what must be counted for it."""
+
+    view: View
+    job: Queued
+
+    @cached_property
+    def first(self) -> list[Queued]:
+        """The jobs before it in its own lane, of those that the snapshot holds."""
+        lane = self.view.opened.lanes.get((self.job.tenant, self.job.lane), ())
+        point = self.job.enqueued, self.job.job
+        return [other for other in lane if (other.enqueued, other.job) < point]
+
+    @cached_property
+    def state(self) -> Snapshot:
+        """The snapshot with the job in its place."""
+        snapshot = self.view.snapshot
+        if any(other.job == self.job.job for other in snapshot.queued):
+            return snapshot
+        first = {other.job for other in self.first}
+        others = (other for other in snapshot.queued if other.job not in first)
+        return replace(snapshot, queued=(*self.first, self.job, *others))
+
+    @cached_property
+    def opened(self) -> Round:
+        """With the job: its tenant's clock may begin only then."""
+        known = (self.job.tenant, self.job.lane) in self.view.points
+        return self.view.opened if known else Round.of(self.state, self.view.supply)
+
+    @cached_property
+    def rivals(self) -> list[Rival]:
+        """Other lanes of which jobs go before it."""
+        return rivals(self.opened, self.job)
+
+    @cached_property
+    def places(self) -> Places | None:
+        return places_for(self.job, self.state, self.view.supply)
+
+    @property
+    def far(self) -> bool:
+        """Whether there may be jobs before it in its own lane that the snapshot does not hold."""
+        lane = self.job.tenant, self.job.lane
+        return lane in self.view.cut and len(self.first) == len(self.view.points[lane])
+
+    @property
+    def to_count(self) -> list[Rival]:
+        """Of which other lanes jobs are to be counted."""
+        return [rival for rival in self.rivals if not self.view.holds(rival)]
+
+
+def explain(case: Case, line: Line | None = None, counts: Counts | None = None) -> Explanation:
+    """Explain a job. `line` and `counts`: what the snapshot does not hold, where the case asks for it."""
+    view, job, places = case.view, case.job, case.places
+    if line is None:
+        line = places.line(case.first) if places else Line(len(case.first))
+    known = {**view.counts(case.rivals), **(counts or {})}
+    before = ahead(case.opened, job, line, case.rivals, known)
+    lane = job.tenant, job.lane
+    behind = line.jobs > len(case.first)
+    cut = view.cut | {lane} if behind else view.cut
+    played = play(view.snapshot if behind else case.state, view.supply, {job.job}, cut)
+    projection = _projection(job, played, places, line, view.snapshot.now)
+    waiting = None
+    if not _starts_now(projection, view.snapshot.now):
+        others = f"{line.jobs} {turn(job)}" if line.jobs else f"{before} jobs go first"
+        waiting = Waiting(Reason.TURN, others)
+        waiting = waiting if behind else played.waits.get(job.job, waiting)
+    return Explanation(job, before, False, waiting, projection, _terms(case.opened, job))
+
+
+def outlook(view: View, most: int, tenant: str | None = None) -> tuple[Prospect, ...]:
+    """The first `most` jobs that wait, in order; of one tenant where it is named."""
+    opened = view.opened
     heads = sorted(opened.key(lane[0]) for lane in opened.lanes.values())
     ordered = []
-    for lane in opened.lanes.values():
+    for (owner, _), lane in opened.lanes.items():
         first = opened.key(lane[0])
-        for index, job in enumerate(lane):
+        for index, job in enumerate(lane if tenant in (None, owner) else ()):
             key = opened.key(job)
-            ordered.append((index + bisect_left(heads, key) - (first < key), key, job))
-    ordered.sort(key=lambda one: one[:2])
-    shown = ordered[:most]
-    waits = decide(snapshot, supply).waits
-    starts = _starts(snapshot, supply, {job.job for _, _, job in shown}, ROUNDS_OF_ALL)
-    return tuple(Prospect(job, ahead, waits.get(job.job), starts.get(job.job)) for ahead, _, job in shown)
+            ordered.append((index + bisect_left(heads, key) - (first < key), key, index, job))
+    shown = sorted(ordered, key=lambda entry: entry[:2])[:most]
+    played = play(view.snapshot, view.supply, {job.job for *_, job in shown}, view.cut)
+    prospects = []
+    for _, key, index, job in shown:
+        others = rivals(opened, job)
+        before = ahead(opened, job, Line(index), others, view.counts(others))
+        more = not all(view.holds(rival) for rival in others)
+        projection = _projection(job, played, None, Line(index), view.snapshot.now)
+        prospects.append((before, key, Prospect(job, before, more, played.waits.get(job.job), projection)))
+    return tuple(prospect for *_, prospect in sorted(prospects, key=lambda entry: entry[:2]))
+
+
+def _projection(
+    job: Queued, played: Played, places: Places | None, line: Line, now: float
+) -> Projection | None:
+    if job.job in played.starts:
+        return Projection(played.starts[job.job], exact=True)
+    if played.until is None:
+        return None
+    soonest = max(played.until, places.earliest(line) if places else now)
+    return Projection(soonest, exact=False) if now < soonest < float("inf") else None
+
+
+def _starts_now(projection: Projection | None, now: float) -> bool:
+    return projection is not None and projection.exact and projection.at <= now
 
 
 def _terms(opened: Round, job: Queued) -> dict[str, Any]:
@@ -111,44 +223,3 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
         "reserved_for": holder.job if holder else None,
         "reserved_within": bound or None,
     }
-
-
-def _starts(state: Snapshot, supply: Supply, wanted: set[str], rounds: int) -> dict[str, float]:
-    """When jobs start if each running job takes as long as it may."""
-    found: dict[str, float] = {}
-    later: Snapshot | None = state
-    for _ in range(rounds):
-        if later is None or wanted <= found.keys():
-            break
-        decision = decide(later, supply)
-        found.update((start.job, later.now) for start in decision.starts)
-        later = _advance(later, decision)
-    return found
-
-
-def _advance(state: Snapshot, decision: Decision) -> Snapshot | None:
-    """The state after `decision` and the next end of a running job, if each takes as long as it may. None
-    where none runs: the end of pods that are not the queue's is unknown."""
-    started = {start.job: start for start in decision.starts}
-    waiting = tuple(other for other in state.queued if other.job not in started)
-    new = [held_by(other, started[other.job], state.now) for other in state.queued if other.job in started]
-    held = [*state.held, *new]
-    ends = [max(state.now, other.ends) for other in held if other.of_queue]
-    if not ends:
-        return None
-    soonest = min(ends)
-    accounts = dict(state.accounts)
-    for other in new:
-        book(accounts, other, spent=0, held=other.hold_micro)
-    for other in held:
-        if other.ends <= soonest:
-            book(accounts, other, spent=other.hold_micro, held=-other.hold_micro)
-    return replace(
-        state,
-        now=soonest,
-        held=Holdings.of(other for other in held if other.ends > soonest),
-        queued=waiting,
-        accounts=accounts,
-        reservations=decision.reservations,
-        floors=decision.floors,
-    )

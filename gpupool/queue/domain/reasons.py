@@ -55,6 +55,9 @@ REASONS: Mapping[Reason, Words] = {
         "decided; a policy or a quota of the cluster refuses its Job or pod",
         "change what the policy names, or ask the operators",
     ),
+    Reason.CLUSTER: Words(
+        "the queue can't reach its cluster, or works on it no longer", "wait, or ask the operators"
+    ),
     Reason.NODE_UNREACHABLE: Words(
         "its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service",
         "wait, or ask the operators",

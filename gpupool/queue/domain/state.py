@@ -71,7 +71,7 @@ class Queued:
     preemptible: bool
     preempts: bool
     on_demand_only: bool = False
-    """Its spot attempts were interrupted as often as retries allow."""
+    """It lost its spot node three times, or as often as it has retries where these are more."""
     plan_hash: str = ""
     """The Plan that its offers are of."""
 

@@ -248,7 +248,11 @@ def _variables(job: Job, nodes: int) -> list[Object]:
     fields = {f"{POD}_{part.upper()}": f"metadata.{part}" for part in ("name", "uid")}
     whole = pod_variables(*(f"$({name})" for name in fields))[POD]
     return [
-        *({"name": name, "value": escaped(value)} for name, value in own.items() if name not in (POD, *fields)),
+        *(
+            {"name": name, "value": escaped(value)}
+            for name, value in own.items()
+            if name not in (POD, *fields)
+        ),
         *(
             {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
             for name, path in fields.items()

@@ -201,7 +201,7 @@ class Reconciler:
         except Refused as error:
             reason = warnings.sentence(f"the cluster refuses its Service: {error}")
             if self._gives_up(attempt, error):
-                attempt.asked = attempt.asked or Outcome("failed", reason, retry=error.passing)
+                attempt.asked = attempt.asked or self._not_started(reason, error.passing)
             attempt.refused = Waiting(Reason.REFUSED, reason)
             attempt.service_due = self._pause(attempt)
             return attempt.refused
@@ -217,7 +217,9 @@ class Reconciler:
     def _pause(self, attempt: Attempt) -> datetime:
         """When to ask again for what was refused."""
         attempt.refusals += 1
-        again = self.clock() + timedelta(seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1)))
+        again = self.clock() + timedelta(
+            seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
+        )
         attempt.look_by(again)
         return again
 
@@ -225,7 +227,7 @@ class Reconciler:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if self._gives_up(attempt, error):
-            outcome = Outcome("failed", reason, retry=error.passing)
+            outcome = self._not_started(reason, error.passing)
             await self._end(key, attempt, Ended(outcome, None, None, None))
             return
         attempt.due = self._pause(attempt)
@@ -298,7 +300,11 @@ class Reconciler:
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = warnings.sentence(f"not started{after}: {waiting.detail}")
-            attempt.asked = Outcome("failed", said, retry=not found.hopeless)
+            attempt.asked = self._not_started(said, not found.hopeless)
+
+    def _not_started(self, reason: str, retry: bool) -> Outcome:
+        """The platform kept the attempt from starting."""
+        return Outcome("failed", reason, retry=retry, platform_retries=self.current().plan.queue.retries)
 
     def _explained(self, attempt: Attempt, waiting: Waiting, about: Object, since: datetime) -> Waiting:
         """With what the cluster's events say of a Job or pod, once they have been read after `since`."""

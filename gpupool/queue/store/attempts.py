@@ -241,8 +241,9 @@ def _decided(row: Row, outcome: Outcome) -> Outcome:
 
 
 def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
-    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not.
-    Where one came before the attempt had started, and is not the job's first, there is a pause as well."""
+    """What follows from an outcome. Failures of the job's own count against its `retries`; those of the
+    platform, which has retries of its own, disruptions and preemptions do not. Where one of these came before
+    the attempt had started, and is not the job's first, there is a pause as well."""
     if outcome.kind == "succeeded":
         return End(State.SUCCEEDED)
     if outcome.kind == "cancelled":
@@ -253,6 +254,11 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
         return End(
             State.QUEUED, disruptions=1, delay_s=_delay_s(backoff, row["disruptions"]) if again else 0.0
         )
+    if outcome.platform_retries is not None:
+        number, retries = row["unstarted"] + 1, max(outcome.platform_retries, row["retries"])
+        if outcome.retry and number <= retries:
+            return End(State.QUEUED, disruptions=1, delay_s=_delay_s(backoff, number))
+        return End(State.FAILED, failures=1)
     failures = row["failures"] + 1
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
         return End(State.FAILED, failures=1)

@@ -236,12 +236,6 @@ async def check_dependencies(db: Database, job: NewJob) -> None:
         await standing(connection, job)
 
 
-async def position(db: Database, id: str) -> int:
-    """How many jobs of its lane are ahead of a queued job."""
-    async with db.connection() as connection:
-        return int((await fetch(connection, "position", id=id))[0]["ahead"])
-
-
 async def answers(db: Database) -> None:
     """Raises StoreError where the database does not answer, or lacks today's tables."""
     await db.fetch("answers")

@@ -56,7 +56,7 @@ def placement_of(given: list[list[int]] | None) -> Placement:
 
 
 def cause_of(given: Mapping[str, Any] | None) -> Cause | None:
-    return Cause(given["job"], State(given["state"]), given["reason"]) if given else None
+    return Cause(**{**given, "state": State(given["state"])}) if given else None
 
 
 def waiting_of(given: Mapping[str, str]) -> Waiting:

@@ -83,9 +83,7 @@ async def _queue(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The first rows of the queue, and the names of their jobs."""
     plan, now = context.plan(), context.clock()
-    prospects = [
-        one for one in await shared.prospects() if visitor.chosen is None or one.job.tenant == visitor.chosen
-    ][:SHOWN]
+    prospects = (await shared.prospects(visitor.chosen))[:SHOWN]
     mine = [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
     known = {job.id: job for id in mine if (job := await jobs.job(context.db, id))}
     rows = []
@@ -94,7 +92,7 @@ async def _queue(
         if job is not None and job.state is not State.QUEUED:
             continue
         waiting = one.waiting or (waiting_of(job, now) if job else None)
-        start = one.projected_start
+        start = one.projection
         rows.append(
             {
                 "job": job,
@@ -102,8 +100,9 @@ async def _queue(
                 "priority": one.job.level.name.lower(),
                 "reason": waiting.reason.value if waiting else "turn",
                 "detail": visitor.text(waiting.detail, plan, one.job.job) if waiting and job else "",
-                "ahead": one.ahead,
-                "start": None if start is None else max(now, datetime.fromtimestamp(start, UTC)),
+                "ahead": f"{one.ahead}+" if one.more_ahead else one.ahead,
+                "start": None if start is None else max(now, datetime.fromtimestamp(start.at, UTC)),
+                "after": start is not None and not start.exact,
                 "waited": now.timestamp() - one.job.enqueued,
             }
         )
@@ -125,6 +124,7 @@ async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> li
             "detail": visitor.text(waiting.detail, context.plan(), *job.depends_on, *job.depends_on_ended),
             "ahead": None,
             "start": None,
+            "after": False,
             "waited": (now - job.enqueued_at).total_seconds(),
         }
         for job in queued.jobs

@@ -13,7 +13,7 @@ from gpupool.queue.api.context import Context
 from gpupool.queue.domain.explain import Prospect, outlook
 from gpupool.queue.store import accounts
 
-PROSPECTS = 200
+PROSPECTS = 40
 """Jobs that wait are shown in order as far as this."""
 DAYS = 30
 
@@ -21,17 +21,17 @@ DAYS = 30
 class Remembered:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._prospects = Cache[None, tuple[Prospect, ...]](seconds=2)
+        self._prospects = Cache[str | None, tuple[Prospect, ...]](seconds=2, most=100)
         self._use = Cache[tuple[str, ...], list[accounts.DayOfUse]](seconds=30, most=100)
 
-    async def prospects(self) -> tuple[Prospect, ...]:
-        """The queue in order."""
+    async def prospects(self, tenant: str | None) -> tuple[Prospect, ...]:
+        """The queue in order, or a tenant's part of it."""
 
         async def read() -> tuple[Prospect, ...]:
-            seen = await self._context.explanations.snapshot(self._context.clock())
-            return await asyncio.to_thread(outlook, seen, self._context.current().supply, PROSPECTS)
+            view = await self._context.explanations.view(self._context.current(), self._context.clock())
+            return await asyncio.to_thread(outlook, view, PROSPECTS, tenant)
 
-        return await self._prospects.get(None, self._context.now(), read)
+        return await self._prospects.get(tenant, self._context.now(), read)
 
     async def use(self, tenants: tuple[str, ...]) -> list[accounts.DayOfUse]:
         """What tenants used on each of the last `DAYS` days."""

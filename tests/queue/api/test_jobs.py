@@ -283,6 +283,31 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
     api(test)
 
 
+def test_each_job_of_a_long_lane_has_its_place_and_its_time(api: Any) -> None:
+    async def test(served: Served) -> None:
+        ids = (await served.submit(array=200, timeout_seconds=3600, gpu_pool_requested="t4"))["job_ids"]
+        served.clock.forward(2)
+        whys = {
+            place: (await served.client.get(f"{JOBS}/{ids[place]}/why")).json()
+            for place in (0, 19, 20, 57, 199)
+        }
+        assert [why["position"] for why in whys.values()] == list(whys)
+        assert "199 jobs of vision" in whys[199]["waiting"]["detail"]
+        assert (whys[0]["projection"], whys[199]["projection"]) == ("start", "after")
+        times = [
+            datetime.fromisoformat(why["projected_start"]) for why in whys.values() if why["projected_start"]
+        ]
+        assert times == sorted(times)
+        assert times[-1] > times[0]
+        body = HTTP_JOB | {"timeout_seconds": 3600, "gpu_pool_requested": "t4"}
+        answer = await served.client.post(f"{JOBS}:validate", json=body, headers={"X-Tenant-Id": "vision"})
+        assert answer.json()["position"] == 200
+        assert answer.json()["projection"] == "after"
+        assert datetime.fromisoformat(answer.json()["projected_start"]) >= times[-1]
+
+    api(test)
+
+
 def test_explanations_do_not_pile_up(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explanations, "ASKED_EACH", 2)
 

@@ -74,10 +74,10 @@ def test_explanations_are_shared_and_each_caller_has_so_many(
     worked_out, go_on = list[str](), threading.Event()
     go_on.set()
 
-    def slow(seen: Any, supply: Any, job: Any, before: int) -> Any:
-        worked_out.append(job.job)
+    def slow(case: Any, *counted: Any) -> Any:
+        worked_out.append(case.job.job)
         go_on.wait(10)
-        return explain(seen, supply, job, before)
+        return explain(case, *counted)
 
     explain = explanations.explain
     monkeypatch.setattr(explanations, "explain", slow)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.domain.explain import explain
+from gpupool.queue.domain.explain import Case, View, explain
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
 from tests.queue.domain.simulated import Cluster, offer, pool, small, supply, tenant
 
@@ -237,12 +237,10 @@ def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
     cluster.drain(200)
     assert not cluster.held
     assert not cluster.reservations
-    first: dict[tuple[str, str], int] = Counter()
     stuck = set()
     for job in sorted(cluster.queued, key=lambda job: (job.enqueued, job.job)):
         lane = (job.tenant, job.lane)
-        waiting = explain(cluster.snapshot(), cluster.supply, job, first[lane]).waiting
-        first[lane] += 1
+        waiting = explain(Case(View(cluster.snapshot(), cluster.supply), job)).waiting
         assert waiting is not None
         reasons = {Reason.NOT_POSSIBLE, Reason.BUDGET} | ({Reason.TURN} if lane in stuck else set())
         assert waiting.reason in reasons, (job, waiting)

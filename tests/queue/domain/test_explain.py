@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpupool.queue.domain.explain import explain, outlook
-from gpupool.queue.domain.state import Holdings
+from gpupool.queue.domain.explain import Case, Explanation, View, explain, outlook
+from gpupool.queue.domain.lower_bound import Line
+from gpupool.queue.domain.projection import Projection
+from gpupool.queue.domain.state import Holdings, Queued
 from gpupool.queue.records import MICRO, Reason
 from gpupool.queue.store.snapshot import FOREVER_S
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, small, supply, tenant
+
+
+def explained_in(cluster: Cluster, job: Queued) -> Explanation:
+    return explain(Case(View(cluster.snapshot(), cluster.supply), job))
 
 
 def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
@@ -19,12 +25,12 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
     cluster.round()
     first, second = (cluster.add("b", (offer(of, 4),), 600) for _ in range(2))
     queued = {job.job: job for job in cluster.queued}
-    explained = explain(cluster.snapshot(), made, queued[first], 0)
+    explained = explained_in(cluster, queued[first])
     assert explained.waiting is not None
     assert explained.waiting.reason is Reason.CAPACITY
     assert "4 nvidia.com/gpu of pool needed; 0 of 8 free" in explained.waiting.detail
-    assert explained.projected_start == 3600.0
-    behind = explain(cluster.snapshot(), made, queued[second], 1)
+    assert explained.projection == Projection(3600.0, exact=True)
+    behind = explained_in(cluster, queued[second])
     assert behind.waiting is not None
     assert behind.waiting.reason is Reason.TURN
     assert behind.ahead == 1
@@ -42,13 +48,11 @@ def test_a_projection_counts_what_starts_before() -> None:
     cluster.round()
     for _ in range(2):
         cluster.add("a", (offer(of),), 4500)
-    first, second = (
-        explain(cluster.snapshot(), cluster.supply, job, before) for before, job in enumerate(cluster.queued)
-    )
-    assert first.projected_start == cluster.now
+    first, second = (explained_in(cluster, job) for job in cluster.queued)
+    assert first.projection == Projection(cluster.now, exact=True)
     assert second.waiting is not None
     assert second.waiting.reason is Reason.BUDGET
-    assert second.projected_start is None  # what the two others may cost is all that there is
+    assert second.projection is None  # what the two others may cost is all that there is
 
 
 def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
@@ -61,8 +65,9 @@ def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
     pods = replace(held, attempt=0, run_limit_s=FOREVER_S)
     cluster.add("a", (offer(of),), 3600)
     seen = replace(cluster.snapshot(), held=Holdings.of([pods]))
-    assert explain(seen, cluster.supply, cluster.queued[0], 0).projected_start is None
-    assert [one.projected_start for one in outlook(seen, cluster.supply, 5)] == [None]
+    view = View(seen, cluster.supply)
+    assert explain(Case(view, cluster.queued[0])).projection is None
+    assert [prospect.projection for prospect in outlook(view, 5)] == [None]
 
 
 def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_passed() -> None:
@@ -70,8 +75,10 @@ def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_pas
     cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=4 * MICRO)]))
     cluster.add("a", (offer(of),), 36_000)
     cluster.add("a", (offer(of),), 3600)
-    far = explain(cluster.snapshot(), cluster.supply, cluster.queued[1], 100)
+    seen = replace(cluster.snapshot(), queued=tuple(cluster.queued[:1]))
+    case = Case(View(seen, cluster.supply, per_lane=1), cluster.queued[1])
+    far = explain(case, Line(jobs=100))
     assert far.waiting is not None
     assert far.waiting.reason is Reason.TURN
     assert "100 jobs of a" in far.waiting.detail
-    assert far.projected_start is None
+    assert far.projection is None

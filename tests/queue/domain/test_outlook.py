@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.queue.domain.explain import explain, outlook
+from gpupool.queue.domain.explain import Case, View, explain, outlook
 from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
 
 
@@ -22,19 +22,20 @@ def busy() -> Cluster:
 
 def test_each_job_is_as_it_is_explained_alone() -> None:
     cluster = busy()
-    seen = cluster.snapshot()
-    found = outlook(seen, cluster.supply, 100)
-    assert {one.job.job for one in found} == {job.job for job in seen.queued}
+    view = View(cluster.snapshot(), cluster.supply)
+    found = outlook(view, 100)
+    assert {one.job.job for one in found} == {job.job for job in view.snapshot.queued}
     assert [one.ahead for one in found] == sorted(one.ahead for one in found)
     for one in found:
-        lane = [job for job in seen.queued if (job.tenant, job.lane) == (one.job.tenant, one.job.lane)]
-        alone = explain(seen, cluster.supply, one.job, lane.index(one.job))
+        alone = explain(Case(view, one.job))
         assert one.ahead == alone.ahead
         assert one.waiting is None or one.waiting == alone.waiting
-        assert one.projected_start == alone.projected_start
+        assert one.projection == alone.projection
 
 
 def test_no_more_than_asked_for_and_none_of_an_empty_queue() -> None:
     cluster = busy()
-    assert len(outlook(cluster.snapshot(), cluster.supply, 3)) == 3
-    assert outlook(Cluster(cluster.supply).snapshot(), cluster.supply, 3) == ()
+    view = View(cluster.snapshot(), cluster.supply)
+    assert len(outlook(view, 3)) == 3
+    assert {one.job.tenant for one in outlook(view, 100, "b")} == {"b"}
+    assert outlook(View(Cluster(cluster.supply).snapshot(), cluster.supply), 3) == ()

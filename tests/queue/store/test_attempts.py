@@ -121,6 +121,38 @@ def test_failures_count_against_retries_and_disruptions_do_not(
     database(test)
 
 
+def test_what_the_platform_keeps_from_starting_is_no_failure_of_the_jobs_own(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id, now = await submitted(db, retries=1), NOW
+        for kind, starts in (("failed", False), ("failed", False), ("failed", True), ("failed", False)):
+            assert await dispatched(db, now=now) == [id]
+            job = await read(db, id)
+            if starts:
+                await attempts.started(db, id, job.attempt, now)
+            own = {} if starts else {"platform_retries": 3}
+            job = await finished(db, job, kind, 0, **own)
+            assert job.state is State.QUEUED
+            now = job.not_before
+        await dispatched(db, now=now)
+        job = await finished(db, await read(db, id), "failed", 0, platform_retries=3)
+        assert job.state is State.FAILED, "the platform had its three retries"
+
+    database(test)
+
+
+def test_a_failure_of_its_own_ends_a_job_that_asks_for_no_retries(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db, retries=0)
+        await dispatched(db)
+        job = await finished(db, await read(db, id), "failed", 0, platform_retries=3)
+        assert job.state is State.QUEUED
+        await dispatched(db, now=job.not_before)
+        assert await attempts.started(db, id, 2, job.not_before)
+        assert (await finished(db, await read(db, id), "failed")).state is State.FAILED
+
+    database(test)
+
+
 def test_retries_wait_longer_each_time_up_to_a_limit(database: Run) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db, retries=9)
@@ -184,12 +216,12 @@ def test_what_is_taken_away_again_and_again_before_it_starts_pauses_longer_each_
 def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db)
-        for lost in (False, True):
+        for number, lost in enumerate((False, True, True, True), 1):
             assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is False
             await dispatched(db)
             capacity_type = "spot" if lost else "on-demand"
             await sql(db, f"UPDATE gpu_jobs SET capacity_type = '{capacity_type}' RETURNING 1")
-            await attempts.started(db, id, 1 + lost, NOW)
+            await attempts.started(db, id, number, NOW)
             await finished(db, await read(db, id), "disrupted")
         assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is True
 
@@ -306,15 +338,6 @@ def test_only_queued_jobs_change_their_priority(database: Run) -> None:
         with pytest.raises(store.Unknown):
             await store.reprioritise(db, "x", "low", 0)
         assert [event.type for event in await outbox.of_job(db, id)][1:] == ["priority_changed", "cancelled"]
-
-    database(test)
-
-
-def test_the_position_counts_jobs_ahead_in_the_lane(database: Run) -> None:
-    async def test(db: Database) -> None:
-        ids = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
-        await submitted(db, tenant="speech")
-        assert [await store.position(db, id) for id in ids] == [0, 1, 2]
 
     database(test)
 
