@@ -91,7 +91,8 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
         fitting = allowed
     roomy = [offer for offer in fitting if not _too_small(plan.pool(offer.pool), offer, wish)]
     if not roomy:
-        raise Refused("does-not-fit", "; ".join(_too_small(plan.pool(o.pool), o, wish)[0] for o in fitting))
+        details = "; ".join(_too_small(plan.pool(offer.pool), offer, wish)[0] for offer in fitting)
+        raise Refused("does-not-fit", details, "pools")
     fitting = roomy
     return _ranked(plan, supply, tenant, wish, sorted(fitting, key=_price))
 

@@ -103,7 +103,7 @@ def ahead(
         if like > 0:
             counted.add(rival.lane)
     pools, pool = {offer.pool for offer in job.offers}, job.offers[0].pool
-    for other in {other.job: other for other in opened.reserved.values()}.values():  # wherever they stand
+    for other in opened.reservations.of_pools():  # wherever they stand
         lane = other.tenant, other.lane
         apart = pools.isdisjoint(offer.pool for offer in other.offers)
         total += not apart and lane not in counted and lane != (job.tenant, job.lane)

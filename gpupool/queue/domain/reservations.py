@@ -82,6 +82,10 @@ class Reservations:
                     present.holders[bound] = job
         return present
 
+    def of_pools(self) -> tuple[Queued, ...]:
+        """The jobs that nodes are kept for: they go first."""
+        return tuple({job.job: job for bound, job in self.holders.items() if "/" not in bound}.values())
+
     def bounds(self, job: Queued) -> tuple[str, ...]:
         """What bounds the job on its first offer, in the order in which it may be kept."""
         pool, rule = job.offers[0].pool, self.rules.get(job.tenant)

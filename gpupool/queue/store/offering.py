@@ -6,6 +6,7 @@ it: so there is no moment at which stale offers count. This module must not make
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from typing import Any
 from gpupool.queue.domain.fit import Fit
 from gpupool.queue.records import Job, Waiting
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
-from gpupool.queue.store.dependents import cancel_dependents, uncount
+from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.dispatch import ROLE, fence
 from gpupool.queue.store.rows import job_of, lane_of
 
@@ -118,9 +119,13 @@ async def _fail(connection: Connection, plan_hash: str, failed: Sequence[Offered
         for _ in one.jobs.ids
     ]
     values = {"plan_hash": plan_hash, "reasons": reasons, "now": now}
+    for tenant in sorted({one.jobs.job.tenant for one in failed}):
+        await lock_dependents(connection, tenant)
     ended = await fetch(connection, "offers_failed", **values, **_members(failed))
     tenants = [row["tenant"] for row in ended]
+    groups = defaultdict[str, dict[str, str | None]](dict)
     for row in ended:
-        if row["dependents"]:
-            tenants += await cancel_dependents(connection, row["id"], now)
+        groups[row["tenant"]][row["id"]] = row["group_id"]
+    for tenant, jobs in sorted(groups.items()):
+        tenants += await settle_dependents(connection, tenant, jobs, now)
     await uncount(connection, tenants)

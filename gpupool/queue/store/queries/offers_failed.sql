@@ -12,6 +12,4 @@ WITH ended AS (
         jsonb_build_object('state', state, 'attempt', attempt, 'reason', reason, 'failures', failures)
     FROM ended
 )
-SELECT id, tenant, EXISTS (
-    SELECT FROM gpu_jobs d WHERE d.depends_on = ended.id AND d.blocked AND d.state = 'queued') AS dependents
-FROM ended
+SELECT id, tenant, group_id FROM ended
