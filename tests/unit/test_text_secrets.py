@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.text_secrets import HIDDEN, secret_name, value_without_secrets, without_secrets, words_without_secrets
+from gpupool.text_secrets import (
+    HIDDEN,
+    secret_name,
+    value_without_secrets,
+    without_secrets,
+    words_without_secrets,
+)
 from tests.growth import LINEAR, growth
 from tests.unit.test_address_secrets import SECRET, WITH_SECRET, WITHOUT
 
@@ -32,8 +38,9 @@ LEGIBLE = (
 )
 
 
-@pytest.mark.parametrize("text", [*TEXTS, *(address for address in WITH_SECRET if not re.search("%77|, ", address))])
-
+@pytest.mark.parametrize(
+    "text", [*TEXTS, *(address for address in WITH_SECRET if not re.search("%77|, ", address))]
+)
 def test_a_secret_is_not_shown(text: str) -> None:
     shown = without_secrets(text)
     assert SECRET not in shown

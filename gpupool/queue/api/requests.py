@@ -34,7 +34,9 @@ UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 
 def _told(text: str) -> str:
     if HIDDEN in text:
-        raise ValueError(f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself")
+        raise ValueError(
+            f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself"
+        )
     return text
 
 

@@ -63,7 +63,13 @@ def test_names_stay(api: Any) -> None:
     async def test(served: Served) -> None:
         made = await served.submit(target_url=None, request_json=None, **CONTAINER)
         assert made["env"] == dict.fromkeys(CONTAINER["env"], HIDDEN)
-        assert made["container_command"] == ["sh", "-c", f"TOKEN={HIDDEN} run --epochs=3", "--api-key", HIDDEN]
+        assert made["container_command"] == [
+            "sh",
+            "-c",
+            f"TOKEN={HIDDEN} run --epochs=3",
+            "--api-key",
+            HIDDEN,
+        ]
         assert made["callback_url"] == f"http://example/done?a=1&token={HIDDEN}"
         add_pages(served.app)
         page = await served.client.get(f"/jobs/{made['id']}", headers=served.owner)

@@ -48,7 +48,9 @@ def test_within_what_a_pod_has_they_are_taken(api: Any) -> None:
 def test_beyond_it_they_are_refused(api: Any, fields: dict[str, Any], type: str, detail: str) -> None:
     async def test(served: Served) -> None:
         for place in (JOBS, f"{JOBS}:validate"):
-            answer = await served.client.post(place, json=CONTAINER_JOB | fields, headers=served.owner | VISION)
+            answer = await served.client.post(
+                place, json=CONTAINER_JOB | fields, headers=served.owner | VISION
+            )
             assert (answer.status_code, answer.json()["type"].rpartition("/")[2]) == (422, type), answer.text
             assert detail in answer.json()["detail"]
 
