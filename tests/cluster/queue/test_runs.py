@@ -74,7 +74,7 @@ def test_texts_arrive_as_given_and_folders_can_be_written(queue: Queue, vision: 
     password = "pa$$w0rd$(HOME)$$(USER)$"
     script = (
         'echo "$P"; [ "$P" = \'pa$$w0rd$(HOME)$$(USER)$\' ] && echo same; echo "$1"; '
-        'mkdir -p "$HF_HOME" && echo kept > "$HF_HOME/file" && cat "$GPUPOOL_SCRATCH/.cache/huggingface/file"; '
+        'mkdir -p "$HF_HOME"; echo kept > "$HF_HOME/file"; cat "$GPUPOOL_SCRATCH/.cache/huggingface/file"; '
         'cd "$HOME" && mktemp > /dev/null && echo "$USER ${KUBECONFIG-none}"; '
         'case "$HOME" in /root*) echo "of root";; esac'
     )
