@@ -32,7 +32,7 @@ _DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 
 
-def _told(text: str) -> str:
+def _not_hidden(text: str) -> str:
     if HIDDEN in text:
         raise ValueError(
             f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself"
@@ -43,7 +43,7 @@ def _told(text: str) -> str:
 def _storable(text: str) -> str:
     if "\x00" in text:
         raise ValueError("has a NUL character")
-    return _told(text)
+    return _not_hidden(text)
 
 
 def _json(value: Any) -> Any:
@@ -51,7 +51,7 @@ def _json(value: Any) -> Any:
     if isinstance(value, str):
         if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
             raise ValueError("has a NUL character or half of a surrogate pair")
-        _told(value)
+        _not_hidden(value)
     elif isinstance(value, bool) or value is None:
         pass
     elif isinstance(value, int | float):
@@ -73,7 +73,7 @@ ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, patt
 Address = Annotated[
     str,
     StringConstraints(min_length=8, max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$"),
-    BeforeValidator(lambda text: _told(text) if isinstance(text, str) else text),
+    BeforeValidator(lambda text: _not_hidden(text) if isinstance(text, str) else text),
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
 Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]
