@@ -1,8 +1,8 @@
-"""How Kubernetes expands `$(NAME)` and `$$` in a container's command, args and the values of its variables, and
-how a text is written so that it arrives as it was given.
+"""How Kubernetes expands `$(NAME)` and `$$` in a container's command, args and the values of its variables,
+and how a text is written so that it arrives as it was given.
 
-As k8s.io/kubernetes/third_party/forked/golang/expansion does it (Kubernetes 1.36): `$$` is a dollar sign, `$(`
-up to the next `)` a reference, and every other `$` itself. It must not know what a pod is.
+As k8s.io/kubernetes/third_party/forked/golang/expansion does it (Kubernetes 1.36): `$$` is a dollar sign,
+`$(` up to the next `)` a reference, and every other `$` itself. It must not know what a pod is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which part of a text that is shown to others is a secret: in commands, addresses and JSON that jobs are made of.
+"""Which part of a text that is shown to others is a secret: in commands, addresses and JSON of jobs.
 
-Found by the names that people give to secrets, and by the form of addresses: a secret under another name is not
-found, which is why secrets come by reference (`env_from_secrets`). It must not be used to decide what is done
-with a value.
+Found by the names that people give to secrets, and by the form of addresses: a secret under another name is
+not found, which is why secrets come by reference (`env_from_secrets`). It must not be used to decide what is
+done with a value.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def value_without_secrets(value: Any) -> Any:
 
 
 def _without_users(text: str) -> str:
-    """Without passwords, and users that are tokens, before the @ of an address. From the end, since a password
-    may have an @ itself."""
+    """Without passwords, and users that are tokens, before the @ of an address. From the end, since a
+    password may have an @ itself."""
     parts: list[str] = []
     end = at = len(text)
     while (at := text.rfind("@", 0, at)) >= 0:

@@ -12,7 +12,7 @@ from typing import Any
 
 Object = dict[str, Any]
 
-SHM, SCRATCH = "/dev/shm", "/scratch"
+SHM, SCRATCH = "/dev/shm", "/scratch"  # noqa: S108 (of the container, not of this machine)
 """Where they are mounted."""
 SHM_VOLUME, SCRATCH_VOLUME = "shm", "scratch"
 SHM_PART = 2
@@ -51,7 +51,7 @@ def moved(name: str, value: str, folder: str) -> str:
 
 
 def shm_mib(memory_mib: int | None) -> int:
-    """How large shared memory is by default, of a container with so much memory; None where that is not known."""
+    """Size of shared memory by default, of a container with so much memory; None where that is not known."""
     return SHM_MIB if memory_mib is None else max(1, memory_mib // SHM_PART)
 
 

@@ -1,4 +1,4 @@
-"""Run a small Go program with the packages that Kubernetes itself is built of, where they are on this machine."""
+"""Run a small Go program with the packages that Kubernetes is built of, where they are on this machine."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KUBERNETES = Path(__file__).parents[1] / "tools" / "kubernetes"
 
 
 def run(program: Path, given: Any) -> Any:
-    """What `program` prints as JSON, with the JSON of `given` on stdin. Downloads nothing: skips the test where
-    Go or a package is missing."""
+    """What `program` prints as JSON, with the JSON of `given` on stdin. Downloads nothing: skips the test
+    where Go or a package is missing."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("Go is not installed")

@@ -1,7 +1,7 @@
 """What the code of a container job finds in its environment, wherever it runs.
 
-The folders that it can write, unless it names others; the job's own variables; and those that let it fence its
-effects, which it can not set itself.
+The folders that it can write, unless it names others; the job's own variables; and those that let it fence
+its effects, which it can not set itself.
 This module must not know how a container is started.
 """
 

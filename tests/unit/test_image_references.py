@@ -26,8 +26,8 @@ TABLE = {
 }
 ROWS = [(text, verdict) for verdict, texts in TABLE.items() for text in texts]
 pieces = st.sampled_from(
-    ["a", "A", "0", ".", "-", "_", "/", ":", "@", "[", "]", "::1", "sha256:" + "0" * 64, "latest", "docker.io",
-     "localhost", "a.b", ":5000", "b" * 120]
+    ["a", "A", "0", ".", "-", "_", "/", ":", "@", "[", "]", "::1", "sha256:" + "0" * 64, "latest",
+     "docker.io", "localhost", "a.b", ":5000", "b" * 120]
 )  # fmt: skip
 texts = st.lists(pieces, max_size=8).map("".join)
 

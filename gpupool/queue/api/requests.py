@@ -57,7 +57,7 @@ WANTED: Mapping[str, str] = {
 """What a text must be, for each pattern: nobody is shown a regular expression."""
 
 
-def _told(text: str) -> str:
+def _not_hidden(text: str) -> str:
     if HIDDEN in text:
         raise ValueError(
             f"has {HIDDEN}, which stands in answers for what is not shown; write the value itself"
@@ -68,7 +68,7 @@ def _told(text: str) -> str:
 def _storable(text: str) -> str:
     if "\x00" in text:
         raise ValueError("has a NUL character")
-    return _told(text)
+    return _not_hidden(text)
 
 
 def _json(value: Any) -> Any:
@@ -76,7 +76,7 @@ def _json(value: Any) -> Any:
     if isinstance(value, str):
         if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
             raise ValueError("has a NUL character or half of a surrogate pair")
-        _told(value)
+        _not_hidden(value)
     elif isinstance(value, bool) or value is None:
         pass
     elif isinstance(value, int | float):
@@ -98,7 +98,7 @@ ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, patt
 Address = Annotated[
     str,
     StringConstraints(min_length=8, max_length=2048, pattern=_ADDRESS),
-    BeforeValidator(lambda text: _told(text) if isinstance(text, str) else text),
+    BeforeValidator(lambda text: _not_hidden(text) if isinstance(text, str) else text),
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
 Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]

@@ -70,6 +70,31 @@ def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Clien
     assert abs(job.cost_usd - 0.526 / 4 * ran / 3600) < 2e-6
 
 
+def test_texts_arrive_as_given_and_folders_can_be_written(queue: Queue, vision: Client) -> None:
+    password = "pa$$w0rd$(HOME)$$(USER)$"
+    script = (
+        'echo "$P"; [ "$P" = \'pa$$w0rd$(HOME)$$(USER)$\' ] && echo same; echo "$1"; '
+        'mkdir -p "$HF_HOME"; echo kept > "$HF_HOME/file"; cat "$GPUPOOL_SCRATCH/.cache/huggingface/file"; '
+        'cd "$HOME" && mktemp > /dev/null && echo "$USER ${KUBECONFIG-none}"; '
+        'case "$HOME" in /root*) echo "of root";; esac'
+    )
+    job = vision.submit_job(
+        gpu_pool_requested="notebooks",
+        container_image="busybox:1.37",
+        container_command=["sh", "-c", script, "sh", "$$(UNKNOWN)$(HOME)"],
+        env={"P": password},
+        shm_size="256Mi",
+        scratch_size="1Gi",
+        retries=0,
+    ).wait(PATIENCE_S)
+    assert job.state == "succeeded", job.reason
+    assert list(job.logs()) == [password, "same", "$$(UNKNOWN)$(HOME)", "kept", "job none"]
+    made = queue.kube.get("batch/v1", "Job", f"gp-{job.id.replace('-', '')}-1", "queue-vision")
+    shm, scratch = made["spec"]["template"]["spec"]["volumes"]
+    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "256Mi"}
+    assert scratch["emptyDir"] == {"sizeLimit": "1Gi"}
+
+
 def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queue, vision: Client) -> None:
     _two_nodes(queue, vision)
     job = submit(vision, "echo attempt $GPUPOOL_ATTEMPT; exit 3", retries=1).wait(PATIENCE_S)

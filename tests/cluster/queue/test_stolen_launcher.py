@@ -109,8 +109,8 @@ CREATED: dict[str, tuple[Callable[[Object, Object, Object], Any], str]] = {
     "a service account by its old name": (lambda j, p, c: p.update(serviceAccount=THEIRS), JOBS),
     "a token": (lambda j, p, c: p.update(automountServiceAccountToken=True), JOBS),
     "a token by a volume": (
-        lambda j, p, c: p.update(
-            volumes=[{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]
+        lambda j, p, c: p["volumes"].append(
+            {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
         ),
         JOBS,
     ),
@@ -132,28 +132,30 @@ CREATED: dict[str, tuple[Callable[[Object, Object, Object], Any], str]] = {
         JOBS,
     ),
     "a Secret by a volume": (
-        lambda j, p, c: p.update(volumes=[{"name": "t", "secret": {"secretName": THEIRS}}]),
+        lambda j, p, c: p["volumes"].append({"name": "t", "secret": {"secretName": THEIRS}}),
         JOBS,
     ),
     "a Secret by a projected volume": (
-        lambda j, p, c: p.update(
-            volumes=[{"name": "t", "projected": {"sources": [{"secret": {"name": THEIRS}}]}}]
+        lambda j, p, c: p["volumes"].append(
+            {"name": "t", "projected": {"sources": [{"secret": {"name": THEIRS}}]}}
         ),
         JOBS,
     ),
     "a Secret for its image": (lambda j, p, c: p.update(imagePullSecrets=[{"name": THEIRS}]), JOBS),
     "a ConfigMap": (lambda j, p, c: c.update(envFrom=[{"configMapRef": {"name": THEIRS}}]), JOBS),
     "a claim": (
-        lambda j, p, c: p.update(
-            volumes=[{"name": "claim-0", "persistentVolumeClaim": {"claimName": THEIRS}}]
+        lambda j, p, c: p["volumes"].append(
+            {"name": "claim-0", "persistentVolumeClaim": {"claimName": THEIRS}}
         ),
         JOBS,
     ),
     "a path of the node": (
-        lambda j, p, c: p.update(volumes=[{"name": "t", "hostPath": {"path": "/"}}]),
+        lambda j, p, c: p["volumes"].append({"name": "t", "hostPath": {"path": "/"}}),
         JOBS,
     ),
-    "a volume without a limit": (lambda j, p, c: p.update(volumes=[{"name": "t", "emptyDir": {}}]), JOBS),
+    "shared memory without a limit": (lambda j, p, c: p["volumes"][0]["emptyDir"].pop("sizeLimit"), JOBS),
+    "a scratch folder in memory": (lambda j, p, c: p["volumes"][1]["emptyDir"].update(medium="Memory"), JOBS),
+    "a volume without a limit": (lambda j, p, c: p["volumes"].append({"name": "t", "emptyDir": {}}), JOBS),
     "no limit of local disk": (lambda j, p, c: c["resources"]["limits"].pop("ephemeral-storage"), JOBS),
     "a second container": (lambda j, p, c: p["containers"].append({**c, "name": "second"}), JOBS),
     "an init container": (lambda j, p, c: p.update(initContainers=[{**c, "name": "first"}]), JOBS),

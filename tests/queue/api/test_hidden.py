@@ -41,8 +41,8 @@ def test_no_answer_shows_a_secret(api: Any, body: dict[str, Any]) -> None:
         replayed = await served.client.post(JOBS, json=body, headers=headers)
         assert replayed.headers["idempotency-replayed"] == "true"
         answers = [made, replayed, await served.client.post(f"{JOBS}:validate", json=body, headers=headers)]
-        for path in (place, f"{place}/why", f"{place}/events", f"{place}/logs", JOBS, "/jobs", "/"):
-            answers.append(await served.client.get(path, headers=VISION))
+        pages = (place, f"{place}/why", f"{place}/events", f"{place}/logs", JOBS, "/jobs", "/")
+        answers += [await served.client.get(path, headers=VISION) for path in pages]
         answers.append(await served.client.get(place.replace(JOBS, "/jobs"), headers=served.owner))
         answers.append(await served.client.patch(place, json={"priority": "high"}, headers=headers))
         answers.append(await served.client.post(f"{place}/cancel", headers=headers))

@@ -1,4 +1,4 @@
-"""How large shared memory and the scratch volume may be: what a pod of the job has, on the pools that have it."""
+"""How large shared memory and the scratch volume may be: what a pod of the job has, on pools that have it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_within_what_a_pod_has_they_are_taken(api: Any) -> None:
     ("fields", "type", "detail"),
     [
         ({"shm_size": "900Gi"}, "does-not-fit", "shm_size is 900Gi, and a pod of the job has "),
-        ({"scratch_size": "21Gi"}, "does-not-fit", "scratch_size is 21Gi, and a pod of the job has 20Gi of disk"),
+        ({"scratch_size": "21Gi"}, "does-not-fit", "scratch_size is 21Gi, and a pod of the job has 20Gi"),
         ({"shm_size": "0"}, "invalid-request", "is less than 1Mi"),
         ({"shm_size": "64"}, "invalid-request", "is less than 1Mi"),
         ({"shm_size": "8g"}, "invalid-request", "#/shm_size"),
         ({"scratch_size": "-1Gi"}, "invalid-request", "#/scratch_size"),
         ({"scratch_size": 5}, "invalid-request", "#/scratch_size"),
         ({"volumes": [{"claim": "c", "path": "/dev/shm/"}]}, "invalid-request", "is where shared memory is"),
-        ({"volumes": [{"claim": "c", "path": "/scratch"}]}, "invalid-request", "is where the scratch volume is"),
+        ({"volumes": [{"claim": "c", "path": "/scratch"}]}, "invalid-request", "is where the scratch vol"),
         ({"volumes": [{"claim": "c", "path": "/d"}, {"claim": "e", "path": "/d/."}]}, "invalid-request",
          "is where volume 0 is"),
     ],

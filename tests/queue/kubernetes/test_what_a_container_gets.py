@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpupool import workspace
@@ -36,6 +36,7 @@ async def nothing(*_: str) -> None:
 
 
 @given(st.lists(texts, min_size=1, max_size=4), st.dictionaries(st.sampled_from("ABC"), texts), texts)
+@example(["$$(A)"], {"A": "$$(B)"}, "$$")
 def test_texts_arrive_as_they_were_given(words: list[str], env: dict[str, str], place: str) -> None:
     request = {
         "container_image": "a:1",
@@ -57,6 +58,19 @@ def test_texts_arrive_as_they_were_given(words: list[str], env: dict[str, str], 
     assert {name: direct[name] for name in env} == env, "and so does serve --dev without a cluster"
     places = workspace.variables("/work")
     assert {name: local.environment[name] for name in places} == places == {n: direct[n] for n in places}
+
+
+def test_the_pod_runner_knows_the_pods_variables_and_not_those_of_this_machine() -> None:
+    env = [
+        {"name": "A", "value": "x"},
+        {"name": "B", "value": "$(A)$(PATH)$(C)"},
+        {"name": "C", "value": "y"},
+    ]
+    container = {"name": "job", "command": ["$(PATH)", "$(B)", "$$(A)"], "env": env}
+    pod: Object = {"metadata": {}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    found = asyncio.run(prepare(pod, {"PATH": "/bin", "HOME": "/work"}, nothing))
+    assert found.argv == ("$(PATH)", "x$(PATH)$(C)", "$(A)")
+    assert found.environment == {"PATH": "/bin", "HOME": "/work", "A": "x", "B": "x$(PATH)$(C)", "C": "y"}
 
 
 @pytest.mark.parametrize("place", PLACES, ids=Place.__str__)

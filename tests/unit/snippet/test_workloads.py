@@ -111,6 +111,40 @@ def test_policies_take_it(judge: tuple[Plan, Judge], kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_its_gpu_container_has_shared_memory_and_a_folder_to_write(kind: str) -> None:
+    wanted = wish(read_plan("prod"), "training-h100", shm="8Gi")
+    made = workload(wanted, kind)
+    specs = [body["spec"] for body in judged(kind, made, wanted)]
+    if kind in ("deployment", "job"):
+        specs = [spec["template"]["spec"] for spec in specs]
+    with_gpus = [
+        spec for spec in specs if any("limits" in c.get("resources", {}) for c in spec["containers"])
+    ]
+    gpu_pods = [spec for spec in with_gpus if "volumes" in spec]
+    assert gpu_pods
+    for spec in gpu_pods:
+        container = spec["containers"][0]
+        assert [volume["emptyDir"].get("sizeLimit") for volume in spec["volumes"]] == ["8Gi", "20Gi"]
+        paths = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert paths == {"shm": "/dev/shm", "scratch": "/scratch"}
+        assert {"name": "HOME", "value": "/scratch"} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"shm": "9000Gi"}, r"--shm-size 9000Gi: the pod has .*[GM]i of memory"),
+        ({"scratch": "9Ti"}, r"--scratch-size 9Ti: the pod has .*Gi of its node's disk"),
+        ({"shm": "8g"}, r"--shm-size 8g: write a size such as 512Mi or 8Gi"),
+        ({"scratch": "0"}, r"--scratch-size 0: write a size"),
+    ],
+)
+def test_sizes_are_of_what_the_pod_has(sizes: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        wish(read_plan("prod"), "training-h100", **sizes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_its_tolerations_it_is_refused(kind: str) -> None:
     plan = read_plan("prod")
     wanted, by = wish(plan, "training-h100"), judge_of(plan)
