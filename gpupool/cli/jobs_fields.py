@@ -153,7 +153,7 @@ def given(fields: Mapping[str, Any], command: list[str] | None = None) -> Option
 
 
 class JobCommand(TyperCommand):
-    """A command that takes no option twice: which one was meant nobody knows."""
+    """A command that takes no option twice: which one was meant is unknown."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(list(args))

@@ -299,7 +299,7 @@ def test_a_list_fits_the_columns_that_there_are(capsys: pytest.CaptureFixture[st
         assert max(map(len, lines)) <= max(width or 1000, NARROWEST), lines
         assert len(lines[0].split()) <= columns
         assert {"JOB", "INDEX", "STATE", "GPUS"} <= set(lines[0].split())
-        assert lines[1].split()[0] != lines[2].split()[0], "ids can be told apart"
+        assert lines[1].split()[0] != lines[2].split()[0], "ids stay different"
         assert members[0].id.startswith(lines[1].split()[0])
         assert "2/7" in lines[1].split()
         assert "999" in lines[2].split()
