@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 SHORT_ID = (18, 23, 28)
-"""Characters of an id in a narrow list: up to a hyphen, as many as tell the listed ones apart."""
+"""Characters of an id in a narrow list: up to a hyphen, as many as distinguish the listed ones."""
 WHY_LENGTH = 100
 """Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
