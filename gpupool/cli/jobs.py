@@ -15,19 +15,16 @@ import typer
 
 from gpupool.cli import jobs_file, jobs_followed, jobs_ids, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, LostAfterOption, asked, question
-from gpupool.cli.jobs_fields import JobCommand, given, takes_fields
-from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import UsageError
+from gpupool.cli.jobs_cancel import cancel
+from gpupool.cli.jobs_fields import JobCommand, ServerOption, TenantOption, given, takes_fields
+from gpupool.cli.output import Format, FormatOption, print_answer, print_json
 from gpupool.terminal import write_raw
 
 if TYPE_CHECKING:
-    from gpupool.client import Cancelled, Client, Job
-    from gpupool.client.values import JobFilter
+    from gpupool.client import Client, Job
 
 WHOLE_ID = 36
 """Characters of an id."""
-OPEN = ("queued", "dispatching", "running")
-"""States of jobs that can be cancelled."""
 
 app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
@@ -38,14 +35,6 @@ app = typer.Typer(
     "wrong use; 3 contact with the queue is lost, and what was asked for may have been done and goes on.",
 )
 
-ServerOption = Annotated[
-    str | None,
-    typer.Option("--server", help="The queue's address. [default: $GPUPOOL_URL or http://localhost:8021]"),
-]
-TenantOption = Annotated[
-    str | None,
-    typer.Option("--tenant", help="Name or id. [default: $GPUPOOL_TENANT, or the credential's only one]"),
-]
 JobArgument = Annotated[
     str, typer.Argument(metavar="JOB", help="Id of a job or an array, or the beginning of one.")
 ]
@@ -97,12 +86,12 @@ def submit(
     options: Given = given(fields, command)
     if file is not None:
         options = jobs_file.overridden(jobs_file.read(file), options)
-    spec: Any = {name: value for name, (_, value, *_) in options.items()}
+    spec: Any = _spec(options)
     with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
         _resolve_dependencies(client, spec, options)
         if dry_run:
             forecast = client.validate_job(**spec)
-            _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
+            print_answer(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
         job = jobs_followed.submitted(
             lambda key: client.submit_job(idempotency_key=key, **spec),
@@ -134,7 +123,7 @@ def rerun(
     Example: gpupool jobs rerun 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59 --timeout 8h
     """
     options: Given = given(fields)
-    changes: Any = {name: value for name, (_, value, *_) in options.items()}
+    changes: Any = _spec(options)
     with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
         _resolve_dependencies(client, changes, options)
         id = jobs_ids.named(client, job).id
@@ -144,6 +133,10 @@ def rerun(
             lambda key: question(key, server, tenant),
         )
         _submitted(client, again, wait, format)
+
+
+def _spec(options: Given) -> Any:
+    return {name: value for name, (_, value, *_) in options.items() if value is not None}
 
 
 def _lost_after_s(text: str | None) -> int | None:
@@ -160,12 +153,12 @@ def _resolve_dependencies(client: Client, spec: dict[str, Any], options: Given) 
 def _submitted(client: Client, job: Job, wait: bool, format: Format) -> None:
     """Say what was submitted, or wait for it and say what has become of it."""
     if not wait:
-        _print(format, job.data, lambda: jobs_text.print_submitted(job))
+        print_answer(format, job.data, lambda: jobs_text.print_submitted(job))
         return
     jobs = jobs_followed.all_ended(client, job)
     first = next((each for each in jobs if not each.succeeded), jobs[0])
     answer = {"jobs": [each.data for each in jobs]} if job.group_id else dict(first.data)
-    _print(format, answer | {"replayed": job.replayed}, lambda: jobs_text.print_ended(jobs))
+    print_answer(format, answer | {"replayed": job.replayed}, lambda: jobs_text.print_ended(jobs))
     if format == "text":
         jobs_text.print_timeline(client.history(first.id))
         jobs_text.print_replayed(job)
@@ -215,7 +208,7 @@ def list_(
             page_size=min(limit, 200),
         )
         jobs = list(islice(selected, limit))
-    _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs, width))
+    print_answer(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs, width))
 
 
 @app.command(cls=JobCommand)
@@ -235,10 +228,10 @@ def show(
         history = () if what.is_array else client.history(what.id)
     if what.is_array:
         answer = {"group_id": what.id, "jobs": [each.data for each in jobs]}
-        _print(format, answer, lambda: jobs_text.print_array(what.id, jobs))
+        print_answer(format, answer, lambda: jobs_text.print_array(what.id, jobs))
         return
     answer = {**jobs[0].data, "events": [event.data for event in history]}
-    _print(format, answer, lambda: jobs_text.print_job(jobs[0], history))
+    print_answer(format, answer, lambda: jobs_text.print_job(jobs[0], history))
 
 
 @app.command(cls=JobCommand)
@@ -259,58 +252,10 @@ def why(
         reasons = client.why(waiting)
     if jobs and format == "text":
         jobs_text.print_states(what.id, jobs)
-    _print(format, reasons.data, lambda: jobs_text.print_why(reasons))
+    print_answer(format, reasons.data, lambda: jobs_text.print_why(reasons))
 
 
-@app.command(cls=JobCommand)
-def cancel(
-    jobs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[JOB]...", help="Ids of jobs and arrays, or beginnings of them."),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All jobs of the tenant.")] = False,
-    state: Annotated[
-        list[str] | None, typer.Option("--state", help="Those in this state; may be repeated.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Those of this name.")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Those of this project.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Those on this pool.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Those of this user.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
-    tenant: TenantOption = None,
-    server: ServerOption = None,
-    format: FormatOption = "text",
-) -> None:
-    """Cancel jobs: at once while they are queued, else they are asked to stop. Either those that are named,
-    or those of the tenant that all given options select.
-
-    Example: gpupool jobs cancel --state queued --name sweep
-    """
-    filter: JobFilter = {"name": name, "project": project, "pool": pool, "user": user}
-    selects = bool(everything or state or any(filter.values()))
-    if selects == bool(jobs):
-        raise UsageError("name jobs, or select them by --all, --state, --name, --project, --pool or --user")
-    with asked(server, tenant) as client:
-        reached: list[Job | Cancelled] = []
-        if selects and (yes or _confirmed(client, state or [], filter)):
-            reached += client.cancel_jobs(*state or (), everything=everything, **filter)
-        for what in [jobs_ids.named(client, text) for text in jobs or ()]:
-            if what.is_array:
-                reached += client.cancel_jobs(group=what.id)
-            else:
-                reached.append(client.cancel_job(what.id))
-    listed = {"jobs": [getattr(job, "data", None) or vars(job) for job in reached]}
-    _print(format, listed, lambda: jobs_text.print_cancelled(reached))
-
-
-def _confirmed(client: Client, states: list[str], filter: JobFilter) -> bool:
-    """Whether it is so wished, where somebody can be asked."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    selected = list(islice(client.jobs(*states or OPEN, page_size=200, **filter), 1001))
-    number = f"more than {len(selected) - 1}" if len(selected) > 1000 else str(len(selected))
-    tenants = ", ".join(sorted({job.tenant for job in selected}))
-    return not selected or typer.confirm(f"Cancel {number} jobs of {tenants}?", err=True)
+app.command(cls=JobCommand)(cancel)
 
 
 @app.command(cls=JobCommand)
@@ -385,10 +330,3 @@ def watch(
         ended = jobs_ids.jobs_of(client.waiting(), what) if what else []
     if not all(each.succeeded for each in ended):
         raise typer.Exit(1)
-
-
-def _print(format: Format, data: Any, text: Any) -> None:
-    if format == "json":
-        print_json(data)
-    else:
-        text()

@@ -1,6 +1,6 @@
-"""The fields of a job as options: one table for `gpupool jobs submit` and `gpupool jobs rerun`.
+"""The options of `gpupool jobs`: whom to ask, and the fields of a job, one table for `submit` and `rerun`.
 
-A test compares it with the API and the SDK. This module must not ask the queue.
+A test compares that with the API and the SDK. This module must not ask the queue.
 """
 
 from __future__ import annotations
@@ -20,6 +20,16 @@ from gpupool.findings import UsageError
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+ServerOption = Annotated[
+    str | None,
+    typer.Option("--server", help="The queue's address. [default: $GPUPOOL_URL or http://localhost:8021]"),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Name or id. [default: $GPUPOOL_TENANT, or the credential's only one]"),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class JobOption:
     """A field of the API's requests, and how it is typed."""
@@ -36,8 +46,13 @@ class JobOption:
 
     @property
     def name(self) -> str:
-        """As messages call it."""
+        """As it is typed."""
         return self.flag.partition("/")[0]
+
+    @property
+    def label(self) -> str:
+        """As messages call it whose values are in the form of the API."""
+        return f"{self.name} (in seconds)" if self.value is jobs_values.seconds else self.name
 
     @property
     def parameter(self) -> inspect.Parameter:
@@ -114,7 +129,7 @@ OPTIONS = (
 COMMAND = "container_command"
 """The field that is what is typed after all options."""
 Options = Mapping[str, tuple[str, Any]]
-"""Field of the request -> the option for it, and its value; of fields that were given."""
+"""Field of the request -> the option for it, and its value; None where it was not typed."""
 
 
 def takes_fields(verb: _F) -> _F:
@@ -129,17 +144,18 @@ def takes_fields(verb: _F) -> _F:
 
 
 def given(fields: Mapping[str, Any], command: list[str] | None = None) -> Options:
-    """The fields that were typed, in the form of the API. Raises UsageError."""
-    typed = {
-        option.field: (option.name, option.value(option.name, value) if option.value else value)
-        for option in OPTIONS
-        if (value := fields.get(option.field)) not in (None, [])
-    }
-    return typed | ({COMMAND: ("COMMAND", command)} if command else {})
+    """All fields, those that were typed in the form of the API. Raises UsageError."""
+    options: dict[str, tuple[str, Any]] = {COMMAND: ("COMMAND", command or None)}
+    for option in OPTIONS:
+        typed = fields.get(option.field)
+        is_typed = typed not in (None, [])
+        value = option.value(option.name, typed) if option.value and is_typed else typed
+        options[option.field] = (option.label, value if is_typed else None)
+    return options
 
 
 class JobCommand(TyperCommand):
-    """A command that takes no option twice: which one was meant nobody knows."""
+    """A command that takes no option twice: which one was meant is unknown."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(list(args))

@@ -32,5 +32,7 @@ def overridden(source: Source, options: Mapping[str, tuple[str, Any]]) -> dict[s
     fields: dict[str, tuple[Any, ...]] = {name: ("", value, source) for name, value in source.data.items()}
     env = source.data.get("env")
     for name, (option, value) in options.items():
+        if value is None and name in fields:
+            continue
         fields[name] = (option, {**env, **value} if name == "env" and isinstance(env, dict) else value)
     return fields

@@ -5,7 +5,6 @@ Text only; what it shows comes from the SDK.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 SHORT_ID = (18, 23, 28)
-"""Characters of an id in a narrow list: up to a hyphen, as many as tell the listed ones apart."""
+"""Characters of an id in a narrow list: up to a hyphen, as many as distinguish the listed ones."""
 WHY_LENGTH = 100
 """Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
@@ -88,18 +87,18 @@ def print_jobs(jobs: Sequence[Job], width: int | None = None) -> None:
         print("no jobs")
         return
     width = _terminal() if width is None else width
-    columns = list(_COLUMNS)
     rows = [_row(job) for job in jobs]
+    columns = [name for name in _COLUMNS if name != "index" or any(job.group_id for job in jobs)]
     if width is not None:
-        columns, rows = _narrowed(rows, max(width, NARROWEST))
+        columns, rows = _narrowed(columns, rows, max(width, NARROWEST))
     print_table(
         columns, [[row[name] for name in columns] for row in rows], right=("index", "gpus", "age", "usd")
     )
 
 
 def _terminal() -> int | None:
-    """Columns of the terminal, or as COLUMNS says; None for a file or pipe."""
-    return shutil.get_terminal_size().columns if os.environ.get("COLUMNS") or sys.stdout.isatty() else None
+    """Columns of the terminal; None for a file or pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 _COLUMNS = (
@@ -112,13 +111,12 @@ _CUT = {"name": 14, "pool": 12, "why": 20}
 """Cells that may be cut, and to how much."""
 
 
-def _narrowed(rows: list[dict[str, str]], width: int) -> tuple[list[str], list[dict[str, str]]]:
+def _narrowed(
+    columns: list[str], rows: list[dict[str, str]], width: int
+) -> tuple[list[str], list[dict[str, str]]]:
     def used(columns: list[str], rows: list[dict[str, str]]) -> int:
         return sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in columns) - 2
 
-    columns = list(_COLUMNS)
-    if all(row["index"] == "-" for row in rows):
-        columns.remove("index")
     if used(columns, rows) <= width:
         return columns, rows
     ids = [row["job"] for row in rows]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -25,6 +25,14 @@ EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment'
 def print_json(value: Any) -> None:
     """Print `value` as indented JSON with the keys in the order given (stable for machines)."""
     sys.stdout.write(json_at(sys.stdout, json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
+
+
+def print_answer(format: Format, data: Any, print_text: Callable[[], None]) -> None:
+    """The answer as JSON, or as text for people."""
+    if format == "json":
+        print_json(data)
+    else:
+        print_text()
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:

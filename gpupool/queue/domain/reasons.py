@@ -44,7 +44,7 @@ REASONS: Mapping[Reason, Words] = {
         "change what it names, or cancel the job and submit it anew",
     ),
     Reason.BACKOFF: Words("it failed, and is tried again later", "wait"),
-    Reason.DEPENDENCY: Words("the job that it comes after has not succeeded yet", "see why that job waits"),
+    Reason.DEPENDENCY: Words("a job or an array that it comes after is not over", "see why that one waits"),
     Reason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
     Reason.NODE: Words(
         "decided; its pod has no node yet: what the scheduler or Karpenter says", "wait, or ask the operators"

@@ -100,8 +100,8 @@ async def settle_dependents(
     now: datetime,
     ending: Cause | None = None,
 ) -> list[str]:
-    """Let jobs start that waited for these alone, and cancel those that waited for their success in vain, and
-    what depends on those.
+    """Let jobs start that waited for these alone, and cancel those that waited for a success that did not
+    come, and what depends on those.
 
     `ended`: ids, each with that of its array. `ending`: how the job that they are ends, where that is yet to
     be written. Returns the tenants of jobs that are queued no longer, one entry for each.

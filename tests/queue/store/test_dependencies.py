@@ -73,7 +73,7 @@ def test_the_first_failure_of_an_array_cancels_what_needs_its_success(database: 
 
 
 @pytest.mark.parametrize("part", ["api", "dispatcher"])
-def test_whoever_ends_a_queued_job_lets_its_dependents_go(database: Run, part: str) -> None:
+def test_each_part_that_ends_a_queued_job_lets_its_dependents_go(database: Run, part: str) -> None:
     """With the rights of that part alone."""
 
     async def test(db: Database) -> None:
@@ -129,7 +129,7 @@ def test_two_ends_at_once_are_seen_by_what_waits_for_both(database: Run) -> None
 
 
 def test_ends_and_cancellations_at_once_leave_no_job_behind(database: Run) -> None:
-    """Of chains and diamonds: whoever is first, nothing waits for what is over, and nobody waits for ever."""
+    """Of chains and diamonds, in any order: no job waits for what is over."""
 
     async def test(db: Database) -> None:
         for _ in range(8):
