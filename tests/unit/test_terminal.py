@@ -98,6 +98,19 @@ def test_our_own_styles_reach_a_terminal_and_no_pipe(tmp_path: Path) -> None:
     assert "\x1b[31m" not in piped.stderr
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_libraries_that_write_bytes_are_no_way_past(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoding: str
+) -> None:
+    """click writes bytes to a terminal of ASCII: what is wrong with the command line."""
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    for command in (("mig", "a", "\x1b[2J"), ("catalog", "--\x1b]0;owned\x07"), ("local", "\x9b2J")):
+        sent = sent_to_a_terminal(*command, folder=tmp_path)
+        assert_harmless(sent)
+        assert "Traceback" not in sent
+        assert "\\x" in sent
+
+
 def test_nobody_else_can_write_a_style() -> None:
     """It has a key that differs in every process."""
     import sys
