@@ -143,17 +143,17 @@ def submit(
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
-        made = job = jobs_followed.submitted(client, key, spec, lambda key: question(key, server, tenant))
+        new = job = jobs_followed.submitted(client, key, spec, lambda key: question(key, server, tenant))
         if not wait:
             _print(format, job.data, lambda: jobs_text.print_submitted(job))
             return
         jobs = jobs_followed.all_ended(client, job)
         job = next((one for one in jobs if not one.succeeded), jobs[0])
         answer = dict(job.data) if array is None else {"jobs": [one.data for one in jobs]}
-        _print(format, answer | {"replayed": made.replayed}, lambda: jobs_text.print_ended(jobs))
+        _print(format, answer | {"replayed": new.replayed}, lambda: jobs_text.print_ended(jobs))
         if format == "text":
             jobs_text.print_timeline(client.history(job.id))
-            jobs_text.print_replayed(made)
+            jobs_text.print_replayed(new)
     if not job.succeeded:
         raise typer.Exit(1)
 

@@ -122,10 +122,10 @@ async def _chunks(
     """The output from after a position; nothing at times where there is no more of it yet."""
     while True:
         job: Job | None = await jobs.job(context.db, id)
-        found = await attempts.log(context.db, id, attempt, after)
-        if found:
-            after = found[-1].number
-            yield found
+        page = await attempts.log(context.db, id, attempt, after)
+        if page:
+            after = page[-1].number
+            yield page
             continue
         over = job is None or job.state.final or (attempt is not None and job.attempt > attempt)
         if over or not follow:
@@ -138,8 +138,8 @@ async def output(
     context: Context, id: str, attempt: int | None, after: int, follow: bool
 ) -> AsyncIterator[bytes]:
     """Lines as they were printed."""
-    async for found in _chunks(context, id, attempt, after, follow):
-        for chunk in found:
+    async for page in _chunks(context, id, attempt, after, follow):
+        for chunk in page:
             yield f"{chunk.text}\n".encode("utf-8", "replace")
 
 
@@ -151,10 +151,10 @@ async def output_events(
     sent = loop.time()
     yield b": output\n\n"
     try:
-        async for found in _chunks(context, id, attempt, after, follow):
-            for chunk in found:
+        async for page in _chunks(context, id, attempt, after, follow):
+            for chunk in page:
                 yield sse(chunk.number, json.dumps({"attempt": chunk.attempt, "text": chunk.text}).encode())
-            if found:
+            if page:
                 sent = loop.time()
             elif loop.time() - sent >= streaming.HEARTBEAT_SECONDS:
                 sent = loop.time()

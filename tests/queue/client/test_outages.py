@@ -139,6 +139,28 @@ def test_a_submission_without_an_answer_says_how_to_ask_what_became_of_it(behind
     behind(test)
 
 
+def test_what_was_sent_before_the_queue_went_is_not_called_unsent(behind: Behind) -> None:
+    async def test(remote: Remote) -> None:
+        remote.proxy.faults.append("stalls after")
+
+        def submit(client: Client) -> Any:
+            with pytest.raises(LostContact) as raised:
+                client.submit_job(**JOB)
+            return raised.value
+
+        asking = asyncio.create_task(remote.ask(submit, timeout=1.0, retry_for=3.0))
+        while not (await jobs.jobs(remote.db, jobs.JobFilter(None), None, 1)).jobs:
+            await asyncio.sleep(0.05)
+        await remote.proxy.stop()
+        error = await asking
+        assert not isinstance(error, NotReached)
+        await remote.proxy.start()
+        key = error.idempotency_key
+        assert len(await remote.ask(lambda client: list(client.jobs(idempotency_key=key)))) == 1
+
+    behind(test)
+
+
 def test_what_was_never_sent_is_said_so(behind: Behind) -> None:
     async def test(remote: Remote) -> None:
         await remote.proxy.stop()

@@ -190,6 +190,10 @@ def test_an_error_says_what_was_asked_and_for_how_long() -> None:
         "POST /api/v1/gpu-jobs: no answer from the queue: nothing came in time; https://queue.example:1 was "
         "asked for 61 s"
     )
+    later = error_for(SUBMIT, httpx2.ConnectError("refused"), settings, 61.2, sent=True)
+    assert type(later) is LostContact, "the first try may have made the job"
+    assert error_for(SUBMIT, httpx2.Response(429), settings, 61, sent=True).no_answer
+    assert not error_for(SUBMIT, httpx2.Response(422), settings, 61, sent=True).no_answer
     never = error_for(SUBMIT, httpx2.ConnectError("\x1b[2J"), settings, 0)
     assert type(never) is NotReached
     assert (never.refused, never.loopback, never.address) == (False, False, "https://queue.example:1")
