@@ -25,6 +25,7 @@ from gpupool.client.errors import (
     NotSent,
     TransportError,
     error_of,
+    shown,
     without_users,
 )
 from gpupool.client.event_stream import Frame, FrameReader, Lines
@@ -262,7 +263,7 @@ def words(failure: Failure) -> str:
         return "no connection in time"
     if isinstance(failure, httpx2.TimeoutException):
         return "nothing came in time"
-    return without_users(str(failure)) or type(failure).__name__
+    return shown(without_users(str(failure))) or type(failure).__name__
 
 
 def parsed(call: Call[_T], response: httpx2.Response) -> _T:
