@@ -100,7 +100,7 @@ def json_at(stream: TextIO, text: str) -> str:
     """JSON as `stream` is to get it: at a terminal with JSON's own escapes for what that would obey."""
     if not isinstance(stream, Terminal):
         return text
-    return _UNUSUAL.sub(lambda found: json.dumps(found[0])[1:-1] if _obeyed(found[0]) else found[0], text)
+    return _UNUSUAL.sub(lambda match: json.dumps(match[0])[1:-1] if _obeyed(match[0]) else match[0], text)
 
 
 def write_raw(text: str) -> None:

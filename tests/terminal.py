@@ -12,8 +12,8 @@ from pathlib import Path
 GPUPOOL = str(Path(sys.executable).with_name("gpupool"))
 
 
-def sent_to_a_terminal(*arguments: str, folder: Path | None = None) -> str:
-    """All that `gpupool ARGUMENTS` sends to its terminal, as stdout and as stderr."""
+def sent_to_a_terminal(*arguments: str, folder: Path | None = None, program: str = GPUPOOL) -> str:
+    """All that `gpupool ARGUMENTS`, or another program, sends to its terminal, as stdout and as stderr."""
     ours, theirs = pty.openpty()
     parts: list[bytes] = []
 
@@ -28,7 +28,7 @@ def sent_to_a_terminal(*arguments: str, folder: Path | None = None) -> str:
     reading.start()
     try:
         subprocess.run(
-            [GPUPOOL, *arguments],
+            [program, *arguments],
             cwd=folder,
             stdin=theirs,
             stdout=theirs,

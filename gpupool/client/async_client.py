@@ -222,7 +222,7 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
                 failure = error
             pause = retries.pause(failure)
             if pause is None:
-                raise sending.error_for(call, failure, self._settings, retries.asked_s)
+                raise retries.error(failure)
             await asyncio.sleep(pause)
 
 

@@ -25,6 +25,7 @@ from gpupool.client.errors import (
     NotSent,
     TransportError,
     error_of,
+    shown,
     without_users,
 )
 from gpupool.client.event_stream import Frame, FrameReader, Lines
@@ -39,6 +40,8 @@ _AGAIN = frozenset({408, 425, 429, 502, 503, 504, 520, 521, 522, 523, 524})
 """Also those of Cloudflare, for a server that does not answer (520 to 524)."""
 _REFUSED = frozenset({425, 429})
 """Nothing was done, whatever the request."""
+_BEFORE = frozenset({401, 403, 429})
+"""Refused before the queue has looked at what the request is: they tell nothing of a try before."""
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 """The request has not left: it may always be sent again."""
 _BROKEN = (
@@ -91,9 +94,11 @@ class Retries:
         self._left_s = settings.retry_s
         self._length_s = 0.2
         self._began = self._since = time.monotonic()
-        self._left = self._said = False
+        self._said = False
         self.again = False
-        """Whether it was sent more than once."""
+        """Whether it was tried more than once."""
+        self.sent = False
+        """Whether it has left in any try, so that it may have taken effect."""
 
     @property
     def asked_s(self) -> float:
@@ -104,8 +109,8 @@ class Retries:
         """Seconds to wait before the call is sent again; None where that is not safe, or too late."""
         now = time.monotonic()
         self._left_s -= max(0.0, now - self._since)
-        self._left = self._left or not isinstance(failure, _NOT_SENT)
-        late = not self._left and self.asked_s >= self._settings.connect_s
+        self.sent = self.sent or _may_have_acted(failure)
+        late = not self.sent and self.asked_s >= self._settings.connect_s
         if late or self._left_s <= 0 or not may_repeat(self._call, failure, self._settings.waits):
             return None
         pause = min(self._length_s * random.uniform(0.5, 1.0), self._left_s)  # noqa: S311  # spreads load
@@ -122,6 +127,10 @@ class Retries:
             self._said = True
             log.warning("no answer from %s: %s; asking again", self._settings.address, words(failure))
         return pause
+
+    def error(self, failure: Failure) -> GpupoolClientError:
+        """What is raised where it is not sent again."""
+        return error_for(self._call, failure, self._settings, self.asked_s, self.sent)
 
     def answered(self) -> None:
         """There is an answer."""
@@ -163,6 +172,12 @@ class Reading:
                 yield frame
 
 
+def _may_have_acted(failure: Failure) -> bool:
+    if isinstance(failure, httpx2.Response):
+        return failure.status_code == 408 or failure.status_code >= 500
+    return not isinstance(failure, _NOT_SENT)
+
+
 def may_repeat(call: Call[Any], failure: Failure, waits: bool = False) -> bool:
     """Whether sending `call` again is safe and may help. `waits`: for one who outlasts the queue's errors."""
     if isinstance(failure, httpx2.Response):
@@ -196,13 +211,17 @@ def pause_asked(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())
 
 
-def error_for(call: Call[Any], failure: Failure, settings: Settings, asked_s: float) -> GpupoolClientError:
-    """What is raised for a request that failed; the content of a response must have been read."""
+def error_for(
+    call: Call[Any], failure: Failure, settings: Settings, asked_s: float, sent: bool = False
+) -> GpupoolClientError:
+    """What is raised for a request that failed; the content of a response must have been read. `sent`:
+    whether a try before may have taken effect."""
     error: GpupoolClientError
     if isinstance(failure, httpx2.Response):
         error = _error_of(failure)
+        error.no_answer = error.no_answer or (sent and failure.status_code in _BEFORE)
     else:
-        error = _lost(call, failure, settings, asked_s)
+        error = _lost(call, failure, settings, asked_s, sent)
     error.idempotency_key = call.headers.get(KEY)
     return error
 
@@ -216,8 +235,10 @@ def _error_of(response: httpx2.Response) -> ApiError:
     return error_of(response.status_code, response.content)
 
 
-def _lost(call: Call[Any], failure: httpx2.HTTPError, settings: Settings, asked_s: float) -> LostContact:
-    kind = NotReached if isinstance(failure, _NOT_SENT) else LostContact
+def _lost(
+    call: Call[Any], failure: httpx2.HTTPError, settings: Settings, asked_s: float, sent: bool
+) -> LostContact:
+    kind = NotReached if isinstance(failure, _NOT_SENT) and not sent else LostContact
     error = kind(
         f"{call.method} {call.path}: no answer from the queue: {words(failure)}; {settings.address} was asked"
         f" for {asked_s:.0f} s"
@@ -242,7 +263,7 @@ def words(failure: Failure) -> str:
         return "no connection in time"
     if isinstance(failure, httpx2.TimeoutException):
         return "nothing came in time"
-    return without_users(str(failure)) or type(failure).__name__
+    return shown(without_users(str(failure))) or type(failure).__name__
 
 
 def parsed(call: Call[_T], response: httpx2.Response) -> _T:

@@ -199,7 +199,7 @@ class Client(connecting.Connected[httpx2.Client]):
                 failure = error
             pause = retries.pause(failure)
             if pause is None:
-                raise sending.error_for(call, failure, self._settings, retries.asked_s)
+                raise retries.error(failure)
             time.sleep(pause)
 
 

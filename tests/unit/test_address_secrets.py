@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.address_secrets import secret_in, without_user
+from gpupool.address_secrets import secret_in, without_passwords, without_user
 from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 from tests.command import gpupool
 
@@ -56,6 +56,28 @@ UNREADABLE = (f"postgresql://u@h/d?PASSWORD={SECRET}", f"u:{SECRET}@h", f"host=h
 @pytest.mark.parametrize("address", WITH_SECRET)
 def test_a_secret_is_noticed(address: str) -> None:
     assert secret_in(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://user:{SECRET}@queue:8021/x?y=z",
+        f"https://{SECRET}@github.com/x",
+        f"nats://user:{SECRET}@nats:4222",
+        f"redis://user%3A{SECRET}@redis",
+        f"postgresql://u:p@{SECRET}@db/x",
+    ],
+)
+def test_no_message_repeats_a_password_before_a_host(address: str) -> None:
+    assert SECRET not in without_passwords(f"the argument '{address}' is no good; write another")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pytorch:24.01@sha256:0a", "oci://r:5000/x@sha256:0a", "http://h:80/p?x=a@b", "git@github.com:a/b"],
+)
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert without_passwords(text) == text
 
 
 def test_what_is_shown_has_no_user() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -98,10 +99,29 @@ def test_our_own_styles_reach_a_terminal_and_no_pipe(tmp_path: Path) -> None:
     assert "\x1b[31m" not in piped.stderr
 
 
+BYTES = """
+import sys, click, typer
+from gpupool import terminal
+terminal.protect()
+for text in sys.argv[1:]:
+    typer.echo(text)
+    click.echo(text, err=True)
+    sys.stdout.buffer.write(text.encode() + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_libraries_that_write_bytes_are_no_way_past(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    """click does where the terminal's encoding is ASCII."""
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    sent = sent_to_a_terminal("-c", BYTES, *HOSTILE.values(), program=sys.executable)
+    assert_harmless(sent)
+    assert sent.count("owned") >= 6
+
+
 def test_nobody_else_can_write_a_style() -> None:
     """It has a key that differs in every process."""
-    import sys
-
     script = "from gpupool.terminal import BOLD; print(BOLD)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() not in (BOLD, PLAIN)

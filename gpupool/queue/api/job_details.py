@@ -165,10 +165,10 @@ async def chunks_of(
         after = last[-1].number
     while True:
         job: Job | None = await jobs.job(context.db, id)
-        found = await attempts.log(context.db, id, attempt, after)
-        if found:
-            after = found[-1].number
-            yield found
+        page = await attempts.log(context.db, id, attempt, after)
+        if page:
+            after = page[-1].number
+            yield page
             continue
         over = job is None or job.state.final or (attempt is not None and job.attempt > attempt)
         if over or not follow:
@@ -179,8 +179,8 @@ async def chunks_of(
 
 async def output(chunks: Chunks) -> AsyncIterator[bytes]:
     """Lines as they were printed."""
-    async for some in chunks:
-        for chunk in some:
+    async for page in chunks:
+        for chunk in page:
             yield f"{_lines(chunk)}\n".encode("utf-8", "replace")
 
 
@@ -190,11 +190,11 @@ async def output_events(chunks: Chunks) -> AsyncIterator[bytes]:
     sent = loop.time()
     yield b": output\n\n"
     try:
-        async for some in chunks:
-            for chunk in some:
+        async for page in chunks:
+            for chunk in page:
                 data = {"attempt": chunk.attempt, "text": _lines(chunk)}
                 yield sse(chunk.number, json.dumps(data).encode())
-            if some:
+            if page:
                 sent = loop.time()
             elif loop.time() - sent >= streaming.HEARTBEAT_SECONDS:
                 sent = loop.time()

@@ -54,7 +54,7 @@ WANTED: Mapping[str, str] = {
     POSITION: "the id of an event: a whole number of at most 18 digits",
     UUID: "a whole id, such as 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
 }
-"""What a text must be, for each pattern: nobody is shown a regular expression."""
+"""What a text must be, for each pattern; a regular expression is no message."""
 
 
 def _not_hidden(text: str) -> str:

@@ -194,6 +194,17 @@ def test_problems_are_errors(queue: Any) -> None:
             with pytest.raises(Invalid) as invalid:
                 client.submit_job(gpu_count=-1, **HTTP_JOB)
             assert invalid.value.errors[0]["pointer"] == "#/gpu_count"
+            for field, value, words in (
+                ("job_name", "a\nb", "write text in one line"),
+                ("depends_on", "x", "write a whole id"),
+                ("callback_url", "gopher://x", "write an http or https address"),
+                ("env", {"1A": "x"}, "write a variable's name"),
+                ("gpu_type", "-", "write letters, digits"),
+            ):
+                with pytest.raises(Invalid) as wrong:
+                    client.submit_job(**{**HTTP_JOB, field: value})
+                assert words in wrong.value.errors[0]["detail"]
+                assert "^" not in str(wrong.value.problem)
             with pytest.raises(Forbidden):
                 client.submit_job(priority="critical", **HTTP_JOB)
 

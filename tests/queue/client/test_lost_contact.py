@@ -63,7 +63,9 @@ def test_an_outage_is_no_failure_of_the_job(behind: Any, how: str, code: int) ->
         id = await submitted(remote)
         watches, follows = Command(remote, "watch", id), Command(remote, "logs", "-f", id)
         await runs(remote, id)
-        await asyncio.sleep(4)
+        for part in (f"/{id}/events", f"/{id}/logs"):  # both have reached it
+            while not any(part in line for line in remote.proxy.asked):
+                await asyncio.sleep(0.1)
         await remote.proxy.stop()
         await asyncio.sleep(10)
         await remote.proxy.start()

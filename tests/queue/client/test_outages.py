@@ -25,8 +25,9 @@ from gpupool.client import (
     sending,
 )
 from gpupool.queue.api import job_details, streaming
-from gpupool.queue.store import attempts, jobs, keys
+from gpupool.queue.store import attempts, jobs, keys, outbox
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.dispatch import lead
 from tests.queue.api.served import HTTP_JOB, local_plan, port_of, served
 from tests.queue.client.faulty_proxy import FAULTS, SILENT, Proxy
 from tests.queue.store.samples import dispatched, finished, read, sql
@@ -36,7 +37,7 @@ Behind = Callable[[Callable[["Remote"], Coroutine[Any, Any, None]]], None]
 
 
 class Remote:
-    """A queue behind a proxy that can be told to misbehave."""
+    """A queue behind a proxy that misbehaves on demand."""
 
     def __init__(self, proxy: Proxy, db: Database, key: str) -> None:
         self.proxy, self.db, self.key = proxy, db, key
@@ -134,6 +135,28 @@ def test_a_submission_without_an_answer_says_how_to_ask_what_became_of_it(behind
         assert again.replayed == bool(found)
         assert len(again.job_ids) == 3
         assert {job.id for job in found} <= set(again.job_ids)
+
+    behind(test)
+
+
+def test_what_was_sent_before_the_queue_went_is_not_called_unsent(behind: Behind) -> None:
+    async def test(remote: Remote) -> None:
+        remote.proxy.faults.append("stalls after")
+
+        def submit(client: Client) -> Any:
+            with pytest.raises(LostContact) as raised:
+                client.submit_job(**JOB)
+            return raised.value
+
+        asking = asyncio.create_task(remote.ask(submit, timeout=1.0, retry_for=3.0))
+        while not (await jobs.jobs(remote.db, jobs.JobFilter(None), None, 1)).jobs:
+            await asyncio.sleep(0.05)
+        await remote.proxy.stop()
+        error = await asking
+        assert not isinstance(error, NotReached)
+        await remote.proxy.start()
+        key = error.idempotency_key
+        assert len(await remote.ask(lambda client: list(client.jobs(idempotency_key=key)))) == 1
 
     behind(test)
 
@@ -283,12 +306,11 @@ def test_events_have_every_line_break_of_people(behind: Behind) -> None:
     async def test(remote: Remote) -> None:
         reason = "a\u2028b\x85c\x0bd"
         job = await remote.ask(lambda client: client.submit_job(**JOB))
-        await sql(
-            remote.db,
-            "UPDATE gpu_events SET data = data || jsonb_build_object('reason', %s::text), position = 1 "
-            "RETURNING id",
-            reason,
-        )
+        change = "UPDATE gpu_events SET data = data || jsonb_build_object('reason', %s::text) RETURNING id"
+        await sql(remote.db, change, reason)
+        epoch = await lead(remote.db, outbox.ROLE, "test", 60)
+        assert epoch is not None
+        await outbox.place(remote.db, epoch)
         event = await remote.ask(lambda client: next(client.events(after=0)))
         assert (event.job, event.change["reason"]) == (job.id, reason)
 
@@ -296,7 +318,7 @@ def test_events_have_every_line_break_of_people(behind: Behind) -> None:
 
 
 def test_a_text_reader_gets_the_lines_alone(behind: Behind) -> None:
-    """curl, and whoever asks for no stream of events."""
+    """curl, and other readers that do not ask for a stream of events."""
 
     async def test(remote: Remote) -> None:
         id = await remote.running("one", "", "10 %\r20 %")

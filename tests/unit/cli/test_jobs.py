@@ -43,8 +43,7 @@ def test_advice_fits_a_queue_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "proxy",
-    ["http://ada:secret@proxy:abc", "ftp://ada:secret@proxy", "ada:sec ret@[proxy", "socks5://a:secret@b"],
+    "proxy", ["http://ada:secret@proxy:abc", "ftp://ada:secret@proxy", "socks5://a:secret@b"]
 )
 def test_a_proxy_that_can_not_be_used_is_said_without_its_password(
     monkeypatch: pytest.MonkeyPatch, proxy: str

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from gpupool.client import NotSent, TransportError, operations
+from gpupool.client import LostContact, NotReached, NotSent, TransportError, operations
 from gpupool.client.operations import Call
-from gpupool.client.sending import Retries, built, may_repeat, parsed, pause_asked
+from gpupool.client.sending import Retries, built, error_for, half, may_repeat, parsed, pause_asked
 from gpupool.client.settings import Settings
 
 SUBMIT = operations.submit({}, "k")
@@ -156,6 +156,48 @@ def test_a_name_that_no_header_can_have_is_refused() -> None:
 def test_what_can_not_be_sent_is_said_before(call: Call[Any]) -> None:
     with pytest.raises(NotSent, match=rf"^{call.method} {call.path}: "):
         built(httpx2.Client(base_url="http://queue"), call, None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "broken"),
+    [
+        ({}, b'{"a": 1', True),
+        ({}, b'{"a": 1}', False),
+        ({"Content-Length": "7"}, b'{"a": 1', False),
+        ({"Transfer-Encoding": "chunked"}, b"<html>", False),
+    ],
+)
+def test_an_answer_of_unknown_length_may_be_half_of_one(
+    headers: dict[str, str], content: bytes, broken: bool
+) -> None:
+    response = httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(content))
+    response.read()
+    assert (half(response) is not None) is broken
+
+
+def test_an_answer_at_another_address_names_it_without_its_password() -> None:
+    moved = httpx2.Response(308, headers={"Location": "https://ada:secret@queue.example/api"})
+    error = error_for(SUBMIT, moved, Settings("http://queue"), 1)
+    assert str(error).startswith("HTTP 308: the queue is at another address, https://...@queue.example/api; ")
+    assert (error.idempotency_key, error.no_answer) == ("k", False)
+
+
+def test_an_error_says_what_was_asked_and_for_how_long() -> None:
+    settings = Settings("https://ada:secret@queue.example:1")
+    error = error_for(SUBMIT, httpx2.ReadTimeout(""), settings, 61.2)
+    assert type(error) is LostContact
+    assert str(error) == (
+        "POST /api/v1/gpu-jobs: no answer from the queue: nothing came in time; https://queue.example:1 was "
+        "asked for 61 s"
+    )
+    later = error_for(SUBMIT, httpx2.ConnectError("refused"), settings, 61.2, sent=True)
+    assert type(later) is LostContact, "the first try may have made the job"
+    assert error_for(SUBMIT, httpx2.Response(429), settings, 61, sent=True).no_answer
+    assert not error_for(SUBMIT, httpx2.Response(422), settings, 61, sent=True).no_answer
+    never = error_for(SUBMIT, httpx2.ConnectError("\x1b[2J"), settings, 0)
+    assert type(never) is NotReached
+    assert (never.refused, never.loopback, never.address) == (False, False, "https://queue.example:1")
+    assert "\x1b" not in str(never)
 
 
 def test_a_project_is_that_of_jobs_that_name_none() -> None:
