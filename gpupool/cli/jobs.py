@@ -16,6 +16,7 @@ import typer
 from gpupool.cli import jobs_followed, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, asked
 from gpupool.cli.output import Format, FormatOption, print_json
+from gpupool.findings import UsageError
 from gpupool.terminal import write_raw
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ def submit(
             "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
         ),
     ] = False,
+    at_most: Annotated[
+        str | None,
+        typer.Option("--at-most", help="With --wait: exit 1 if it has not ended after so long, such as 15m."),
+    ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -132,6 +137,9 @@ def submit(
         "may_idle": ("--may-idle", may_idle or None),
     }
     spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
+    limit_s = jobs_values.seconds(at_most)
+    if limit_s is not None and not wait:
+        raise UsageError("--at-most bounds how long --wait waits; give --wait with it")
     with asked(server, tenant, given, patient=wait) as client:
         if dry_run:
             forecast = client.validate_job(**spec)
@@ -141,7 +149,7 @@ def submit(
         if not wait:
             _print(format, job.data, lambda: jobs_text.print_submitted(job))
             return
-        jobs = jobs_followed.all_ended(client, job)
+        jobs = jobs_followed.all_ended(client, job, limit_s)
         job = next((one for one in jobs if not one.succeeded), jobs[0])
         answer = job.data if array is None else {"jobs": [one.data for one in jobs]}
         _print(format, answer, lambda: jobs_text.print_ended(jobs))
