@@ -51,6 +51,7 @@ from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.policies import Policies
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.roles.standing import Standing
+from gpupool.queue.store import identity
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -226,6 +227,9 @@ async def _run(
                 db, leads("launcher"), cluster, source.present, ended=ended, measures=measures
             )
             work.append(launcher.run(wakes["launcher"]))
+        else:
+            await identity.without_cluster(db)
+            await standing.read()
     app = _app(options, source, db, measures, await _pod_tokens(options, stack), standing)
     listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)

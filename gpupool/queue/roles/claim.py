@@ -26,6 +26,7 @@ from gpupool.queue.kubernetes.job_manifest import Object
 from gpupool.queue.kubernetes.mirror import JOBS, OURS, is_held, key_of
 from gpupool.queue.store import identity as identities
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.identity import Identity
 from gpupool.queue.trouble import Kind, Trouble
 
@@ -118,6 +119,8 @@ class Claim:
             self._answered, self._failing = self.clock(), None
             error = None if trouble else self.watching()
             shown = True
+        except StoreError:  # says nothing of the cluster
+            raise
         except GpupoolError as unanswered:
             trouble, error, shown = None, unanswered, again
             self._failing = self._failing or self.now()

@@ -182,6 +182,7 @@ class Launcher(LeaderRole):
             return
         try:
             await self.cluster.renew()
+            self.claim.forget()
             log.info("cluster.read_again", server=self.cluster.server, changed=changed)
         except GpupoolError as error:
             log.warning("cluster.unreadable", error=str(error))

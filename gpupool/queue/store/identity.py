@@ -59,6 +59,11 @@ async def trouble(db: Database) -> Trouble | None:
     return Trouble.from_dict(row["trouble"]) if row["trouble"] else None
 
 
+async def without_cluster(db: Database) -> None:
+    """Jobs run here, on no cluster: what kept the queue from one no longer does."""
+    await db.run("identity_troubled", trouble=None)
+
+
 async def let_take_over(db: Database) -> Trouble | None:
     """Let this database take over the cluster that it keeps off at present; what was in its way, None where
     nothing is."""
