@@ -220,6 +220,9 @@ async def _run(
             executor.run(wakes["executor"]),
             Callbacks(db, leads("callbacks"), http).run(asyncio.Event()),
         ]
+        if not (options.on_cluster and standing.keeps_off()):
+            await identity.forget_trouble(db)  # that of a process before this one, which finds its own
+            await standing.read()
         if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
@@ -227,9 +230,6 @@ async def _run(
                 db, leads("launcher"), cluster, source.present, ended=ended, measures=measures
             )
             work.append(launcher.run(wakes["launcher"]))
-        else:
-            await identity.without_cluster(db)
-            await standing.read()
     app = _app(options, source, db, measures, await _pod_tokens(options, stack), standing)
     listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)
@@ -289,7 +289,7 @@ async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> Pod
         return None
     user = API_USER if options.acting_as else None
     api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, user))
-    return PodTokens(api.request_anew)
+    return PodTokens(api.request_by_present_file)
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

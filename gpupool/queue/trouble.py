@@ -25,7 +25,7 @@ class Kind(StrEnum):
     RESTORED = "restored"
     """It belongs to a later state, or a copy, of this database; or the cluster itself was restored."""
     UNKNOWN_JOBS = "unknown-jobs"
-    """It is nobody's, and has Jobs of a queue that this database does not know."""
+    """It has no Lease, and Jobs of a queue that this database does not know."""
 
 
 @dataclass(frozen=True, slots=True)

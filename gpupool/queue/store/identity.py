@@ -59,8 +59,8 @@ async def trouble(db: Database) -> Trouble | None:
     return Trouble.from_dict(row["trouble"]) if row["trouble"] else None
 
 
-async def without_cluster(db: Database) -> None:
-    """Jobs run here, on no cluster: what kept the queue from one no longer does."""
+async def forget_trouble(db: Database) -> None:
+    """What an earlier process wrote is true no more, or not known to be."""
     await db.run("identity_troubled", trouble=None)
 
 
