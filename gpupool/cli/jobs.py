@@ -18,6 +18,7 @@ from gpupool.cli.jobs_asked import Given, LostAfterOption, asked, question
 from gpupool.cli.jobs_cancel import cancel
 from gpupool.cli.jobs_fields import JobCommand, ServerOption, TenantOption, given, takes_fields
 from gpupool.cli.output import Format, FormatOption, print_answer, print_json
+from gpupool.findings import UsageError
 from gpupool.terminal import write_raw
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ def submit(
         bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
     ] = False,
     wait: WaitOption = False,
+    at_most: Annotated[
+        str | None,
+        typer.Option("--at-most", help="With --wait: exit 1 if it has not ended after so long, such as 15m."),
+    ] = None,
     lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
@@ -87,7 +92,10 @@ def submit(
     if file is not None:
         options = jobs_file.overridden(jobs_file.read(file), options)
     spec: Any = _spec(options)
-    with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
+    limit_s = _seconds("--at-most", at_most)
+    if limit_s is not None and not wait:
+        raise UsageError("--at-most bounds how long --wait waits; give --wait with it")
+    with asked(server, tenant, options, wait, _seconds("--lost-after", lost_after)) as client:
         _resolve_dependencies(client, spec, options)
         if dry_run:
             forecast = client.validate_job(**spec)
@@ -98,7 +106,7 @@ def submit(
             key,
             lambda key: question(key, server, tenant),
         )
-        _submitted(client, job, wait, format)
+        _submitted(client, job, wait, format, limit_s)
 
 
 @app.command(cls=JobCommand)
@@ -124,7 +132,7 @@ def rerun(
     """
     options: Given = given(fields)
     changes: Any = _spec(options)
-    with asked(server, tenant, options, patient=wait, lost_after_s=_lost_after_s(lost_after)) as client:
+    with asked(server, tenant, options, wait, _seconds("--lost-after", lost_after)) as client:
         _resolve_dependencies(client, changes, options)
         id = jobs_ids.named(client, job).id
         again = jobs_followed.submitted(
@@ -139,8 +147,8 @@ def _spec(options: Given) -> Any:
     return {name: value for name, (_, value, *_) in options.items() if value is not None}
 
 
-def _lost_after_s(text: str | None) -> int | None:
-    return None if text is None else jobs_values.seconds("--lost-after", text)
+def _seconds(option: str, text: str | None) -> int | None:
+    return None if text is None else jobs_values.seconds(option, text)
 
 
 def _resolve_dependencies(client: Client, spec: dict[str, Any], options: Given) -> None:
@@ -150,12 +158,12 @@ def _resolve_dependencies(client: Client, spec: dict[str, Any], options: Given) 
             spec[name] = jobs_ids.whole(client, spec[name])
 
 
-def _submitted(client: Client, job: Job, wait: bool, format: Format) -> None:
-    """Say what was submitted, or wait for it and say what has become of it."""
+def _submitted(client: Client, job: Job, wait: bool, format: Format, limit_s: int | None = None) -> None:
+    """Say what was submitted, or wait for it, `limit_s` at most, and say what has become of it."""
     if not wait:
         print_answer(format, job.data, lambda: jobs_text.print_submitted(job))
         return
-    jobs = jobs_followed.all_ended(client, job)
+    jobs = jobs_followed.all_ended(client, job, limit_s)
     first = next((each for each in jobs if not each.succeeded), jobs[0])
     answer = {"jobs": [each.data for each in jobs]} if job.group_id else dict(first.data)
     print_answer(format, answer | {"replayed": job.replayed}, lambda: jobs_text.print_ended(jobs))
@@ -286,8 +294,8 @@ def logs(
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    seconds = None if since is None else jobs_values.seconds("--since", since)
-    with asked(server, tenant, lost_after_s=_lost_after_s(lost_after)) as client:
+    seconds = _seconds("--since", since)
+    with asked(server, tenant, lost_after_s=_seconds("--lost-after", lost_after)) as client:
         what = jobs_ids.named(client, job)
         if format == "json":
             outputs = [
@@ -322,7 +330,7 @@ def watch(
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with asked(server, tenant, lost_after_s=_lost_after_s(lost_after)) as client:
+    with asked(server, tenant, lost_after_s=_seconds("--lost-after", lost_after)) as client:
         what = jobs_ids.named(client, job) if job else None
         for event in jobs_followed.events(client, what) if what else client.events():
             # One JSON text a line: the answer has no end.

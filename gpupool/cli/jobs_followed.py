@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli.jobs_asked import lasting
 from gpupool.cli.jobs_ids import Named, jobs_of
-from gpupool.findings import NoAnswer
+from gpupool.findings import GpupoolError, NoAnswer
 
 if TYPE_CHECKING:
     from gpupool.client import Client, Event, Job
@@ -59,14 +59,16 @@ def submitted(send: Callable[[str], Job], key: str | None, question: Callable[[s
         raise
 
 
-def all_ended(client: Client, submitted: Job) -> list[Job]:
-    """The jobs of a submission when they have ended. Stopped before, it says how to go on, as the jobs do."""
+def all_ended(client: Client, submitted: Job, limit_s: float | None = None) -> list[Job]:
+    """The jobs of a submission when they have ended. Stopped before, it says how to go on, as the jobs do.
+    Raises GpupoolError after `limit_s`."""
     from gpupool.client import LostContact
 
     ids = submitted.job_ids or (submitted.id,)
+    until = None if limit_s is None else time.monotonic() + limit_s
     try:
         with lasting():
-            return [_until(client.waiting(), id, lambda job: job.ended) for id in ids]
+            return [_until(client.waiting(), id, lambda job: job.ended, until) for id in ids]
     except (KeyboardInterrupt, NoAnswer, LostContact):
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
@@ -90,8 +92,9 @@ def begun(client: Client, id: str) -> None:
         _until(client, id, reached)
 
 
-def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
-    """The job when it is so. What it waits for goes to stderr whenever that changes."""
+def _until(client: Client, id: str, reached: Callable[[Job], bool], until: float | None = None) -> Job:
+    """The job when it is so. What it waits for goes to stderr whenever that changes. Raises GpupoolError
+    `until` that moment of time.monotonic() it is not."""
     from gpupool.client.sending import wait_pauses
 
     began, said = time.monotonic(), ""
@@ -105,6 +108,10 @@ def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
             said = words
             if waiting:
                 print(f"{id}  {waiting}", file=sys.stderr, flush=True)
+        if until is not None and time.monotonic() > until:
+            raise GpupoolError(
+                f"job {id} is still {job.state}; it waits for {waiting or 'nothing'}; it goes on"
+            )
         time.sleep(pause)
     raise AssertionError("unreachable")
 

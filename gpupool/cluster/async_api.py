@@ -121,7 +121,7 @@ class AsyncKubeApi:
             raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or text.decode())
         return parsed
 
-    async def request_anew(
+    async def request_by_present_file(
         self,
         method: str,
         path: str,

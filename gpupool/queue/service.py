@@ -52,6 +52,7 @@ from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.offering import Offering
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.roles.standing import Standing
+from gpupool.queue.store import identity
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -220,6 +221,9 @@ async def _run(
             executor.run(wakes["executor"]),
             Callbacks(db, leads("callbacks"), http).run(asyncio.Event()),
         ]
+        if not (options.on_cluster and standing.keeps_off()):
+            await identity.forget_trouble(db)  # that of a process before this one, which finds its own
+            await standing.read()
         if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
@@ -287,7 +291,7 @@ async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> Pod
         return None
     user = API_USER if options.acting_as else None
     api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, user))
-    return PodTokens(api.request_anew)
+    return PodTokens(api.request_by_present_file)
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

@@ -25,7 +25,7 @@ class Kind(StrEnum):
     RESTORED = "restored"
     """It belongs to a later state, or a copy, of this database; or the cluster itself was restored."""
     UNKNOWN_JOBS = "unknown-jobs"
-    """It is nobody's, and has Jobs of a queue that this database does not know."""
+    """It has no Lease, and Jobs of a queue that this database does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ _NOTHING = "so that this one starts and ends nothing there"
 _ON_PURPOSE = f"to take the cluster over on purpose, run `{TAKE_OVER}`"
 _SENTENCES = {
     Kind.UNREACHABLE: "the cluster at {server} can't be reached {since}: {about}",
-    Kind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}",
+    Kind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}; apply the "
+    "environment to it (gpupool up ENV), or renew the credential",
     Kind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), "
     f"{_NOTHING} {{since}}; stop one of the two, or give one another cluster; {_ON_PURPOSE}",
     Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database "

@@ -118,8 +118,8 @@ class ReadyBody(CheckBody):
     plan: PlanBody
     details: list[str]
     """What is wrong though the process can work, a sentence each."""
-    cluster: str | None
-    """Why the queue does nothing on its cluster at present."""
+    cluster: str | None = None
+    """Why the queue does nothing on its cluster at present; left out where it works there."""
 
 
 @router.get("/healthz", operation_id="healthz", response_model=CheckBody)
@@ -128,7 +128,7 @@ async def healthz() -> dict[str, bool]:
     return {"ready": True}
 
 
-@router.get("/readyz", operation_id="readyz", response_model=ReadyBody)
+@router.get("/readyz", operation_id="readyz", response_model=ReadyBody, response_model_exclude_none=True)
 async def readyz(context: Present, request: Request) -> dict[str, Any]:
     """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on.
     One that runs jobs on a cluster is not ready while it can't; the others take requests. With a file on disk

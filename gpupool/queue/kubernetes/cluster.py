@@ -122,9 +122,9 @@ class KubernetesCluster:
             # Also where there is none: the launcher's rights are for this name, which a POST does not have.
             return await self._api.request("PUT", LEASE_PATH, body=lease)
         except ApiError as error:
-            created = "resourceVersion" not in lease["metadata"]
+            gone = error.status in (404, 409) and "resourceVersion" in lease["metadata"]
             # Without a version, 422 where there is one by now: Leases are never replaced blindly.
-            if error.status == 409 or (created and error.status == 422 and await self.lease()):
+            if gone or error.status == 409 or (error.status == 422 and await self.lease()):
                 return None
             raise
 

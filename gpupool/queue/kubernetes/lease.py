@@ -24,7 +24,7 @@ KEPT = 4
 
 
 def holder_of(lease: Mapping[str, Any]) -> str:
-    """The id of the database whose queue the cluster belongs to; empty where nobody's."""
+    """The id of the database whose queue the cluster belongs to; empty where it belongs to none."""
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 

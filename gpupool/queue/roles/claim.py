@@ -26,6 +26,7 @@ from gpupool.queue.kubernetes.job_manifest import Object
 from gpupool.queue.kubernetes.mirror import JOBS, OURS, is_held, key_of
 from gpupool.queue.store import identity as identities
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.identity import Identity
 from gpupool.queue.trouble import Kind, Trouble
 
@@ -77,10 +78,10 @@ class Claim:
         return self._answered > float("-inf")
 
     async def held(self, epoch: int, patience_s: float) -> Identity | None:
-        """The identity of the database while the cluster is its own; None while that is another's, or nobody
-        could ask yet. A look that takes longer than `patience_s` goes on. Raises Deposed, StoreError."""
+        """The identity of the database while the cluster is its own; None while that is another's, or is not
+        known yet. A look that takes longer than `patience_s` goes on. Raises Deposed, StoreError."""
         if self._task is None and self.clock() >= self._due:
-            self._task = asyncio.create_task(self._look_alone(epoch))
+            self._task = asyncio.create_task(self._check_alone(epoch))
         if self._task is None and not self.is_known:
             await asyncio.sleep(min(patience_s, self._due - self.clock()))
         elif self._task is not None:
@@ -90,9 +91,9 @@ class Claim:
                 task.result()  # raises what ended it
         return self._identity
 
-    async def _look_alone(self, epoch: int) -> None:
+    async def _check_alone(self, epoch: int) -> None:
         async with self._looking:
-            await self._look(epoch)
+            await self._check(epoch)
 
     async def is_sure(self, epoch: int) -> bool:
         """Whether the cluster is this database's, and the one that it was, as of this moment."""
@@ -100,7 +101,7 @@ class Claim:
         async with self._looking:
             lease = self._identity and self._identity.lease
             if self._began <= asked:  # one look serves all that asked before it
-                await self._look(epoch)
+                await self._check(epoch)
             same = self._identity is not None and self._identity.lease == lease
             return same and self._failing is None
 
@@ -111,13 +112,15 @@ class Claim:
             self._read = self.clock()
         return failing
 
-    async def _look(self, epoch: int) -> None:
+    async def _check(self, epoch: int) -> None:
         again, self._began = self._failing is not None, self.clock()
         try:
             trouble = await self._renewed(epoch)
             self._answered, self._failing = self.clock(), None
             error = None if trouble else self.watching()
             shown = True
+        except StoreError:  # says nothing of the cluster
+            raise
         except GpupoolError as unanswered:
             trouble, error, shown = None, unanswered, again
             self._failing = self._failing or self.now()
@@ -164,11 +167,11 @@ class Claim:
                 kind = Kind.OTHERS
             elif own.mark not in leases.marks_of(lease):
                 kind = Kind.RESTORED
-        elif strangers := await self._strangers():
-            kind, about = Kind.UNKNOWN_JOBS, f"{len(strangers)}, such as {strangers[0]}"
+        elif unknown := await self._unknown_jobs():
+            kind, about = Kind.UNKNOWN_JOBS, f"{len(unknown)}, such as {unknown[0]}"
         return Trouble(kind, self.cluster.server, self.now(), about) if kind else None
 
-    async def _strangers(self) -> list[str]:
+    async def _unknown_jobs(self) -> list[str]:
         """Jobs of a queue that no queue has recorded, and that this database has no attempt for."""
         jobs, _ = await self.cluster.reader.list_all(JOBS, OURS)
         found = {key: job["metadata"] for job in jobs if (key := key_of(job)) is not None and is_held(job)}

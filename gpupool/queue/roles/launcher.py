@@ -110,7 +110,7 @@ class Launcher(LeaderRole):
     async def _act(self, epoch: int) -> bool:
         await self._read_again()
         identity = await self.claim.held(epoch, self.leadership.ttl_s / 3)
-        if identity is None:  # another queue's, or nobody could ask yet
+        if identity is None:  # another queue's, or that is not known yet
             if self._following is not None:
                 await self.close()
             return False
@@ -176,7 +176,7 @@ class Launcher(LeaderRole):
         return len(taken) == TAKEN
 
     async def _read_again(self) -> None:
-        """Where the cluster is may be written anew, and it may then be another one."""
+        """The file that says where the cluster is may have changed; then it may be another one."""
         changed = self.cluster.changed()
         if changed:
             await self.close()
@@ -184,6 +184,7 @@ class Launcher(LeaderRole):
             return
         try:
             await self.cluster.renew()
+            self.claim.forget()
             log.info("cluster.read_again", server=self.cluster.server, changed=changed)
         except GpupoolError as error:
             log.warning("cluster.unreadable", error=str(error))

@@ -59,6 +59,11 @@ async def trouble(db: Database) -> Trouble | None:
     return Trouble.from_dict(row["trouble"]) if row["trouble"] else None
 
 
+async def forget_trouble(db: Database) -> None:
+    """What an earlier process wrote is true no more, or not known to be."""
+    await db.run("identity_troubled", trouble=None)
+
+
 async def let_take_over(db: Database) -> Trouble | None:
     """Let this database take over the cluster that it keeps off at present; what was in its way, None where
     nothing is."""

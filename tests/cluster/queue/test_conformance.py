@@ -9,12 +9,18 @@ import pytest
 
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError
+from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE, Object
 
-GROUPS = {"Job": "apis/batch/v1", "Pod": "api/v1", "Service": "api/v1"}
+GROUPS = {
+    "Job": "apis/batch/v1",
+    "Pod": "api/v1",
+    "Service": "api/v1",
+    "Lease": "apis/coordination.k8s.io/v1",
+}
 
 
 class Real:
@@ -48,14 +54,16 @@ class Real:
 
 
 def _path(kind: str, name: str) -> str:
-    return f"/{GROUPS[kind]}/namespaces/{NAMESPACE}/{kind.lower()}s/{name}"
+    namespace = SYSTEM_NAMESPACE if kind == "Lease" else NAMESPACE
+    return f"/{GROUPS[kind]}/namespaces/{namespace}/{kind.lower()}s/{name}"
 
 
 @pytest.fixture(scope="module")
 def team(kube: Kube) -> Iterator[Kube]:
     """A tenant's namespace for all cases: each removes what it makes, and its deletion takes seconds."""
     kube.wipe()
-    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    for name in (NAMESPACE, SYSTEM_NAMESPACE):
+        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield kube
     kube.wipe()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -28,8 +28,10 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import current
 from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
+from gpupool.queue.trouble import Kind, Trouble
+from gpupool.queue.web.site import add_pages
 from gpupool.spec.tenants import Budget
-from tests.queue.api.served import LOCAL, Served, listening, problem
+from tests.queue.api.served import CONTAINER_JOB, LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 
 HELD = {"target_url": None, "request_json": None, "container_image": "a", "isolation_level": "exclusive"}
@@ -281,3 +283,60 @@ def test_what_schemathesis_draws_is_answered_as_documented(api: Any, monkeypatch
             await asyncio.to_thread(draw, str(client.base_url).rstrip("/"))
 
     api(test)
+
+
+TROUBLE = Trouble(Kind.UNREACHABLE, "https://k8s.example", datetime(2026, 11, 25, 12, tzinfo=UTC), "no route")
+SAID = "the cluster at https://k8s.example can't be reached since 2026-11-25 12:00:00 UTC: no route"
+
+
+@pytest.mark.parametrize("needs_cluster", [True, False])
+def test_a_process_that_runs_jobs_is_not_ready_without_its_cluster_and_others_say_so(
+    api: Any, needs_cluster: bool
+) -> None:
+    async def test(served: Served) -> None:
+        answer = await served.client.get("/readyz")
+        if needs_cluster:
+            assert (answer.status_code, problem(answer)) == (503, "cluster-unavailable")
+            assert answer.json()["detail"] == SAID
+        else:
+            assert (answer.status_code, answer.json()) == (200, {"ready": True, "cluster": SAID})
+
+    api(test, trouble=lambda: TROUBLE, needs_cluster=needs_cluster)
+
+
+def test_jobs_that_need_the_cluster_wait_for_it(api: Any) -> None:
+    """One that has a place there already; one that has none goes on waiting for what it waits for."""
+
+    async def test(served: Served) -> None:
+        fields = {"target_url": None, "request_json": None, **CONTAINER_JOB}
+        queued, placed = [(await served.submit(**fields))["id"] for _ in range(2)]
+        called = (await served.submit())["id"]
+        for id in (placed, called):
+            assert await dispatched(served.db, now=served.clock(), only=id) == [id]
+        headers = {"X-Tenant-Id": "vision"}
+
+        async def waits(id: str, view: str = "") -> Any:
+            answer = await served.client.get(f"/api/v1/gpu-jobs/{id}{view}", headers=headers)
+            waiting = answer.json()["waiting"]
+            return waiting and waiting["reason"]
+
+        assert [await waits(id) for id in (queued, placed, called)] == ["turn", "cluster", None]
+        assert await waits(placed, "/why") == "cluster"
+        page = (await served.client.get(f"/jobs/{placed}")).text
+        assert page.count("be reached since 2026-11-25 12:00:00 UTC") == 2, "at the top, and of the job"
+
+    async def keeps_off(served: Served) -> None:
+        queued = (await served.submit())["id"]
+        for view in ("", "/why"):
+            answer = await served.client.get(
+                f"/api/v1/gpu-jobs/{queued}{view}", headers={"X-Tenant-Id": "vision"}
+            )
+            assert answer.json()["waiting"]["reason"] == "cluster"
+
+    api(lambda served: _with_pages(served, test), trouble=lambda: TROUBLE)
+    api(keeps_off, trouble=lambda: replace(TROUBLE, kind=Kind.OTHERS))
+
+
+async def _with_pages(served: Served, test: Any) -> None:
+    add_pages(served.app)
+    await test(served)

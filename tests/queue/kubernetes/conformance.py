@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import pytest
 
 from gpupool.cluster.async_api import Gone
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
 from gpupool.queue.kubernetes.job_manifest import service
+from gpupool.queue.kubernetes.lease import holder_of, marked, marks_of
 from gpupool.queue.kubernetes.mirror import JOBS, PODS
 from gpupool.queue.kubernetes.observe import VERDICT
 
@@ -293,7 +295,31 @@ async def what_was_before_a_version_that_is_no_longer_kept_is_gone(world: World)
             pass
 
 
+async def a_lease_is_replaced_only_as_it_was_seen(world: World) -> None:
+    at = datetime(2026, 11, 25, tzinfo=UTC)
+    assert await world.cluster.lease() is None
+    wanted = marked(None, "one", "m1", "m0", at)
+    made = await world.cluster.hold(wanted)
+    assert made is not None
+    assert await world.cluster.hold(wanted) is None, "there is one by now"
+    second = await world.cluster.hold(marked(made, "one", "m2", "m1", at))
+    assert second is not None
+    assert (holder_of(second), marks_of(second)) == ("one", ["m2", "m1", "m0"])
+    assert await world.cluster.hold(marked(made, "two", "m3", "m0", at)) is None, "another version"
+    there = await world.cluster.lease()
+    assert there is not None
+    assert holder_of(there) == "one"
+    await world.delete("Lease", LEASE)
+    assert await world.cluster.hold(marked(second, "one", "m4", "m2", at)) is None, "it is gone"
+    assert await world.cluster.lease() is None
+    again = await world.cluster.hold(marked(None, "two", "m1", "m0", at))
+    assert again is not None
+    assert again["metadata"]["uid"] != made["metadata"]["uid"]
+    await world.delete("Lease", LEASE)
+
+
 CASES = (
+    a_lease_is_replaced_only_as_it_was_seen,
     creating_twice_gives_the_same_job,
     what_is_refused_says_whether_that_may_pass,
     stopping_means_this_very_job,

@@ -244,7 +244,7 @@ def test_jobs_of_an_earlier_release_go_on(two) -> None:
                 two.cluster.edit(thing, lambda thing: thing["metadata"]["labels"].pop(DATABASE_LABEL))
         async with first.db.connection() as connection:
             await connection.execute("UPDATE gpu_identity SET lease = NULL, lease_since = NULL")
-            # Ended while nobody looked: its Job is a stray of this database's.
+            # Ended while no process led: its Job is a stray of this database's.
             await connection.execute("UPDATE gpu_jobs SET executor = 'other' WHERE id = %s", [lost])
             await connection.execute("UPDATE gpu_jobs SET attempt = attempt + 1 WHERE id = %s", [lost])
         await two.second.looks(2)
@@ -309,7 +309,7 @@ def test_a_new_and_empty_cluster_runs_its_jobs_again(two) -> None:
 
 @pytest.mark.parametrize("moved", [True, False])
 def test_another_queue_s_cluster_in_the_place_of_its_own_ends_nothing(two, moved: bool) -> None:
-    """With a kubeconfig that was written anew, or the same name for another server."""
+    """With a kubeconfig that was written again, or the same name for another server."""
 
     async def story(two: Two) -> None:
         first, second = two.first, two.second

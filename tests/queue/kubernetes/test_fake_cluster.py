@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from gpupool.plan.model import SYSTEM_NAMESPACE
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE
 from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
 
@@ -23,7 +24,8 @@ class InMemory:
         self.cluster.edit(thing, lambda thing: thing["metadata"].update(finalizers=names))
 
     async def delete(self, kind: str, name: str) -> None:
-        self.cluster.delete(self.cluster.objects[kind, NAMESPACE, name])
+        namespace = SYSTEM_NAMESPACE if kind == "Lease" else NAMESPACE
+        self.cluster.delete(self.cluster.objects[kind, namespace, name])
 
     async def play(self, pod: str, phase: str) -> None:
         thing = self.cluster.objects["Pod", NAMESPACE, pod]

@@ -278,7 +278,7 @@ async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.Mo
         assert (await world.job(id)).state is kind.state
         for job in world.cluster.of("Job"):  # as their time to live would
             world.cluster.delete(job)
-        assert {kind for kind, _, _ in world.cluster.objects} == {"Node"}
+        assert {kind for kind, _, _ in world.cluster.objects} == {"Lease", "Node"}
 
 
 @pytest.mark.parametrize("kind", SCENARIOS, ids=lambda kind: kind.__name__)

@@ -85,7 +85,8 @@ def _readiness(client: httpx2.Client, log: Path) -> int:
     while time.monotonic() < end:
         try:
             answer = client.get("/readyz")
-            if answer.status_code == 200 or "no recent step of launcher has succeeded" in answer.text:
+            waits = ("no recent step of launcher has succeeded", "can't be reached since")
+            if answer.status_code == 200 or any(text in answer.text for text in waits):
                 return answer.status_code
         except httpx2.TransportError:
             pass
