@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from gpupool.queue.records import Outcome, State
-from gpupool.queue.store import attempts, dispatch, housekeeping, jobs, outbox
+from gpupool.queue.records import State
+from gpupool.queue.store import attempts, housekeeping, jobs, outbox
 from gpupool.queue.store.database import Database
 from tests.queue.conftest import Run
 from tests.queue.roles.running import Queue, opened
-from tests.queue.store.samples import NOW, finished, read, running, sql
+from tests.queue.store.samples import NOW, finished, running
 from tests.sampling import SEED, drawn
 
 KINDS = ("succeeded", "failed", "timeout", "disrupted", "preempted", "cancelled")
