@@ -140,7 +140,9 @@ def test_a_log_keeps_its_first_and_its_last_part_and_says_so(database) -> None:
         await opened(db)
         queue = Queue(db)
         queue.executor.log_bytes = lambda: 1000
-        id = await queue.submit(**python("print(('x' * 99 + chr(10)) * 50, end=''); raise Exception('why')"))
+        id = await queue.submit(
+            **python("print(('x' * 99 + chr(10)) * 50, end=''); raise Exception('why')"), retries=0
+        )
         assert (await queue.ended(id)).state is State.FAILED
         lines = "".join(chunk.shown for chunk in await attempts.log(db, id, None, 0)).splitlines()
         assert lines[:5] == ["x" * 99] * 5
