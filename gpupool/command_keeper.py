@@ -20,6 +20,8 @@ import psutil
 
 MARK = "GPUPOOL_POD_UID"
 """Variable of a command's environment that no other run has the value of."""
+_DEAF = 'trap \'\' TERM INT HUP; exec "$0" "$@"'
+"""Whoever asks all processes of a service to end must not end its keeper before it."""
 _ROUNDS = 50
 _PAUSE_S = 0.05
 """Between two looks for what was started meanwhile."""
@@ -37,7 +39,7 @@ class Keeper:
         self._kept[mark] = session
         if self._process is None or self._process.poll() is not None:
             # A session of its own: what is sent to its owner's must not end it as well.
-            argv = [sys.executable, "-I", __file__]
+            argv = ["sh", "-c", _DEAF, sys.executable, "-I", __file__]
             self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
             for known, started in self._kept.items():
                 self._say(known, "+", started)
@@ -87,8 +89,6 @@ def _of(kept: Mapping[str, int | None]) -> set[int]:
 
 def main() -> None:
     """Keep what standard input names until it closes; then end it."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     kept: dict[str, int | None] = {}
     for line in sys.stdin:
         what, mark, session = line.split()

@@ -226,8 +226,8 @@ class JobEvent:
     seq: int
     """Counts the job's events from 1 without a gap."""
     type: str
-    """enqueued, dispatched, launched, started, requeued, preempted, idle, priority_changed, a final state, and
-    after it callback_failed."""
+    """enqueued, dispatched, launched, started, requeued, preempted, idle, priority_changed, a final state, or
+    callback_failed after it."""
     tenant: str
     project: str | None
     pool: str | None

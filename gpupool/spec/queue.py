@@ -98,7 +98,7 @@ class Idle(Model):
 
 class Logs(Model):
     keep_mib: Annotated[Positive, Field(alias="keepMiB")] = 10
-    """MiB of the log that are kept of each attempt, from its beginning."""
+    """MiB of the log that are kept of each attempt, one half from its beginning, the other from its end."""
     keep_for: DurationWithDays = "7d"
     """How long logs are kept after the job's end."""
 

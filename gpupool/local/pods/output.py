@@ -1,5 +1,6 @@
-"""The output of one pod, in a file: each line with its time, as `kubectl logs` wants it, up to a size.
+"""The output of one pod, in two files: each line with its time, as `kubectl logs` wants it, the latest ones.
 
+As a kubelet's container runtime does, it goes on in a fresh file when one is full, and keeps the one before.
 A record is `TIME F text` for a whole line and `TIME P text` for the beginning of one, as container runtimes
 write them (CRI logging format); so output that does not end with a newline is returned as it came.
 """
@@ -14,9 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 LIMIT_BYTES = 10 * 2**20
+"""Of each file, as containerLogMaxSize of a kubelet."""
 _LINE_BYTES = 16 * 2**10
 _POLL_SECONDS = 0.1
-_FULL = f"gpupool: the output is longer than {LIMIT_BYTES // 2**20} MiB; what follows is not kept\n"
+Record = tuple[bytes, bytes, bytes]
+"""Time, tag, text."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Output:
 
     def __init__(self, path: Path, finished: bool = False) -> None:
         self._path = path
+        self._older = path.with_name(f"{path.name}.1")
+        self._file = 0
+        """Number of the present file."""
         self._rest = b""
         self._size = 0
         self._latest = 0
@@ -58,7 +64,7 @@ class Output:
         self._rest = b""
 
     def _add(self, records: list[tuple[bytes, bytes]]) -> None:
-        if not records or self._size > LIMIT_BYTES:
+        if not records:
             return
         # Each has a time of its own, so that reading can go on from there.
         first = max(time.time_ns(), self._latest + 1)
@@ -66,19 +72,20 @@ class Output:
         text = b"".join(
             b"%s %s %s\n" % (_stamp(first + number), tag, line) for number, (tag, line) in enumerate(records)
         )
+        if self._size and self._size + len(text) > LIMIT_BYTES:
+            self._path.replace(self._older)
+            self._file, self._size = self._file + 1, 0
         self._size += len(text)
-        if self._size > LIMIT_BYTES:
-            text = _stamp(first) + b" F " + _FULL.encode()
         with self._path.open("ab") as stream:
             stream.write(text)
 
     async def read(self, wanted: Wanted) -> AsyncIterator[bytes]:
         """Pieces of the wanted part; with `follow` until the output is finished."""
         since = _stamp(int(wanted.since.timestamp()) * 10**9) if wanted.since else b""
-        offset, tail, fresh_line = 0, wanted.tail, True
+        place, tail, fresh_line = (self._file - 1, 0), wanted.tail, True
         while True:
             last = self.finished or not wanted.follow
-            records, offset = self._records(offset)
+            records, place = self._records(*place)
             if tail is not None:
                 records = records[len(records) - min(tail, len(records)) :]
                 tail = None
@@ -94,20 +101,30 @@ class Output:
                 return
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _records(self, offset: int) -> tuple[list[tuple[bytes, bytes, bytes]], int]:
-        """The records from `offset` on, and where the next ones will begin."""
-        try:
-            with self._path.open("rb") as stream:
-                stream.seek(offset)
-                lines = stream.read().split(b"\n")
-        except FileNotFoundError:
-            return [], offset
-        lines.pop()  # empty, or a record that is being written
-        found = []
-        for line in lines:
-            stamp, tag, text = line.split(b" ", 2)
-            found.append((stamp, tag, text))
-        return found, offset + sum(len(line) + 1 for line in lines)
+    def _records(self, file: int, offset: int) -> tuple[list[Record], tuple[int, int]]:
+        """The records from a place on, number of a file and offset, and where the next ones will begin."""
+        records: list[Record] = []
+        if file < self._file:
+            records, _ = _read(self._older, offset if file == self._file - 1 else 0)
+            offset = 0
+        more, offset = _read(self._path, offset)
+        return records + more, (self._file, offset)
+
+
+def _read(path: Path, offset: int) -> tuple[list[Record], int]:
+    """The whole records of a file from `offset` on, and where the next one will begin."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            lines = stream.read().split(b"\n")
+    except FileNotFoundError:
+        return [], offset
+    lines.pop()  # empty, or a record that is being written
+    records = []
+    for line in lines:
+        stamp, tag, text = line.split(b" ", 2)
+        records.append((stamp, tag, text))
+    return records, offset + sum(len(line) + 1 for line in lines)
 
 
 def _stamp(nanoseconds: int) -> bytes:

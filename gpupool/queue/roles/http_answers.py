@@ -27,7 +27,7 @@ _NOT_REACHED = (
     aiohttp.ServerFingerprintMismatch,
     aiohttp.InvalidURL,
 )
-"""Errors of aiohttp before anything was sent; the first one is that of names, TLS and certificates as well."""
+"""Errors of aiohttp before anything was sent; the first is that of names, TLS and certificates as well."""
 
 
 class NotAllowed(Exception):

@@ -51,8 +51,7 @@ class LogChunk:
     def shown(self) -> str:
         """Its lines, each with its end, after one that says what is left out."""
         mark = f"[gpupool: {self.left_out:,} bytes of the output are left out here]\n"
-        text = self.text if self.text.endswith("\n") else self.text + "\n"
-        return mark + text if self.left_out else text
+        return f"{mark if self.left_out else ''}{self.text}\n"
 
 
 @dataclass(frozen=True, slots=True)

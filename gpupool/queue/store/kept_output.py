@@ -55,7 +55,7 @@ class KeptOutput:
                 self._lines.append((piece, size, until))
                 self._bytes += size
         tail = self.keep() // 2
-        while self._in_last_part and self._bytes > tail and len(self._lines) > 1:
+        while self._in_last_part and self._lines and self._bytes - self._lines[0][1] >= tail:
             _, size, _ = self._lines.popleft()
             self._bytes -= size
             self._skipped += size

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.model import Taint
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import observe
@@ -18,7 +19,7 @@ from gpupool.queue.records import Reason, State, Waiting
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.store import attempts, jobs, launches
+from gpupool.queue.store import attempts, jobs, launches, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Unavailable
 from tests.queue.kubernetes.fake_cluster import Object
@@ -461,5 +462,73 @@ def test_a_job_whose_finalizer_was_taken_off_by_hand_is_not_run_again(running, w
         assert (job.state, job.attempt) == (State.FAILED, 1)
         assert job.reason == "its Job was deleted by hand, and the queue's finalizer taken off it"
         assert world.leftovers() == []
+
+    running(test)
+
+
+def test_a_job_whose_creation_was_not_answered_was_launched(database) -> None:
+    """Another process, or the watch, sees that it is there; also when it has ended by then."""
+
+    async def test(db: Database) -> None:
+        await opened(db)
+        world = World(db)
+        create = world.cluster.create
+
+        async def unanswered(thing: Object) -> Object:
+            await create(thing)
+            if thing["kind"] == "Job":
+                for pod in world.pods("Pending") if ends else ():
+                    world.cluster.start(pod)
+                    world.cluster.end(world.cluster.of("Pod")[-1], 0)
+                raise UnreachableError("no answer")
+            return thing
+
+        world.cluster.create = unanswered  # type: ignore[method-assign]
+        launcher = world.launcher(db)
+        try:
+            for ends in (False, True):
+                id = await world.submit()
+                for _ in range(40):
+                    await world.dispatcher.step()
+                    await steps(launcher, 1)
+                    (attempt, *_) = [*await attempts.of_job(db, id), None]
+                    if attempt is not None and attempt.launched_at is not None:
+                        break
+                    await asyncio.sleep(0.02)
+                types = [event.type for event in await outbox.of_job(db, id)]
+                assert types.count("launched") == 1, types
+                assert (
+                    types.index("launched") < types.index("succeeded") if ends else "succeeded" not in types
+                )
+                await succeeds(world, launcher, id)
+                assert [event.type for event in await outbox.of_job(db, id)].count("launched") == 1
+        finally:
+            await launcher.close()
+
+    database(test)
+
+
+@pytest.mark.parametrize("hours", [-30, 30])
+def test_a_wall_clock_that_is_set_ends_and_charges_nothing(running, hours: int) -> None:
+    """That of this process; the cluster has its own."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        launcher.reconciler.now = lambda: world.now() + timedelta(hours=hours)
+        world.ahead += timedelta(seconds=40)
+        await steps(launcher)
+        assert await world.outcomes(id) == [None]
+        world.cluster.end(pod, 0)
+        for _ in range(100):
+            await steps(launcher)
+            if (await world.job(id)).state.final:
+                break
+        (attempt,) = await attempts.of_job(world.db, id)
+        assert attempt.outcome == "succeeded"
+        assert attempt.started_at is not None
+        assert attempt.finished_at is not None
+        ran = attempt.finished_at - attempt.started_at
+        assert timedelta(seconds=40) <= ran <= timedelta(seconds=60)
+        rate = (await world.job(id)).rate_micro or 0
+        assert attempt.cost_micro == attempts.cost_of(rate, ran, 10**12)
 
     running(test)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.queue.kubernetes.job_manifest import INDEX
 from gpupool.queue.kubernetes.observe import (
     GONE,
     OUT_OF_SERVICE,
@@ -18,6 +19,7 @@ from gpupool.queue.kubernetes.observe import (
     verdict_text,
     view,
 )
+from gpupool.queue.kubernetes.pod_ends import TAKEN_AWAY
 from gpupool.queue.records import Outcome, Reason
 from tests.queue.kubernetes.fake_cluster import text
 
@@ -179,6 +181,114 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         for code, phase in ((0, "Succeeded"), (137, "Failed"))
     },
 }
+
+
+TAKEN = {
+    reason: pod(state, phase="Failed", **status)
+    for reason, state, status in (
+        ("ContainerStatusUnknown", ended(137, reason="ContainerStatusUnknown", message="lost"), {}),
+        ("NodeShutdown", None, {"reason": "NodeShutdown", "message": "Pod was rejected"}),
+        ("Terminated", ended(143), {"reason": "Terminated", "message": "imminent node shutdown"}),
+        ("Shutdown", ended(0), {"reason": "Shutdown"}),
+        ("NodeLost", UP, {"reason": "NodeLost"}),
+        ("NodeAffinity", None, {"reason": "NodeAffinity"}),
+        ("UnexpectedAdmissionError", None, {"reason": "UnexpectedAdmissionError"}),
+        ("Preempting", None, {"reason": "Preempting"}),
+    )
+}
+
+
+@pytest.mark.parametrize("reason", TAKEN)
+def test_what_the_platform_takes_away_is_no_failure(reason: str) -> None:
+    found = view(job(true("Failed", "PodFailurePolicy")), [TAKEN[reason]], node(), NOW)
+    assert isinstance(found, Ended)
+    assert (found.outcome.kind, found.outcome.retry) == ("preempted", True)
+    assert (found.outcome.reason or "").startswith(reason)
+
+
+def test_every_reason_of_the_table_is_tried() -> None:
+    assert TAKEN_AWAY - {"Preempted"} == TAKEN.keys()
+
+
+def indexed(given: Object, index: int) -> Object:
+    metadata = {**given["metadata"], "annotations": {INDEX: str(index)}}
+    return {**given, "metadata": metadata}
+
+
+GOOD = pod(ended(0), phase="Succeeded")
+SURPLUS = {
+    "deleted while it ran": pod(ended(143, 230), phase="Failed", deleted=205),
+    "deleted, and ended with 0": pod(ended(0, 230), phase="Succeeded", deleted=205),
+    "deleted before it had a node": pod(phase="Pending", node=None, deleted=205, grace=0),
+    "failed, because the first had the lock": pod(ended(1, 190), phase="Failed"),
+    "disrupted": pod(ended(137), true("DisruptionTarget", "DeletionByPodGC"), phase="Failed"),
+    "lost": pod(UP, phase="Failed", deleted=205),
+    "succeeded too": pod(ended(0, 203), phase="Succeeded"),
+}
+COMPLETE, FAILED = true("Complete", "CompletionsReached"), true("Failed", "BackoffLimitExceeded")
+
+
+@pytest.mark.parametrize("name", SURPLUS)
+@pytest.mark.parametrize("stated", [(), (COMPLETE,), (FAILED,)], ids=["no word", "complete", "failed"])
+def test_a_surplus_pod_takes_nothing_from_a_run_that_succeeded(name: str, stated: tuple[Object, ...]) -> None:
+    for deleted in (False, True):
+        for pods in ([GOOD, SURPLUS[name]], [SURPLUS[name], GOOD]):
+            found = view(job(*stated, deleted=deleted), pods, node(), NOW)
+            assert isinstance(found, Ended)
+            assert found.outcome == Outcome("succeeded", None, 0)
+
+
+@pytest.mark.parametrize("name", SURPLUS)
+def test_of_several_each_index_counts_once(name: str) -> None:
+    pods = [indexed(GOOD, 0), indexed(SURPLUS[name], 0), indexed(GOOD, 1)]
+    found = view(job(parallelism=2), pods, node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.outcome.kind == "succeeded"
+    twice = view(job(FAILED, parallelism=2), [indexed(GOOD, 0), indexed(GOOD, 0)], node(), NOW)
+    assert isinstance(twice, Ended)
+    assert twice.outcome.kind == "preempted", "the second index never ran"
+
+
+def test_a_surplus_pod_that_runs_is_waited_for_and_one_that_ends_stops_nothing() -> None:
+    assert isinstance(view(job(COMPLETE), [GOOD, pod(UP)], node(), NOW), Running)
+    for over in (SURPLUS["deleted while it ran"], SURPLUS["disrupted"]):
+        found = view(job(), [over, pod(UP)], node(), NOW)
+        assert isinstance(found, Running)
+        assert found.failed is None
+        both = [indexed(over, 0), indexed(pod(UP), 0), indexed(pod(UP), 1)]
+        found = view(job(parallelism=2), both, node(), NOW)
+        assert isinstance(found, Running)
+        assert found.failed is None
+
+
+def test_a_complete_job_has_succeeded_unless_its_pod_was_asked_to_end() -> None:
+    for pods in ([], [SURPLUS["deleted while it ran"]]):
+        found = view(job(COMPLETE, deleted=True), pods, node(), NOW)
+        assert isinstance(found, Ended)
+        assert found.outcome.kind == "succeeded"
+    drained = pod(ended(0, 205), true("DisruptionTarget", "EvictionByEvictionAPI"), phase="Succeeded")
+    found = view(job(COMPLETE), [drained], node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.outcome.kind == "preempted", "it saved its work and is not done"
+
+
+def test_a_success_before_the_launcher_asked_is_one() -> None:
+    verdict = verdict_text(Outcome("timeout", "too long", retry=False))
+    found = view(
+        job(deleted=True, verdict=verdict), [pod(ended(0, 199), phase="Succeeded", deleted=200)], {}, NOW
+    )
+    assert isinstance(found, Ended)
+    assert found.outcome.kind == "succeeded"
+
+
+def test_a_duration_is_by_one_clock() -> None:
+    """Each kubelet's own, however far from the others', the API server's and this process's."""
+    fast = pod(
+        {"terminated": {"exitCode": 0, "startedAt": at(7220), "finishedAt": at(7250)}}, phase="Succeeded"
+    )
+    found = view(job(parallelism=2), [indexed(fast, 0), indexed(pod(ended(0, 80)), 1)], node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.ran == timedelta(seconds=60)
 
 
 @pytest.mark.parametrize("name", OVER)

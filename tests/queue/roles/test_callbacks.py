@@ -11,7 +11,7 @@ from aiohttp import web
 from gpupool.queue.roles.callbacks import MAKING, MOST_TRIES, SECONDS, Callbacks
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import callbacks as store
-from gpupool.queue.store import jobs
+from gpupool.queue.store import jobs, outbox
 from gpupool.queue.store.database import Database, fetch
 from tests.queue.acting import As
 from tests.queue.roles.running import Queue, opened
@@ -76,12 +76,48 @@ def test_a_target_that_is_not_allowed_is_given_up(database) -> None:
         callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), HttpJobs(lambda: ()), queue.now)
         id = await queue.submit(request=request("http://elsewhere/done", "true"))
         await jobs.cancel(db, id, "ada", queue.now())
+        before = await queue.job(id)
         for hours in range(MOST_TRIES + 2):
             queue.ahead = timedelta(hours=2 * hours)
             await all_made(callbacks)
         async with db.connection() as connection:
             cursor = await connection.execute("SELECT count(*) AS n FROM gpu_callbacks")
             assert await cursor.fetchone() == {"n": 0}
+        events = [event for event in await outbox.of_job(db, id) if event.type == "callback_failed"]
+        assert [event.data["tries"] for event in events] == list(range(1, MOST_TRIES + 1))
+        assert {event.data["reason"] for event in events} == {
+            "http://elsewhere is not among queue.targets of the environment file"
+        }
+        assert ["again_at" in event.data for event in events] == [*[True] * (MOST_TRIES - 1), False]
+        after = await queue.job(id)
+        assert (after.state, after.version) == (before.state, before.version + MOST_TRIES)
+        assert [event.seq for event in await outbox.of_job(db, id)] == list(range(1, MOST_TRIES + 3))
+
+    database(scenario)
+
+
+def test_a_receiver_says_when_to_come_again(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+
+        async def busy(request: web.Request) -> web.Response:
+            return web.Response(status=503, headers={"Retry-After": "900"})
+
+        app = web.Application()
+        app.router.add_post("/done", busy)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", runner.addresses[0][1])})
+        callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), http, queue.now)
+        id = await queue.submit(request=request("http://example/done", "true"))
+        await jobs.cancel(db, id, "ada", queue.now())
+        await all_made(callbacks)
+        await runner.cleanup()
+        async with db.connection() as connection:
+            (row,) = await (await connection.execute("SELECT due_at FROM gpu_callbacks")).fetchall()
+        assert row["due_at"] > queue.now() + timedelta(seconds=800)
 
     database(scenario)
 

@@ -11,11 +11,12 @@ from typing import Any
 from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Level, State
+from gpupool.queue.records import Level, Outcome, State
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Unavailable
 from tests.queue.roles.running import SOURCE, Queue, opened
 
 
@@ -134,16 +135,20 @@ def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
     database(scenario)
 
 
-def test_a_log_has_a_limit_and_says_so(database) -> None:
+def test_a_log_keeps_its_first_and_its_last_part_and_says_so(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
         queue.executor.log_bytes = lambda: 1000
-        id = await queue.submit(**python("print(('x' * 99 + chr(10)) * 50)"))
-        assert (await queue.ended(id)).state is State.SUCCEEDED
-        lines = "\n".join(chunk.text for chunk in await attempts.log(db, id, None, 0)).splitlines()
-        assert len(lines) == 11
-        assert lines[-1] == "[gpupool: the log has 1000 bytes, and what follows is not kept]"
+        id = await queue.submit(
+            **python("print(('x' * 99 + chr(10)) * 50, end=''); raise Exception('why')"), retries=0
+        )
+        assert (await queue.ended(id)).state is State.FAILED
+        lines = "".join(chunk.shown for chunk in await attempts.log(db, id, None, 0)).splitlines()
+        assert lines[:5] == ["x" * 99] * 5
+        assert lines[5].startswith("[gpupool: 4,")
+        assert lines[-1] == "Exception: why"
+        assert len(lines) < 14
 
     database(scenario)
 
@@ -282,6 +287,73 @@ async def _written(db: Database) -> int:
         cursor = await connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS n")
         (row,) = await cursor.fetchall()
     return int(row["n"])
+
+
+def test_an_answer_outlasts_an_outage_which_is_no_run_time(database, monkeypatch) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue, passed = Queue(db), [0.0]
+        queue.executor.clock = lambda: passed[0]
+
+        async def send(*_: Any) -> Any:
+            passed[0] += 10
+            return Outcome("succeeded", None, 0), None
+
+        finish, tries = attempts.finish, []
+
+        async def unavailable(*given: Any, **named: Any) -> Any:
+            tries.append(given)
+            if len(tries) < 4:
+                passed[0] += 3600
+                raise Unavailable("no answer")
+            return await finish(*given, **named)
+
+        monkeypatch.setattr(queue.executor.http, "send", send)
+        monkeypatch.setattr(attempts, "finish", unavailable)
+        monkeypatch.setattr("gpupool.queue.roles.executor.REPORTS_S", (0.01,))
+        queue.ahead = timedelta(hours=-5)  # and then the clock of the wall is set
+        id = await queue.submit()
+        await queue.until(id, lambda job: job.state is not State.QUEUED)
+        queue.ahead = timedelta(hours=5)
+        ended = await queue.ended(id)
+        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        (attempt,) = await attempts.of_job(db, id)
+        assert attempt.started_at is not None
+        assert attempt.finished_at == attempt.started_at + timedelta(seconds=10)
+        rate = ended.rate_micro or 0
+        assert attempt.cost_micro == attempts.cost_of(rate, timedelta(seconds=10), 10**12) > 0
+
+    database(scenario)
+
+
+def test_no_wall_clock_and_no_absence_of_the_database_ends_an_attempt(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit()
+        await queue.dispatcher.step()
+        held = {(id, 1): 4.0}
+        assert await attempts.take(db, queue.holder, 1, 15)
+        assert await attempts.started(db, id, 1, queue.now())
+        for hours in (0, 48, -48, 0):  # the janitor's clock, and that of the database
+            queue.ahead = timedelta(hours=hours)
+            at = queue.now() + timedelta(hours=hours)
+            await attempts.heartbeat(db, queue.holder, held, 15, at)
+            await queue.janitor.step()
+            queue.watched += 4
+            await queue.janitor.step()
+            assert (await queue.job(id)).state is State.RUNNING
+        queue.watched += 3600  # it stood still, as the executor may have
+        await queue.janitor.step()
+        assert (await queue.job(id)).state is State.RUNNING
+        await queue.lose_leases()
+        lost = await queue.job(id)
+        assert (lost.state, lost.disruptions) == (State.QUEUED, 1)
+        (attempt,) = await attempts.of_job(db, id)
+        assert attempt.started_at is not None
+        assert attempt.finished_at == attempt.started_at + timedelta(seconds=4)
+
+    database(scenario)
 
 
 def test_an_executor_that_dies_loses_no_job(database) -> None:

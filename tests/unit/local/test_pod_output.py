@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from gpupool.local.pods.output import Output, Wanted
 
 
@@ -24,3 +26,35 @@ def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
     ]
     times = [line.split(b" ", 1)[0] for line in lines]
     assert times == sorted(set(times))
+
+
+def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a kubelet: whoever follows has everything, whoever comes later the end."""
+    monkeypatch.setattr("gpupool.local.pods.output.LIMIT_BYTES", 1000)
+    output = Output(tmp_path / "log")
+
+    async def read() -> tuple[bytes, bytes]:
+        following = asyncio.create_task(whole(Wanted(follow=True)))
+        for number in range(500):
+            output.write(b"%d\n" % number)
+            if number % 7 == 0:
+                await asyncio.sleep(0.001)
+        output.finish()
+        return await following, await whole(Wanted())
+
+    async def whole(wanted: Wanted) -> bytes:
+        return b"".join([part async for part in output.read(wanted)])
+
+    monkeypatch.setattr("gpupool.local.pods.output._POLL_SECONDS", 0.0)
+    followed, later = asyncio.run(read())
+    everything = b"".join(b"%d\n" % number for number in range(500))
+    assert followed == everything
+    assert everything.endswith(later)
+    assert later.count(b"\n") >= 25
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2100
+    again = Output(tmp_path / "log", finished=True)
+
+    async def restarted() -> bytes:
+        return b"".join([part async for part in again.read(Wanted())])
+
+    assert asyncio.run(restarted()) == later

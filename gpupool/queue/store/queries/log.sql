@@ -1,4 +1,5 @@
--- Output after a chunk, each with how many bytes of its attempt are left out between it and the one before.
+-- Output after a chunk, each with how many bytes of its attempt are left out between it and the one before. Where
+-- the chunk that is read on from is gone, they count from the last one before it that is kept.
 WITH page AS (
     SELECT number, attempt, at, text, start, start + octet_length(text) + 1 AS ends FROM gpu_logs
     WHERE job = %(job)s::uuid AND number > %(after)s
