@@ -52,7 +52,7 @@ def test_pages_show_jobs_of_a_removed_tenant_to_an_admin(api: Any) -> None:
         add_pages(served.app)
         own = await served.key("vision")
         runs = await served.submit(own)
-        await dispatched(served.db, now=served.clock.at, plan_hash=runs["plan_hash"])
+        await dispatched(served.db, now=served.clock.at)
         waits = await served.submit(own)
         admin = await served.key("*", scopes=("admin",)) | {"accept": "text/html"}
         without_vision(served)

@@ -99,7 +99,7 @@ class World:
 
     async def do_round(self, per_lane: int, hold: int) -> None:
         decision = start_all(await take_snapshot(self.db, self.now, per_lane), hold_micro=hold)
-        await dispatch.claim(self.db, self.epoch, decision, "", 60, self.now)
+        await dispatch.claim(self.db, self.epoch, decision, "sha256:1", 60, self.now)
         await attempts.take(self.db, "executor", 2, 60, self.now)
 
     async def do_waits(self, detail: str) -> None:

@@ -18,7 +18,7 @@ WITH stale AS (
     WHERE bytes IS NULL OR bytes < %(bytes)s
     GROUP BY tenant, project, priority, lane, isolation, gpu_count, timeout_s, budget_limit_micro, plan_hash,
         CASE WHEN offers = '[]' THEN waiting END,
-        CASE WHEN %(fields)s::text[] IS NULL THEN request ELSE (
-            SELECT jsonb_object_agg(key, value) FROM jsonb_each(request) WHERE key = ANY(%(fields)s::text[])) END
+        CASE WHEN %(fields)s::text[] IS NULL THEN ARRAY[request]
+            ELSE ARRAY(SELECT request -> name FROM unnest(%(fields)s::text[]) AS name) END
 )
 SELECT g.ids, g.versions, g.enacted, j.* FROM groups g JOIN gpu_jobs j ON j.id = g.ids[1]
