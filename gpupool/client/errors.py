@@ -14,7 +14,7 @@
         Conflict            the job is in another state or version (409, 412)
         Gone                the events after this position were pruned (410)
         LimitExceeded       a limit of the tenant, or too many requests
-        BudgetExceeded      the budget is spent
+        BudgetExceeded      the budget is spent, or never suffices for the job
 
 This module must not send or retry anything.
 """
@@ -139,7 +139,7 @@ class LimitExceeded(ApiError):
 
 
 class BudgetExceeded(ApiError):
-    """The budget is spent."""
+    """The budget is spent, or never suffices for the job."""
 
 
 _BY_TYPE: Mapping[str, type[ApiError]] = {
@@ -147,6 +147,7 @@ _BY_TYPE: Mapping[str, type[ApiError]] = {
     "rate-limited": LimitExceeded,
     "gpus-per-job": LimitExceeded,
     "budget-exhausted": BudgetExceeded,
+    "never-affordable": BudgetExceeded,
 }
 _BY_STATUS: Mapping[int, type[ApiError]] = {
     400: Invalid,

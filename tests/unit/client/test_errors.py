@@ -24,6 +24,7 @@ PREFIX = "https://gpupool.dev/problems/"
         (412, "version-conflict", errors.Conflict),
         (422, "invalid-request", errors.Invalid),
         (422, "budget-exhausted", errors.BudgetExceeded),
+        (422, "never-affordable", errors.BudgetExceeded),
         (422, "gpus-per-job", errors.LimitExceeded),
         (429, "queue-full", errors.LimitExceeded),
         (429, "anything-new", errors.LimitExceeded),
