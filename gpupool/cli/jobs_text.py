@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli import jobs_words
 from gpupool.cli.output import print_table
-from gpupool.money import usd_exact
+from gpupool.money import digits, usd_exact
 
 if TYPE_CHECKING:
     from gpupool.client import Event, Forecast, Job, Why
@@ -68,7 +68,7 @@ def _row(job: Job) -> tuple[str, ...]:
         job.pool or jobs_words.asked_for(job),
         str(job.gpu_count),
         _age(job.enqueued_at),
-        f"{job.cost_usd:.2f}",
+        digits(job.cost_usd),
         textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
     )
 
@@ -158,8 +158,8 @@ def _print_offers(offers: Sequence[Offer]) -> None:
             offer.pool,
             f"{offer.units} {offer.resource.removeprefix('nvidia.com/')}",
             f"{offer.gpus:.3g}",
-            f"{offer.usd_per_hour:.2f}",
-            "-" if offer.spot_usd_per_hour is None else f"{offer.spot_usd_per_hour:.2f}",
+            digits(offer.usd_per_hour),
+            "-" if offer.spot_usd_per_hour is None else digits(offer.spot_usd_per_hour),
         )
         for offer in offers
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from gpupool.money import usd_exact
 from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
@@ -76,4 +77,4 @@ def book(accounts: dict[str, Account], job: Queued | Held, spent: int, held: int
 
 def usd(micro: int) -> str:
     """An amount as people read it."""
-    return f"${micro / MICRO:,.2f}"
+    return usd_exact(micro / MICRO)

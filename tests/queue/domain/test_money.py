@@ -21,7 +21,7 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
     assert waits[dear].reason is waits[own].reason is Reason.BUDGET
-    assert "$20.00 needed" in waits[dear].detail
+    assert "$20 needed" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
 
