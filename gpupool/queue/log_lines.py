@@ -1,6 +1,6 @@
 """The lines that a service writes to stdout and stderr: one that can't be written is counted and left out.
 
-A full disk, a pipe that nobody reads any more or a stream that was closed before the start must not end a
+A full disk, a pipe that is not read any more or a stream that was closed before the start must not end a
 service, and there is nowhere to report it but its metrics. Lines go out whole and at once, so that nothing
 that failed is tried again later. This module must not decide what is logged.
 """
