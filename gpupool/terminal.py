@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import re
 import secrets
 import sys
@@ -110,8 +111,13 @@ def write_raw(text: str) -> None:
 
 
 def protect() -> None:
-    """Replace stdout and stderr of this process where they are terminals."""
-    sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
+    """Replace stdout and stderr of this process where they are terminals, or were closed before its start:
+    then what is written goes nowhere, and no file that is opened later takes their place."""
+    sys.stdout, sys.stderr = _protected(_opened(sys.stdout)), _protected(_opened(sys.stderr))
+
+
+def _opened(stream: TextIO | None) -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8") if stream is None else stream
 
 
 def _protected(stream: TextIO) -> TextIO:

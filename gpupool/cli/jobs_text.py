@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli import jobs_words
 from gpupool.cli.output import print_table
-from gpupool.money import usd_exact
+from gpupool.money import digits, usd_exact
 
 if TYPE_CHECKING:
     from gpupool.client import Cancelled, Event, Forecast, Job, Why
@@ -242,8 +242,8 @@ def _print_offers(offers: Sequence[Offer]) -> None:
             offer.pool,
             f"{offer.units} {offer.resource.removeprefix('nvidia.com/')}",
             jobs_words.gpu_share(offer.gpus),
-            f"{offer.usd_per_hour:.2f}",
-            "-" if offer.spot_usd_per_hour is None else f"{offer.spot_usd_per_hour:.2f}",
+            digits(offer.usd_per_hour),
+            "-" if offer.spot_usd_per_hour is None else digits(offer.spot_usd_per_hour),
         )
         for offer in offers
     ]

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from gpupool import money
 from gpupool.convert.quantities import duration
 from gpupool.queue.domain import reasons
 from gpupool.queue.records import Cause, State
@@ -205,8 +206,7 @@ def gpu_share(amount: float) -> str:
 
 
 def usd(amount: float) -> str:
-    """Small sums keep their digits."""
-    return f"{amount:.6f}".rstrip("0") + " USD" if 0 < amount < 0.1 else f"{amount:,.2f} USD"
+    return f"{money.digits(amount)} USD"
 
 
 def moment(at: datetime) -> str:

@@ -152,7 +152,7 @@ def serve(
     configure_logging()
     import uvloop
 
-    uvloop.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+    uvloop.run(serve(options, ready=lambda address: print(f"the queue is at {address}")))
 
 
 def _objects(plan: Plan) -> Sequence[Document]:

@@ -230,7 +230,11 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
     rest = b""
     try:
-        while chunk := await asyncio.wait_for(answer.content.readany(), QUIET_S):
+        while True:
+            async with asyncio.timeout(QUIET_S):
+                chunk = await answer.content.readany()
+            if not chunk:
+                break
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:
                 if line:

@@ -34,6 +34,7 @@ from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
+from gpupool.queue.log_lines import count_lost, take_streams
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
@@ -105,7 +106,8 @@ class Options:
 
 
 def configure_logging() -> None:
-    """One JSON object a line; on a terminal, lines for people."""
+    """One JSON object a line; on a terminal, lines for people. Lines that can't be written are counted."""
+    take_streams()
     people = sys.stderr.isatty()
     structlog.configure(
         processors=[
@@ -177,6 +179,7 @@ async def _run(
     bell = Bell(db, wake)
     ended = functools.partial(bell.ring, ENDED)
     measures = Measures(CollectorRegistry())
+    count_lost(measures.registry)
     work: list[Coroutine[None, None, None]] = [
         repeat("plan", reload, 2.0, asyncio.Event()),
         listen(url, wake, bell.name),

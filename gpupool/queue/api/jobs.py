@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
 
+from gpupool.money import usd_exact
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
     Choice,
@@ -186,12 +187,13 @@ async def _check_budget(context: Context, current: Current, job: Job, at: dateti
         return
     for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
         if budget["scope"] in rejecting and not budget["allows"]:
-            detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
-            detail += (
-                f"${budget['limit_usd']:,.2f} of {budget['scope']} this {budget['period']}, which ends at "
-            )
+            spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
             ends = period_end(at.timestamp(), budget["period"])
-            raise Problem("budget-exhausted", f"{detail}{ends:%Y-%m-%d %H:%M} UTC")
+            raise Problem(
+                "budget-exhausted",
+                f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, which "
+                f"ends at {ends:%Y-%m-%d %H:%M} UTC",
+            )
 
 
 class ValidBody(BaseModel):

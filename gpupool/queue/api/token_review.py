@@ -125,7 +125,8 @@ class PodTokens:
 
     async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         try:
-            return await asyncio.wait_for(self._ask(method, path, body=body), ANSWER_SECONDS)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._ask(method, path, body=body)
         except (ApiError, UnreachableError, TimeoutError) as error:
             log.warning("pods.unverifiable", error=str(error) or type(error).__name__)
             raise Unverifiable(f"{_UNVERIFIABLE}: the API server does not say") from None

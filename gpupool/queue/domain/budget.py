@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from gpupool.money import usd_exact
 from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
@@ -135,4 +136,4 @@ def book(accounts: dict[str, Account], job: Queued | Held, spent: int, held: int
 
 def usd(micro: int) -> str:
     """An amount as people read it."""
-    return f"${micro / MICRO:,.2f}"
+    return usd_exact(micro / MICRO)

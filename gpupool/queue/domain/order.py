@@ -32,7 +32,7 @@ class Rival:
 
     lane: Lane
     sure: Point
-    """The jobs before this point go first, whoever starts what."""
+    """The jobs before this point go first, whatever is started."""
     like: Point
     """Those from there to this point have the same rank: the fair clocks are between them."""
 

@@ -52,7 +52,7 @@ class Played:
 def play(state: Snapshot, supply: Supply, wanted: Collection[str], cut: Collection[Lane]) -> Played:
     """Play rounds forward until the `wanted` jobs have started, or enough was worked, or what comes next is
     not known: `state` holds no more jobs of a lane that is `cut`, running jobs may have to make room, or
-    budgets begin anew."""
+    a budget period ends."""
     starts: dict[str, float] = {}
     waits: Mapping[str, Waiting] | None = None
     last = {(job.tenant, job.lane): job for job in state.queued if (job.tenant, job.lane) in cut}
@@ -73,7 +73,7 @@ def play(state: Snapshot, supply: Supply, wanted: Collection[str], cut: Collecti
         if later is None:
             return Played(starts, waits, None)
         if making_room and any(held.preemptible for held in later.held.jobs.values()):
-            break  # they may be asked to at any moment, and nobody knows how long they take to go
+            break  # they may be asked to at any moment, and it is not known how long they take to go
         state = later
         if worked > WORK:
             break
@@ -88,7 +88,7 @@ def may_make_room(state: Snapshot, supply: Supply) -> bool:
 
 
 def _renewed(state: Snapshot, supply: Supply) -> float:
-    """When the first budget of a tenant with jobs that wait begins anew."""
+    """When the first budget period of a tenant with jobs that wait ends."""
     tenants = {job.tenant for job in state.queued} & supply.tenants.keys()
     periods = {budget.period for name in tenants for budget in supply.tenants[name].budgets.values()}
     return min((period_end(period, state.now) for period in periods), default=float("inf"))

@@ -93,7 +93,8 @@ def _ended(code: int) -> str:
 async def _terminate(process: local_command.Started) -> None:
     _signal(process, signal.SIGTERM)
     try:
-        await asyncio.wait_for(process.wait(), GRACE_S)
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
     except TimeoutError:
         await _kill(process)
 

@@ -55,6 +55,8 @@ async def repeat(
             log.error(f"{name}.failed", error=str(error), failures=failures)
         except Exception:  # a mistake of ours must not stop the queue; it is shown whole
             log.exception(f"{name}.failed", failures=failures)
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise asyncio.CancelledError  # libraries that wait by asyncio.wait_for may have swallowed it
         if more:
             await asyncio.sleep(0)
             continue
@@ -64,7 +66,8 @@ async def repeat(
             pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
             rest = min(pause, 0.5)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(wake.wait(), pause)
+            async with asyncio.timeout(pause):
+                await wake.wait()
         left = ended + rest - time.monotonic()
         crowded = left > 0
         await asyncio.sleep(max(delay_s, left))

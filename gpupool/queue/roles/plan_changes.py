@@ -22,7 +22,9 @@ def changed(attempt: Attempt, made: job_manifest.Object | None, current: Current
         if why is not None:
             return f"the environment file has changed: {why}"
     if made is not None:
-        wanted = job_manifest.where(job_manifest.manifest(job, current.plan, current.tenants[job.tenant], database=""))
+        wanted = job_manifest.where(
+            job_manifest.manifest(job, current.plan, current.tenants[job.tenant], database="")
+        )
         present = job_manifest.where(made)
         # Others may add to what was made under this Plan; what another one made must be alike in all.
         if present != wanted if job.plan_hash != current.hash else _lacks(present, wanted):

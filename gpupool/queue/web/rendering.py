@@ -101,7 +101,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {one.__name__: one for one in (clock, duration, hours, iso, money, plural)}
+    environment.filters |= {one.__name__: one for one in (clock, duration, hours, iso, money, plural, usd)}
     environment.globals |= {"static": static_address, "kept": kept}
     return environment
 
@@ -112,11 +112,8 @@ def kept(visitor: Visitor) -> str:
 
 
 def money(micro: int) -> str:
-    """Micro-USD for people; small sums keep their digits."""
-    amount = micro / MICRO
-    if 0 < micro < 100:
-        return "under $0.0001"
-    return f"${amount:.4f}" if 0 < amount < 0.1 else usd(amount)
+    """Micro-USD for people."""
+    return usd(micro / MICRO)
 
 
 def duration(seconds: float) -> str:

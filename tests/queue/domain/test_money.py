@@ -25,7 +25,7 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
     assert waits[dear].reason is waits[own].reason is Reason.NOT_POSSIBLE
-    assert "a may spend $4.00 a month, and an attempt holds $20.00" in waits[dear].detail
+    assert "a may spend $4 a month, and an attempt holds $20" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
 

@@ -93,7 +93,17 @@ def test_what_an_order_means_nothing_to() -> None:
 
 @pytest.mark.parametrize(
     ("amount", "said"),
-    [(0, "$0"), (0.5, "$0.50"), (12, "$12"), (99.99, "$99.99"), (1234.56, "$1,235"), (1e6, "$1,000,000")],
+    [
+        (0, "$0"),
+        (0.5, "$0.50"),
+        (0.004, "$0.004"),
+        (0.0625, "$0.0625"),
+        (1e-9, "$0.000001"),
+        (12, "$12"),
+        (99.99, "$99.99"),
+        (1234.56, "$1,235"),
+        (1e6, "$1,000,000"),
+    ],
 )
 def test_money(amount: float, said: str) -> None:
     assert wording.usd(amount) == said
