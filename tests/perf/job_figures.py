@@ -1,8 +1,9 @@
 """Jobs on Kubernetes, side by side on one control plane: created directly, through Kueue, through our queue.
 
-All of them end on the same fake nodes, in the same namespaces. The figures that the bounds come from were
-measured without policies and quotas, and so are these; what those cost is measured afterwards. What is
-compared is printed; what is held to is expectations.yaml.
+All of them end on the same fake nodes, in the same namespaces, and what is created directly is what the queue
+creates (`direct_jobs`), so that the figures compare queues and not manifests. They are measured without
+policies and quotas, as the figures of Kueue were that the bounds come from; what those cost is measured
+afterwards. What is compared is printed; what is held to is expectations.yaml.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
-
 from tests.perf import kueue, our_queue
+from tests.perf.direct_jobs import directly
 from tests.perf.job_cluster import (
     GPU,
     GPUS,
     NODES,
-    TENANTS,
     Cluster,
     Measured,
     Submit,
@@ -38,20 +37,20 @@ def side_by_side(folder: Path) -> Iterator[Figure]:
     """Every figure of Jobs; Kueue is built first where it is not yet."""
     kueue.program()
     with cluster(_new(folder, "plain"), enforced=False) as made:
-        directly = _directly(made, {}, suspend=False)
-        bare, bare_paced = _measure("created directly", made, directly)
+        bare_jobs = directly(made)
+        bare, bare_paced = _measure("created directly", made, bare_jobs)
         with kueue.running(made.plane, folder, _quota(), made.namespaces) as pid:
             labels = {kueue.QUEUE_LABEL: kueue.QUEUE}
-            through = _directly(made, labels, suspend=True)
+            through = directly(made, labels, suspend=True)
             theirs, _ = _measure("through Kueue", made, through, pid)
         with our_queue.running(made, folder) as queue:
             ours, ours_paced = _measure("through gpupool's queue", made, queue.submit, *queue.pids())
             arrays = _arrays(made, queue)
             queue.fill()
             deep, deep_paced = _measure("the same, 10,000 queued", made, queue.submit, *queue.pids())
-        together = [(bare, ours, arrays), *(_together(made, folder, directly) for _ in range(TIMES - 1))]
+        together = [(bare, ours, arrays), *(_together(made, folder, bare_jobs) for _ in range(TIMES - 1))]
     with cluster(_new(folder, "enforced"), enforced=True) as made:
-        bare_enforced = _burst("directly, with policies", made, _directly(made, {}, suspend=False))
+        bare_enforced = _burst("directly, with policies", made, directly(made))
         with our_queue.running(made, folder) as queue:
             ours_enforced = _burst("through the queue, with policies", made, queue.submit, *queue.pids())
     created = _p99(bare_paced, "asked", "created")
@@ -72,9 +71,9 @@ def side_by_side(folder: Path) -> Iterator[Figure]:
     )
 
 
-def _together(made: Cluster, folder: Path, directly: Submit) -> tuple[Measured, Measured, Measured]:
+def _together(made: Cluster, folder: Path, bare_jobs: Submit) -> tuple[Measured, Measured, Measured]:
     """A burst created directly, one through our queue, and one in arrays, one after the other."""
-    bare = _burst("created directly", made, directly)
+    bare = _burst("created directly", made, bare_jobs)
     with our_queue.running(made, folder) as queue:
         ours = _burst("through gpupool's queue", made, queue.submit, *queue.pids())
         return bare, ours, _arrays(made, queue)
@@ -83,16 +82,6 @@ def _together(made: Cluster, folder: Path, directly: Submit) -> tuple[Measured, 
 def _arrays(made: Cluster, queue: our_queue.OurQueue) -> Measured:
     title = f"the same in arrays of {our_queue.ARRAY}"
     return _burst(title, made, queue.submit_array, *queue.pids(), requests=BURST // our_queue.ARRAY)
-
-
-def _directly(made: Cluster, labels: dict[str, str], suspend: bool) -> Submit:
-    runs = iter(range(10**9))
-
-    async def submit(session: aiohttp.ClientSession, number: int) -> list[str]:
-        namespace = made.namespaces[number % TENANTS]
-        return await made.create(session, made.job(f"job-{next(runs)}", namespace, labels, suspend))
-
-    return submit
 
 
 def _measure(title: str, made: Cluster, submit: Submit, *others: int) -> tuple[Measured, Measured]:

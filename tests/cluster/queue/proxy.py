@@ -1,4 +1,7 @@
-"""A TCP proxy before the API server, whose connections a test cuts: TLS goes through it untouched."""
+"""A proxy before the API server or PostgreSQL, whose connections a test cuts or lets stand still.
+
+TLS goes through it untouched.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,9 +18,11 @@ from urllib.parse import urlsplit
 class Proxy:
     """Listens on a free port of this machine while its block runs."""
 
-    def __init__(self, server: str) -> None:
-        where = urlsplit(server)
-        self._target = (where.hostname, where.port)
+    def __init__(self, target: str | Path) -> None:
+        """`target`: an address with a port, or the path of a Unix socket."""
+        self._target = target
+        self._passes = threading.Event()
+        self._passes.set()
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         self._open: set[socket.socket] = set()
@@ -28,6 +34,7 @@ class Proxy:
 
     def __exit__(self, *_: object) -> None:
         self._listening.close()
+        self._passes.set()
         self.cut()
 
     def kubeconfig(self, original: Path, folder: Path) -> Path:
@@ -37,6 +44,20 @@ class Proxy:
         file = folder / "kubeconfig"
         file.write_text(json.dumps(config), encoding="utf-8")
         return file
+
+    def database(self, url: str) -> str:
+        """The URL of a database behind the proxy."""
+        where = urlsplit(url)
+        return f"{where.scheme}://{where.username}@127.0.0.1:{self.port}{where.path}"
+
+    @contextlib.contextmanager
+    def partition(self) -> Iterator[None]:
+        """Nothing passes while the block runs, and connections stay open: neither end hears of it."""
+        self._passes.clear()
+        try:
+            yield
+        finally:
+            self._passes.set()
 
     def cut(self) -> int:
         """Cut every connection, as a network does that forgets them; how many there were."""
@@ -55,7 +76,7 @@ class Proxy:
             except OSError:
                 return
             try:
-                far = socket.create_connection(self._target, 5)
+                far = self._connect()
             except OSError:
                 near.close()
                 continue
@@ -64,9 +85,18 @@ class Proxy:
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
 
+    def _connect(self) -> socket.socket:
+        if isinstance(self._target, Path):
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(str(self._target))
+            return far
+        where = urlsplit(self._target)
+        return socket.create_connection((where.hostname, where.port), 5)
+
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         try:
             while data := source.recv(1 << 16):
+                self._passes.wait()
                 sink.sendall(data)
         except OSError:
             pass

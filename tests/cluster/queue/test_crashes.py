@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,11 +18,12 @@ import yaml
 
 from gpupool.cluster.async_api import REQUEST_S
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
+from tests.cluster.queue import verdict
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.observer import Observer, Seen
+from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.proxy import Proxy
 from tests.cluster.queue.served import WHOLE, Queue, apply
 from tests.sampling import SEED
@@ -77,7 +77,7 @@ def test_every_job_ends_once_whatever_dies(exposed: tuple[Queue, Proxy], postgre
             wanted = JOBS * 3 // 4 * (number + 1) // len(events)
             queue.until(f"{wanted} jobs have ended", lambda wanted=wanted: _ended(queue) >= wanted, DRAIN_S)
         queue.until("every job has ended", lambda: _ended(queue) == JOBS, DRAIN_S)
-        queue.until("nothing of them is held", lambda: not _held(queue), 60)
+        queue.until("nothing of them is held", lambda: not verdict.held(queue), 60)
         _judge(queue, observer)
 
 
@@ -139,82 +139,12 @@ def _ended(queue: Queue) -> int:
     raise AssertionError("PostgreSQL does not answer")
 
 
-def _held(queue: Queue) -> list[str]:
-    """Jobs and pods that our finalizer keeps."""
-    api = queue.kube.api
-    things = [*api.list("batch/v1", "Job", selector=JOB_LABEL), *api.list("v1", "Pod", selector=JOB_LABEL)]
-    return [
-        one["metadata"]["name"]
-        for one in things
-        if RECORDED_FINALIZER in (one["metadata"].get("finalizers") or ())
-    ]
-
-
 def _judge(queue: Queue, observer: Observer) -> None:
-    jobs = queue.rows("SELECT id::text, state, attempt, failures, disruptions, reason, seq FROM gpu_jobs")
+    jobs = verdict.ended_once(queue)
     assert len(jobs) == JOBS
     odd = [job for job in jobs if job["state"] != "succeeded" or job["failures"]]
     assert not odd, odd
     disrupted = [job for job in jobs if job["disruptions"]]
     print(f"{len(disrupted)} of {JOBS} jobs were disrupted, {sum(job['attempt'] for job in jobs)} attempts")
-    events = queue.rows("SELECT job::text, type FROM gpu_events")
-    kinds = Counter((row["job"], row["type"]) for row in events)
-    for job in jobs:
-        assert kinds[job["id"], "succeeded"] == 1, job
-        assert kinds[job["id"], "dispatched"] == job["attempt"] == job["disruptions"] + 1, job
-    unbalanced = queue.rows(
-        "SELECT job FROM gpu_ledger GROUP BY job, attempt "
-        "HAVING sum(CASE kind WHEN 'hold' THEN micro ELSE -micro END) <> 0"
-    )
-    assert not unbalanced
-    # What the API server has seen: no attempt twice, and none of which the queue does not know.
-    made = {
-        (one.labels[JOB_LABEL], int(one.labels[ATTEMPT_LABEL]), one.uid)
-        for one in observer.seen("Job")
-        if JOB_LABEL in one.labels
-    }
-    attempts = [(job, attempt) for job, attempt, _ in made]
-    assert len(attempts) == len(set(attempts)), [one for one, n in Counter(attempts).items() if n > 1]
-    assert set(attempts) <= {(job["id"], n + 1) for job in jobs for n in range(job["attempt"])}
-    _one_pod_at_a_time(observer)
-    _succeeded_by_themselves(queue, observer)
-    left = queue.kube.api.list("v1", "Pod", selector=JOB_LABEL)
-    assert not [pod for pod in left if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-
-
-def _one_pod_at_a_time(observer: Observer) -> None:
-    """No attempt starts while a pod of another one runs. Within an attempt the Job controller may make a
-    second pod, where the server dies before it answers (Kubernetes documentation, Jobs: "may sometimes be
-    started twice")."""
-    running: dict[str, dict[str, str]] = {}
-    for one in observer.seen("Pod"):
-        job = one.labels.get(JOB_LABEL)
-        if job is None:
-            continue
-        there = running.setdefault(job, {})
-        if one.holds_node:
-            there[one.uid] = one.labels[ATTEMPT_LABEL]
-        else:
-            there.pop(one.uid, None)
-        assert len(set(there.values())) <= 1, f"two attempts of job {job} run at once: {there}"
-
-
-def _succeeded_by_themselves(queue: Queue, observer: Observer) -> None:
-    """No attempt counts as a success whose pod was asked to end before it did."""
-    wanted = {
-        (row["job"], str(row["attempt"]))
-        for row in queue.rows("SELECT job::text, attempt FROM gpu_attempts WHERE outcome = 'succeeded'")
-    }
-    assert len(wanted) == JOBS
-    asked: set[str] = set()
-    ended: dict[tuple[str, str], Seen] = {}
-    for one in observer.seen("Pod"):
-        key = (one.labels.get(JOB_LABEL, ""), one.labels.get(ATTEMPT_LABEL, ""))
-        if one.thing["status"].get("phase") in ("Succeeded", "Failed"):
-            ended.setdefault(key, one)
-        elif "deletionTimestamp" in one.thing["metadata"]:
-            asked.add(one.uid)
-    assert wanted <= ended.keys()
-    for key in wanted:
-        assert ended[key].thing["status"]["phase"] == "Succeeded", key
-        assert ended[key].uid not in asked, f"{key} was asked to end, and counts as a success"
+    verdict.cluster_agrees(queue, observer, jobs)
+    assert len(verdict.succeeded_by_themselves(queue, observer)) == JOBS
