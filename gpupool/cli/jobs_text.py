@@ -148,7 +148,7 @@ def _row(job: Job) -> dict[str, str]:
         "pool": job.pool or jobs_words.asked_for(job),
         "gpus": str(job.gpu_count) if job.gpus is None else jobs_words.gpu_share(job.gpus),
         "age": _age(job.enqueued_at),
-        "usd": f"{job.cost_usd:.2f}",
+        "usd": digits(job.cost_usd),
         "why": textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
     }
 
