@@ -75,8 +75,9 @@ class Client(connecting.Connected[httpx2.Client]):
         that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         retries = sending.Retries(call, self._settings)
-        data = self._send(call, retries)
-        return made(Job, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self)
+        response = self._open(call, retries)
+        replayed = "Idempotency-Replayed" in response.headers and not retries.again
+        return made(Job, sending.parsed(call, response) | {"replayed": replayed}, client=self)
 
     def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
         """Whether a job would be accepted, what it would cost, and what it would wait for."""
@@ -128,9 +129,8 @@ class Client(connecting.Connected[httpx2.Client]):
             client = self.waiting()
             time.sleep(sending.AGAIN_S)
 
-    def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
-        retries = retries or sending.Retries(call, self._settings)
-        return sending.parsed(call, self._open(call, retries))
+    def _send(self, call: Call[_T]) -> _T:
+        return sending.parsed(call, self._open(call, sending.Retries(call, self._settings)))
 
     def _open(self, call: Call[Any], retries: sending.Retries, streams: bool = False) -> httpx2.Response:
         """The answer to `call`, sent again where that is safe; one that streams is yet to be read."""

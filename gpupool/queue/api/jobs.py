@@ -97,7 +97,8 @@ async def submit_job(
     response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=KEY)] = None,
 ) -> dict[str, Any]:
-    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
+    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job, and
+    the header Idempotency-Replayed of the answer is `true`."""
     check_commands(context, principal, body.target_url is not None)
     at = context.clock()
     current = context.current()
@@ -124,7 +125,7 @@ async def submit_job(
     response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
-    return job_answer(job, context, response) | {"job_ids": stored.ids, "replayed": stored.replayed}
+    return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
 async def _admitted(context: Context, current: Current, made: list[Job]) -> list[Job]:
