@@ -89,10 +89,9 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
         that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         retries = sending.Retries(call, self._settings)
-        data = await self._send(call, retries)
-        return made(
-            AsyncJob, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self
-        )
+        response = await self._open(call, retries)
+        replayed = "Idempotency-Replayed" in response.headers and not retries.again
+        return made(AsyncJob, sending.parsed(call, response) | {"replayed": replayed}, client=self)
 
     async def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
         """Whether a job would be accepted, what it would cost, and what it would wait for."""
@@ -150,9 +149,8 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
             client = self.waiting()
             await asyncio.sleep(sending.AGAIN_S)
 
-    async def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
-        retries = retries or sending.Retries(call, self._settings)
-        return sending.parsed(call, await self._open(call, retries))
+    async def _send(self, call: Call[_T]) -> _T:
+        return sending.parsed(call, await self._open(call, sending.Retries(call, self._settings)))
 
     async def _open(
         self, call: Call[Any], retries: sending.Retries, streams: bool = False

@@ -97,8 +97,8 @@ async def submit_job(
     response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=KEY)] = None,
 ) -> dict[str, Any]:
-    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job, and
-    the header Idempotency-Replayed of the answer is `true`."""
+    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job;
+    the answer has the header `Idempotency-Replayed: true`."""
     check_commands(context, principal, body.target_url is not None)
     at = context.clock()
     current = context.current()
