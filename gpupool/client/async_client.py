@@ -99,11 +99,7 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
         """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
         that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
-        retries = sending.Retries(call, self._settings)
-        data = await self._send(call, retries)
-        return made(
-            AsyncJob, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self
-        )
+        return await self._submitted(call)
 
     async def rerun_job(
         self,
@@ -115,8 +111,13 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
     ) -> AsyncJob:
         """Submit a job again, or the jobs of an array, with these fields changed; None for a field's
         default. Of an array, with `unsuccessful`, only those that have ended and did not succeed."""
-        call = operations.rerun(id, changes, unsuccessful, idempotency_key)
-        return made(AsyncJob, await self._send(call), client=self)
+        return await self._submitted(operations.rerun(id, changes, unsuccessful, idempotency_key))
+
+    async def _submitted(self, call: Call[Data]) -> AsyncJob:
+        retries = sending.Retries(call, self._settings)
+        response = await self._open(call, retries)
+        replayed = "Idempotency-Replayed" in response.headers and not retries.again
+        return made(AsyncJob, sending.parsed(call, response) | {"replayed": replayed}, client=self)
 
     async def cancel_jobs(
         self, *states: str, everything: bool = False, **filter: Unpack[JobFilter]
@@ -194,9 +195,8 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
             client = self.waiting()
             await asyncio.sleep(sending.AGAIN_S)
 
-    async def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
-        retries = retries or sending.Retries(call, self._settings)
-        return sending.parsed(call, await self._open(call, retries))
+    async def _send(self, call: Call[_T]) -> _T:
+        return sending.parsed(call, await self._open(call, sending.Retries(call, self._settings)))
 
     async def _open(
         self, call: Call[Any], retries: sending.Retries, streams: bool = False

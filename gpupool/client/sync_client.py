@@ -85,9 +85,7 @@ class Client(connecting.Connected[httpx2.Client]):
         """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
         that safe across processes too. Where there is none, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
-        retries = sending.Retries(call, self._settings)
-        data = self._send(call, retries)
-        return made(Job, data | {"replayed": bool(data.get("replayed")) and not retries.again}, client=self)
+        return self._submitted(call)
 
     def rerun_job(
         self,
@@ -99,8 +97,13 @@ class Client(connecting.Connected[httpx2.Client]):
     ) -> Job:
         """Submit a job again, or the jobs of an array, with these fields changed; None for a field's
         default. Of an array, with `unsuccessful`, only those that have ended and did not succeed."""
-        call = operations.rerun(id, changes, unsuccessful, idempotency_key)
-        return made(Job, self._send(call), client=self)
+        return self._submitted(operations.rerun(id, changes, unsuccessful, idempotency_key))
+
+    def _submitted(self, call: Call[Data]) -> Job:
+        retries = sending.Retries(call, self._settings)
+        response = self._open(call, retries)
+        replayed = "Idempotency-Replayed" in response.headers and not retries.again
+        return made(Job, sending.parsed(call, response) | {"replayed": replayed}, client=self)
 
     def cancel_jobs(
         self, *states: str, everything: bool = False, **filter: Unpack[JobFilter]
@@ -173,9 +176,8 @@ class Client(connecting.Connected[httpx2.Client]):
             client = self.waiting()
             time.sleep(sending.AGAIN_S)
 
-    def _send(self, call: Call[_T], retries: sending.Retries | None = None) -> _T:
-        retries = retries or sending.Retries(call, self._settings)
-        return sending.parsed(call, self._open(call, retries))
+    def _send(self, call: Call[_T]) -> _T:
+        return sending.parsed(call, self._open(call, sending.Retries(call, self._settings)))
 
     def _open(self, call: Call[Any], retries: sending.Retries, streams: bool = False) -> httpx2.Response:
         """The answer to `call`, sent again where that is safe; one that streams is yet to be read."""

@@ -102,8 +102,6 @@ class SubmittedBody(JobBody):
     """The job that was made; of an array the first, with the ids of all."""
 
     job_ids: list[str]
-    replayed: bool
-    """Whether the same Idempotency-Key had made it before, and nothing new was submitted."""
 
 
 class JobPage(BaseModel):

@@ -108,7 +108,8 @@ async def submit_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
-    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
+    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job;
+    the answer has the header `Idempotency-Replayed: true`."""
     return await submitted(context, principal, choice, body, response, idempotency_key)
 
 
@@ -151,7 +152,7 @@ async def submitted(
     response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
-    return job_answer(job, context, response) | {"job_ids": stored.ids, "replayed": stored.replayed}
+    return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
 def _depends(job: Job) -> bool:
