@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +17,8 @@ from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
-from tests.queue.kubernetes.conformance import CASES, NAMESPACE, Object
+from tests.programs import require
+from tests.queue.kubernetes.conformance import CASES, NAMESPACE, OTHER, Object, found, job, pod_of
 
 GROUPS = {
     "Job": "apis/batch/v1",
@@ -92,5 +97,28 @@ def test_as_in_memory(control_plane, kube, namespace, case) -> None:
     async def run() -> None:
         async with AsyncKubeApi.connect(control_plane.kubeconfig) as api:
             await case(Real(api, kube))
+
+    asyncio.run(run())
+
+
+def test_the_documented_command_takes_off_our_finalizer_alone(control_plane, kube, namespace) -> None:
+    """Others are Kubernetes' own: without them the Job's pod is made again."""
+    page = (Path(__file__).parents[3] / "docs" / "queue.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`kubectl (patch job NAME [^`]+)`", page)
+
+    async def run() -> None:
+        async with AsyncKubeApi.connect(control_plane.kubeconfig) as api:
+            world = Real(api, kube)
+            made = await world.cluster.create(job())
+            pod = await pod_of(world, made)
+            await world.finalizers("Job", "gp-a-1", [OTHER, RECORDED_FINALIZER])
+            for kind, name in (("job", "gp-a-1"), ("pod", pod["metadata"]["name"])):
+                words = shlex.split(command.replace("NAME", name).replace("patch job", f"patch {kind}"))
+                given = ["--kubeconfig", str(control_plane.kubeconfig), "--namespace", NAMESPACE]
+                subprocess.run([require("kubectl")["kubectl"], *given, *words], check=True, timeout=60)
+            left = [await found(world, "Job", "gp-a-1"), await found(world, "Pod", pod["metadata"]["name"])]
+            tracked = "batch.kubernetes.io/job-tracking"
+            assert [thing["metadata"]["finalizers"] for thing in left] == [[OTHER], [tracked]]
+            await world.finalizers("Job", "gp-a-1", [])
 
     asyncio.run(run())
