@@ -168,7 +168,9 @@ def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waitin
 def request_json(job: Job) -> dict[str, Any]:
     """What was asked for, as it may be shown: of variables the names, and no secret that is known as one. The
     stored request stays whole: it is what runs."""
-    shown: dict[str, Any] = {name: value_without_secrets(value) for name, value in job.request.items()}
+    shown = dict(job.request)
+    for name in ("target_url", "request_json", "callback_url"):
+        shown[name] = value_without_secrets(shown.get(name))
     shown["env"] = dict.fromkeys(job.request.get("env") or {}, HIDDEN)
     if job.request.get("container_command"):
         shown["container_command"] = words_without_secrets(job.request["container_command"])

@@ -18,7 +18,7 @@ VISION = {"X-Tenant-Id": "vision"}
 SECRET = "hunter2"
 CONTAINER: dict[str, Any] = {
     "gpu_pool_requested": "t4",
-    "container_image": "a:1",
+    "container_image": "registry.example/auth-token:1",
     "env": {"A": SECRET, "DB_PASSWORD": f"{SECRET}$$", "EMPTY": ""},
     "container_command": ["sh", "-c", f"TOKEN={SECRET} run --epochs=3", "--api-key", SECRET],
     "callback_url": f"http://example/done?a=1&token={SECRET}",
@@ -70,6 +70,7 @@ def test_names_stay(api: Any) -> None:
             "--api-key",
             HIDDEN,
         ]
+        assert made["container_image"] == CONTAINER["container_image"]
         assert made["callback_url"] == f"http://example/done?a=1&token={HIDDEN}"
         add_pages(served.app)
         page = await served.client.get(f"/jobs/{made['id']}", headers=served.owner)
