@@ -37,7 +37,7 @@ def events(client: Client, what: Named) -> Iterator[Event]:
             for event in client.history(job.id)[seen.get(job.id, 0) :]:
                 at = max(at, event.time.timestamp() if event.time else 0.0)
                 news.append((at, event))
-        for _, event in sorted(news, key=lambda one: one[0]):
+        for _, event in sorted(news, key=lambda row: row[0]):
             seen[event.job] = seen.get(event.job, 0) + 1
             yield event
         versions |= {job.id: job.version for job in changed}
