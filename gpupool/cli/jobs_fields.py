@@ -19,7 +19,6 @@ from gpupool.findings import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-
 ServerOption = Annotated[
     str | None,
     typer.Option("--server", help="The queue's address. [default: $GPUPOOL_URL or http://localhost:8021]"),
@@ -106,7 +105,8 @@ OPTIONS = (
     ),
     JobOption(
         "retries", "--retries", "Attempts after a failure of its own; by default none.", int,
-        least=0 ),
+        least=0,
+    ),
     JobOption(
         "preemptible", "--preemptible/--not-preemptible", "Whether it may be stopped for others.", bool
     ),

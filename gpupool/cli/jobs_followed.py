@@ -38,8 +38,13 @@ def events(client: Client, what: Named) -> Iterator[Event]:
             # Read before the events: what a job ended with is then among them.
             jobs = jobs_of(client, what)
             changed = [job for job in jobs if versions.get(job.id) != job.version or not what.is_array]
-            news = [event for job in changed for event in client.history(job.id)[seen.get(job.id, 0) :]]
-            for event in sorted(news, key=lambda event: (event.time is not None, event.time)):
+            news: list[tuple[float, Event]] = []
+            for job in changed:
+                at = 0.0  # some times are in whole seconds: what comes later in a job is later
+                for event in client.history(job.id)[seen.get(job.id, 0) :]:
+                    at = max(at, event.time.timestamp() if event.time else 0.0)
+                    news.append((at, event))
+            for _, event in sorted(news, key=lambda row: row[0]):
                 seen[event.job] = seen.get(event.job, 0) + 1
                 yield event
             versions |= {job.id: job.version for job in changed}
