@@ -51,7 +51,8 @@ def failure_of(
     """What an answer says; None: it was taken. `now` counts where the answer has no Date of its own."""
     if 200 <= status < 300:
         return None
-    location = headers.get("Location")
+    headers = {name.lower(): value for name, value in headers.items()}
+    location = headers.get("location")
     if 300 <= status < 400:
         where = f"with Location {_shown(location)!r}" if location else "without a Location"
         reason = f"{whom} answered {status} {where}; a POST follows 307 and 308 alone: give the last address"
@@ -78,13 +79,13 @@ def reached(error: BaseException) -> bool:
 
 def _pause_s(headers: Mapping[str, str], now: datetime) -> float:
     """Retry-After (RFC 9110, 10.2.3): seconds, or a date by the clock of the answer's Date."""
-    text = headers.get("Retry-After", "").strip()
+    text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return min(LONGEST_PAUSE_S, float(text[:9]))
     until = _date(text)
     if until is None:
         return 0.0
-    return min(LONGEST_PAUSE_S, max(0.0, (until - (_date(headers.get("Date", "")) or now)).total_seconds()))
+    return min(LONGEST_PAUSE_S, max(0.0, (until - (_date(headers.get("date", "")) or now)).total_seconds()))
 
 
 def _date(text: str) -> datetime | None:

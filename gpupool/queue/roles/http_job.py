@@ -17,7 +17,6 @@ from typing import Any
 import aiohttp
 from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
-from multidict import CIMultiDict
 from yarl import URL
 
 from gpupool.queue.records import Job, Outcome
@@ -85,7 +84,7 @@ class HttpJobs:
                 result = await self._exchange(url, body, {}, seconds / 2)
         except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:
             return failure_by(error)
-        return failure_of(result.status, CIMultiDict(result.headers), self.now())
+        return failure_of(result.status, dict(result.headers), self.now())
 
     async def _exchange(
         self, address: str, body: Any, sent_headers: Mapping[str, str], connect_s: float = CONNECT_S
@@ -141,7 +140,7 @@ def _judged(sending: asyncio.Task[Result], now: datetime) -> tuple[Outcome, Resu
     except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:
         failure = failure_by(error)
         return Outcome("failed", failure.reason, retry=failure.retry), None
-    failed = failure_of(result.status, CIMultiDict(result.headers), now)
+    failed = failure_of(result.status, dict(result.headers), now)
     if failed is None:
         return Outcome("succeeded", None, 0), result
     return Outcome("failed", failed.reason, retry=failed.retry, pause_s=failed.pause_s), result

@@ -188,8 +188,8 @@ async def end(
     if outcome.reason:  # a container's own message may have what PostgreSQL can't keep
         outcome = replace(outcome, reason=storable(outcome.reason))
     after = following(row, outcome, backoff)
-    started = row["started_at"]
-    ran = max(timedelta(), now - started if ran is None else ran) if started else timedelta()
+    begun = row["started_at"]
+    ran = max(timedelta(), now - begun if ran is None else ran) if begun else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
     if after.state is State.QUEUED and _spent(row, cost):
         after = End(State.FAILED, after.failures, after.disruptions)
@@ -220,7 +220,7 @@ async def end(
         rest=row["hold_micro"] - cost,
         clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
-        now=started + ran if started else now,
+        now=begun + ran if begun else now,
     )
     await uncount(connection, unqueued)
     return job_of(ended[0])

@@ -32,10 +32,10 @@ SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yam
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
-    attempts: ("started", "started_all"),
+    attempts: ("started", "started_all", "append_log"),
     launches: (
         *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
-        *("finish", "logged", "logged_until", "replace_foreign"),
+        *("finish", "logged_until", "replace_foreign"),
     ),
     identity: ("read", "marked", "trouble", "troubled", "unknown"),
 }

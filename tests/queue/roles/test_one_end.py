@@ -79,7 +79,7 @@ def test_a_lost_lease_of_a_cancelled_job_is_its_cancellation(database: Run) -> N
     database(test)
 
 
-@pytest.mark.parametrize("number", drawn("queue", list(range(40)), 4))
+@pytest.mark.parametrize("number", drawn("queue", list(range(40)), 1))
 def test_a_success_that_meets_something_else(database: Run, number: int) -> None:
     """Requests to stop come at any moment of the last milliseconds of commands that end with 0."""
 
@@ -87,18 +87,17 @@ def test_a_success_that_meets_something_else(database: Run, number: int) -> None
         await opened(db)
         queue, chance = Queue(db), random.Random(f"{SEED} {number}")
         command = {"container_image": "a:1", "container_command": ["sleep", "0.3"]}
-        ids = [await queue.submit(request=command, timeout_s=1) for _ in range(4)]
+        ids = [await queue.submit(request=command) for _ in range(2)]
 
         async def ask(id: str) -> None:
-            await queue.until(id, lambda job: job.state is not State.QUEUED)
-            while (await queue.job(id)).state is State.DISPATCHING:
+            while (await queue.job(id)).state in (State.QUEUED, State.DISPATCHING):
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0.2, 0.45))
             await jobs.cancel(db, id, "ada", queue.now())
 
         asking = [asyncio.create_task(ask(id)) for id in ids]
         for id in ids:
-            job = await queue.ended(id)
+            job = await queue.ended(id, 120)
             tried = await attempts.of_job(db, id)
             last = (job.state.value, job.reason, tried[-1].outcome, tried[-1].reason)
             assert last in {

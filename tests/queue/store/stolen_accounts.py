@@ -182,7 +182,7 @@ ATTEMPTS = {
         "UPDATE gpu_event_stream SET published = position",
         "DELETE FROM gpu_events",
         "LOCK TABLE gpu_jobs IN ACCESS EXCLUSIVE MODE",
-        "DELETE FROM gpu_logs",
+        "DELETE FROM gpu_logs WHERE job = '{ended}'",
         "SELECT text FROM gpu_alerts",
         "UPDATE gpu_callbacks SET url = 'http://evil.example'",
         "SET ROLE gpupool_api",

@@ -94,6 +94,7 @@ def stolen(postgres: Embedded, login: Callable[[str, str], str]) -> Iterator[Sto
     async def work() -> dict[str, str]:
         async with Database.open(postgres.url("stolen")) as db:
             ended = await running(db)
+            await attempts.append_log(db, ended.id, 1, ["line"])
             await finished(db, ended, "succeeded")
             runs = await running(db)
             await leading(db)

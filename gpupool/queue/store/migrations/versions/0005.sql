@@ -21,6 +21,27 @@ COMMENT ON COLUMN gpu_logs.start IS 'Where it begins in the output of its attemp
 COMMENT ON COLUMN gpu_attempts.log_bytes IS 'How long the output is so far, with what is not kept.';
 COMMENT ON COLUMN gpu_attempts.log_head IS 'The last chunk of its first part, once that is complete.';
 
+-- Who writes output may delete of it what the last part of an attempt that runs no longer needs.
+DO $$
+BEGIN
+    EXECUTE format($function$
+        CREATE FUNCTION gpu_log_runs() RETURNS trigger LANGUAGE plpgsql AS $body$
+        BEGIN
+            IF NOT EXISTS (
+                SELECT FROM %1$I.gpu_attempts WHERE job = OLD.job AND attempt = OLD.attempt
+                    AND finished_at IS NULL AND log_head < OLD.number)
+            THEN
+                RAISE insufficient_privilege
+                    USING MESSAGE = format('%%s may not delete this output', current_user);
+            END IF;
+            RETURN OLD;
+        END $body$
+    $function$, current_schema());
+END $$;
+CREATE TRIGGER kept_output_stays BEFORE DELETE ON gpu_logs FOR EACH ROW
+    WHEN (NOT has_column_privilege('gpu_attempts'::regclass, 'placement', 'INSERT'))
+    EXECUTE FUNCTION gpu_log_runs();
+
 ALTER TABLE gpu_events DROP CONSTRAINT gpu_events_type_check;
 ALTER TABLE gpu_events ADD CONSTRAINT gpu_events_type_check CHECK (type IN (
     'enqueued', 'dispatched', 'launched', 'started', 'requeued', 'preempted', 'idle', 'priority_changed',
