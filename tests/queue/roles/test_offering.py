@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.cli.serve import _objects
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.fit import FIELDS
+from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import MICRO, Level, Outcome, Reason, State
 from gpupool.queue.store import attempts, dispatch, jobs, outbox, plans
@@ -398,3 +400,28 @@ def test_fields_that_set_jobs_apart_are_all_that_a_fit_reads() -> None:
     rank = fit.rank_of(current.plan, tenant, None)
     fit.fit(current.plan, current.supply, replace(tenant, checkpoints="s3://a/"), Reading(body), rank)
     assert read == set(FIELDS)
+
+
+def test_a_policy_that_a_change_brings_denies_what_waits_of_container_jobs(changing: Any) -> None:
+    async def scenario(queue: Changing) -> None:
+        assert queue.dispatcher.offering is not None
+        queue.dispatcher.offering.admission = Admission(_objects)
+        lenient = ("  overrides:\n", "  overrides:\n    pin-images: warn\n")
+        queue.edit(lenient)
+        await queue.settle()
+        first = await queue.ask(gpu_pool_requested="training-a100")
+        await queue.settle()
+        id = await queue.ask(container_image="work:latest", depends_on=first)
+        fine = await queue.ask(container_image="work:2", depends_on=first)
+        queue.edit()
+        await queue.settle()
+        reason, detail = await queue.why(id)
+        assert reason is Reason.NOT_POSSIBLE
+        assert "policy pin-images" in detail
+        assert "change policies in" in detail
+        assert (await queue.job(fine)).offers
+        queue.edit(lenient)
+        await queue.settle()
+        assert (await queue.job(id)).offers
+
+    changing(scenario)

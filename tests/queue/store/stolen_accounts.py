@@ -140,7 +140,8 @@ ATTEMPTS = {
     "dispatcher": [
         *ANYBODY,
         *NO_KEYS,
-        *NO_JOBS,
+        *NO_JOBS[:3],
+        NO_JOBS[4],
         RESULT,
         LOG,
         "SELECT * FROM gpu_keys",
@@ -206,6 +207,7 @@ STILL = {
     ],
     "executor": ["UPDATE gpu_accounts SET spent_micro = 0", LEDGER.format(attempt=9, kind="settle")],
     "dispatcher": [
+        NO_JOBS[3],
         "DELETE FROM gpu_results",
         "LOCK TABLE gpu_jobs",
         "UPDATE gpu_accounts SET spent_micro = 0",
