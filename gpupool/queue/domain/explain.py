@@ -12,6 +12,7 @@ from typing import Any
 
 from gpupool.queue.domain.budget import book
 from gpupool.queue.domain.decide import decide, turn
+from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
@@ -109,7 +110,7 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
             "weight": rule.weight,
         },
         "reserved_for": holder.job if holder else None,
-        "reserved_within": bound or None,
+        "reserved_within": of_bound(bound) if bound else None,
     }
 
 
