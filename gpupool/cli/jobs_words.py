@@ -121,12 +121,8 @@ def _reservation(found: Mapping[str, Any]) -> str:
     holder = found["reserved_for"]
     if not holder:
         return "none"
-    pool, _, tenant = str(found.get("reserved_within") or "").partition("/")
-    kept = "the pool is"
-    if tenant:
-        kept = f"what {tenant} is granted of {pool} is" if pool else f"the next start of a job of {tenant} is"
     whom = "it" if found["reserved"] else holder if " " in holder else f"job {holder}"
-    return f"{kept} kept free for {whom}"
+    return f"{found.get('reserved_within') or 'the pool'} is kept free for {whom}"
 
 
 def decision(found: Mapping[str, Any]) -> Iterator[str]:

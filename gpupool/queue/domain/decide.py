@@ -127,10 +127,8 @@ def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
     lacking = round.lacking(job, offer)
     present = round.capacity_types(job, offer)
     possible = round.supply.pools[offer.pool].types_for(job.may_be_on_spot)
-    for types in (
-        present,
-        possible - present,
-    ):  # which of them the spot share wants may change with the victims
+    # Which of them the spot share wants may change with the victims.
+    for types in (present, possible - present):
         taken = preemption.victims(job, offer, types, round.slots, round.held, round.now, lacking)
         if taken and round.without(taken).would_start(job, offer):
             return taken

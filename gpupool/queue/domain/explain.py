@@ -17,6 +17,7 @@ from gpupool.queue.domain.decide import turn
 from gpupool.queue.domain.lower_bound import Line, Places, places_for
 from gpupool.queue.domain.order import Point, Rival, ahead, rivals
 from gpupool.queue.domain.projection import Lane, Played, Projection, play
+from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
@@ -221,5 +222,5 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
             "weight": rule.weight,
         },
         "reserved_for": holder.job if holder else None,
-        "reserved_within": bound or None,
+        "reserved_within": of_bound(bound) if bound else None,
     }

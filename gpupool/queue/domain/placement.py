@@ -60,8 +60,8 @@ class Slots:
         return nodes[0].slots.get(resource, 0) if nodes else 0
 
     def nodes_for(self, offer: Offer) -> tuple[int, int]:
-        """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice. One that
-        is no multiple of a node fits on none, as after a change of the pool's nodes."""
+        """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice. What is
+        no multiple of a node fits on none, as after a change of the pool's nodes."""
         size = self.total(offer.pool, offer.resource)
         whole = 0 < size < offer.units and offer.units % size == 0
         return (offer.units // size, size) if whole else (1, offer.units)

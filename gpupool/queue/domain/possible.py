@@ -1,4 +1,4 @@
-"""What can start at all, whoever else runs and whatever else is spent: for what can't, no time comes.
+"""What can start at all, whatever else runs and is spent: for what can't, no time comes.
 
 This module must not look at what runs.
 """
@@ -30,7 +30,7 @@ class Possible:
     """What pods leave, once that is needed."""
 
     def impossible(self, job: Queued, offer: Offer) -> Waiting | None:
-        """Why the offer can't be taken whoever else runs, money apart; None where it can."""
+        """Why the offer can't be taken whatever else runs, money apart; None where it can."""
         granted = self.supply.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
         place = (offer.pool, offer.resource, offer.units)
         if place not in self.places:

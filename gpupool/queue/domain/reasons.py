@@ -41,7 +41,7 @@ REASONS: Mapping[Reason, Words] = {
     ),
     Reason.NOT_POSSIBLE: Words(
         "no end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too small",
-        "change what it names, or cancel the job and submit it anew",
+        "change what it names, or cancel the job and submit it again",
     ),
     Reason.BACKOFF: Words("it failed, and is tried again later", "wait"),
     Reason.DEPENDENCY: Words("a job or an array that it comes after is not over", "see why that one waits"),
@@ -69,6 +69,14 @@ REASONS: Mapping[Reason, Words] = {
 def advice(code: str) -> str | None:
     """What to do about a reason, as the API names it; None for one that this version does not know."""
     return REASONS[Reason(code)].advice if code in set(Reason) else None
+
+
+def of_bound(bound: str) -> str:
+    """What is reserved: `bound` as `gpupool.queue.domain.reservations` names it."""
+    pool, separator, tenant = bound.partition("/")
+    if not separator:
+        return f"pool {pool}"
+    return f"what {tenant} is granted of {pool}" if pool else f"the next start of a job of {tenant}"
 
 
 _ENDED = {State.FAILED: "failed", State.CANCELLED: "was cancelled", State.EXPIRED: "expired"}

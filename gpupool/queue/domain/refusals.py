@@ -7,6 +7,7 @@ anything.
 from __future__ import annotations
 
 from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.state import Holdings
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import Offer, Reason, Waiting
@@ -83,11 +84,7 @@ def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Wai
 
 def kept_for_another(bound: str, waited_s: float) -> Waiting:
     """`bound` as `gpupool.queue.domain.reservations` names it."""
-    pool, _, tenant = bound.partition("/")
-    what = pool
-    if tenant:
-        what = f"what {tenant} is granted of {pool}" if pool else f"the next start of a job of {tenant}"
     return Waiting(
         Reason.RESERVATION,
-        f"{what} is reserved for a job that has waited for {waited_s / 60:.0f} minutes",
+        f"{of_bound(bound)} is reserved for a job that has waited for {waited_s / 60:.0f} minutes",
     )

@@ -123,8 +123,8 @@ def test_dependents_of_a_job_that_fails_are_cancelled_down_the_chain(database: R
         for id in (second, third, *later):
             job = await read(db, id)
             assert (job.state, job.reason, job.cause) == (State.CANCELLED, "dependency", root)
-            told = (await outbox.of_job(db, id))[-1].data
-            assert (told["depends_on"], told["cause"]) == (job.depends_on, root.as_dict())
+            data = (await outbox.of_job(db, id))[-1].data
+            assert (data["depends_on"], data["cause"]) == (job.depends_on, root.as_dict())
         at_root, further = [of_end(await read(db, id)) for id in (second, third)]
         assert at_root == f"job {first.id}, which it comes after, failed (OOMKilled)"
         why = f"was cancelled because job {first.id} failed (OOMKilled)"
