@@ -216,7 +216,7 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             await mirror(db, present)
             for batch in range(PENDING // 1000):
                 for tenant in range(batch * 10 % TENANTS, batch * 10 % TENANTS + 10):
-                    await jobs.submit(db, [_job(f"tenant-{tenant}") for _ in range(100)])
+                    await jobs.submit(db, [new_job(f"tenant-{tenant}") for _ in range(100)])
             async with db.connection() as connection:
                 await connection.execute("ANALYZE")
             supply = present.supply
@@ -239,7 +239,7 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             elsewhere = [held for held in all_held if held.placement[0][0] > 0]  # whose end makes no room
             for number, held in enumerate(elsewhere[:200]):
                 tenants = (f"tenant-{(number * 10 + each) % TENANTS}" for each in range(10))
-                await asyncio.gather(*(jobs.submit(db, [_job(tenant)]) for tenant in tenants))
+                await asyncio.gather(*(jobs.submit(db, [new_job(tenant)]) for tenant in tenants))
                 ended = Outcome("succeeded")
                 await attempts.finish(db, held.job, held.attempt, ended, datetime.now(UTC), (1, 1))
                 times.append((await full.round(epoch)).seconds)
@@ -257,7 +257,7 @@ def _full(supply: Supply) -> Supply:
     return replace(supply, pools={**supply.pools, "pool-0": replace(pool, nodes=pool.nodes[:1])})
 
 
-def _job(tenant: str) -> NewJob:
+def new_job(tenant: str) -> NewJob:
     offer = Offer("pool-0", GPU, 1, 1, 125_000, 65_750, None, "t4")
     return NewJob(
         id=new_id(), tenant=tenant, project=None, user="bench", name="job", priority="normal",
@@ -272,7 +272,7 @@ def _pages(url: str) -> Iterator[Figure]:
 
     async def measured() -> list[float]:
         async with Database.open(url) as db:
-            id = (await jobs.submit(db, [_job("tenant-0")])).ids[0]
+            id = (await jobs.submit(db, [new_job("tenant-0")])).ids[0]
             await jobs.cancel(db, id, "bench", datetime.now(UTC))
             async with db.connection() as connection:
                 cursor = await connection.execute(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
@@ -18,7 +17,7 @@ from gpupool.queue.checkpoints import lies_in
 from gpupool.queue.domain.offers import MIG, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
+from gpupool.queue.records import MICRO, Given, Job, Level, Offer, Principal, State, new_id
 from gpupool.web_addresses import WrongAddress, allowed, parsed
 
 ARRAY_BYTES = 16 * 2**20
@@ -242,7 +241,7 @@ def accept(
     wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
     found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
-    request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
+    request = Given(body.model_dump(mode="json", exclude={"array"}))
     _check_array(tenant, body)
     group = new_id(at.timestamp()) if body.array else None
     ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))

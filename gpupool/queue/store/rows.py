@@ -12,12 +12,12 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from gpupool.queue.records import Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
+from gpupool.queue.records import Given, Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
 
 _SAME = tuple(
     name
     for name in (field.name for field in fields(Job))
-    if name not in ("user", "state", "level", "offers", "placement", "waiting", "preempt_reason")
+    if name not in ("user", "state", "level", "request", "offers", "placement", "waiting", "preempt_reason")
 )
 """Fields of a job that are columns of the same name and form."""
 
@@ -28,6 +28,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
         user=row["user_name"],
         state=State(row["state"]),
         level=Level(row["level"]),
+        request=Given(row["request"]),
         offers=offers_of(row["offers"]),
         placement=placement_of(row["placement"]),
         waiting=waiting_of(waiting) if waiting else None,
