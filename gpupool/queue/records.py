@@ -132,6 +132,16 @@ Placement = tuple[tuple[int, int], ...]
 """(logical node of the pool, units taken there) pairs, in order of the node."""
 
 
+class Given(dict[str, Any]):
+    """A request as it is kept, with each version of its job: without fields that are null."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__({name: value for name, value in fields.items() if value is not None})
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """An accepted request, ready to be stored."""
@@ -158,7 +168,7 @@ class NewJob:
     offers: tuple[Offer, ...]
     """Cheapest first; none while the Plan in force makes none: then the job waits as not possible."""
     request: Mapping[str, Any]
-    """The whole accepted request, as the API returns it."""
+    """The accepted request: what it says, and None for what it leaves out (`Given`)."""
     plan_hash: str
     """The Plan that the offers are of: nothing starts by offers of another one."""
     group_id: str | None = None

@@ -23,6 +23,7 @@ from gpupool.spec.load import load
 from tests.perf import (
     assert_figures,
     flood_figures,
+    idle_figures,
     job_figures,
     large,
     policy_figures,
@@ -132,6 +133,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-list-page",
         ),
     ),
+    (idle_figures.idle, ("queue-idle", "queue-growth")),
     (
         flood_figures.floods,
         ("flood-p50", "flood-p99", "flood-healthz-p99", "flood-failed", "flood-memory"),

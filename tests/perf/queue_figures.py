@@ -220,7 +220,7 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             await plans.enact(db, epoch, present.hash, policies, leadership.holder, now)
             for batch in range(PENDING // 1000):
                 for tenant in range(batch * 10 % TENANTS, batch * 10 % TENANTS + 10):
-                    await jobs.submit(db, [_job(f"tenant-{tenant}", present.hash) for _ in range(100)])
+                    await jobs.submit(db, [new_job(f"tenant-{tenant}", present.hash) for _ in range(100)])
             async with db.connection() as connection:
                 await connection.execute("ANALYZE")
             supply = present.supply
@@ -240,7 +240,9 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             elsewhere = [held for held in all_held if held.placement[0][0] > 0]  # whose end makes no room
             for number, held in enumerate(elsewhere[:200]):
                 tenants = (f"tenant-{(number * 10 + each) % TENANTS}" for each in range(10))
-                await asyncio.gather(*(jobs.submit(db, [_job(tenant, present.hash)]) for tenant in tenants))
+                await asyncio.gather(
+                    *(jobs.submit(db, [new_job(tenant, present.hash)]) for tenant in tenants)
+                )
                 ended = Outcome("succeeded")
                 await attempts.finish(db, held.job, held.attempt, ended, datetime.now(UTC), (1, 1))
                 times.append((await full.round(epoch)).seconds)
@@ -258,7 +260,7 @@ def _full(supply: Supply) -> Supply:
     return replace(supply, pools={**supply.pools, "pool-0": replace(pool, nodes=pool.nodes[:1])})
 
 
-def _job(tenant: str, plan_hash: str) -> NewJob:
+def new_job(tenant: str, plan_hash: str) -> NewJob:
     offer = Offer("pool-0", GPU, 1, 1, 125_000, 65_750, None, "t4")
     return NewJob(
         id=new_id(), tenant=tenant, project=None, user="bench", name="job", priority="normal",
@@ -273,7 +275,7 @@ def _pages(url: str) -> Iterator[Figure]:
 
     async def measured() -> list[float]:
         async with Database.open(url) as db:
-            id = (await jobs.submit(db, [_job("tenant-0")])).ids[0]
+            id = (await jobs.submit(db, [new_job("tenant-0")])).ids[0]
             await jobs.cancel(db, id, "bench", datetime.now(UTC))
             async with db.connection() as connection:
                 cursor = await connection.execute(

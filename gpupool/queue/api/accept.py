@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
@@ -19,7 +18,7 @@ from gpupool.queue.domain.possible import never_paid
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.domain.supply import Supply, hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Job, Principal, State, new_id
+from gpupool.queue.records import MICRO, Given, Job, Principal, State, new_id
 
 ARRAY_BYTES = 16 * 2**20
 """The requests of all jobs of an array."""
@@ -156,7 +155,7 @@ def accept(
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
-    request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
+    request = Given(body.model_dump(mode="json", exclude={"array"}))
     taken = fit(plan, now.supply, tenant, request, rank)
     limit = None if body.budget_limit_usd is None else round(body.budget_limit_usd * MICRO)
     array = bool(body.array or indexes)

@@ -63,6 +63,8 @@ class Dispatcher(LeaderRole):
     """Lanes that the last round saw."""
 
     interval_s = 1.0
+    leading_interval_s = 2.0
+    """For what only time brings about; what changes wakes it."""
 
     async def _act(self, epoch: int) -> bool:
         if self.rests():

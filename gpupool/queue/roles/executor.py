@@ -35,7 +35,8 @@ LEASE_S = 15.0
 """Without a renewal for so long the attempt counts as disrupted."""
 AT_ONCE = 256
 """Jobs that one executor runs at most."""
-INTERVAL_S = 1.0
+INTERVAL_S = 3.0
+"""A wake-up tells it of decisions; it looks for itself in case one was lost."""
 BACKOFF_S = (5.0, 300.0)
 """The pause before the first retry, and the longest one."""
 REPORTS_S = (0.2, 1.0, 3.0, 5.0)

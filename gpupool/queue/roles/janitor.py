@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -25,6 +25,10 @@ JOBS_KEPT = timedelta(days=1)
 """Ended jobs in the table of present ones; afterwards in the history, for ever."""
 EVENTS_KEPT = timedelta(days=7)
 IDEMPOTENCY_KEPT = timedelta(hours=24)
+TIDY = timedelta(minutes=1)
+"""So often old rows are looked for; at each step while there are as many as one step takes."""
+MOST = 5000
+"""Rows of a kind that one step deletes; of jobs, a fifth goes to the history."""
 UNTAKEN_S = 30.0
 """After so long what no executor takes is decided anew."""
 MOST_WATCHED_S = 5.0
@@ -42,19 +46,18 @@ class Janitor(LeaderRole):
     _watched: dict[Lease, float] = field(default_factory=dict, init=False)
     """For how long each lease has been the same."""
     _looked: float | None = field(default=None, init=False)
+    _tidied: datetime = field(default=datetime.min.replace(tzinfo=UTC), init=False)
 
     async def _act(self, _: int) -> bool:
         now = self.now()
         over = self._unrenewed(await housekeeping.leases(self.db))
         requeued = await housekeeping.expire_leases(self.db, over, BACKOFF_S, now)
         expired = await housekeeping.expire_queued(self.db, now)
-        archived = await housekeeping.archive(self.db, now - JOBS_KEPT)
-        await housekeeping.prune(self.db, "events", now - EVENTS_KEPT)
-        await housekeeping.prune(self.db, "idempotency", now - IDEMPOTENCY_KEPT)
-        await housekeeping.prune(self.db, "sessions", now)
-        for output in ("results", "logs"):
-            await housekeeping.prune(self.db, output, now - timedelta(seconds=self.logs_kept_s()))
-        await housekeeping.prune_lanes(self.db)
+        archived = 0
+        if not self._tidied <= now < self._tidied + TIDY:
+            archived, more = await self._tidy(now)
+            if not more:
+                self._tidied = now
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)
         return False
@@ -71,3 +74,13 @@ class Janitor(LeaderRole):
             for lease, watched in self._watched.items()
             if watched >= (LEASE_S if lease.taken else UNTAKEN_S)
         ]
+
+    async def _tidy(self, now: datetime) -> tuple[int, bool]:
+        """Archive and delete what is old: how many jobs were archived, and whether there may be more."""
+        output = now - timedelta(seconds=self.logs_kept_s())
+        archived = await housekeeping.archive(self.db, now - JOBS_KEPT, MOST // 5)
+        kinds = {"events": now - EVENTS_KEPT, "idempotency": now - IDEMPOTENCY_KEPT, "sessions": now}
+        kinds |= {"results": output, "logs": output}
+        deleted = [await housekeeping.prune(self.db, what, before, MOST) for what, before in kinds.items()]
+        await housekeeping.prune_lanes(self.db)
+        return archived, archived == MOST // 5 or MOST in deleted

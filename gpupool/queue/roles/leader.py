@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import structlog
 
@@ -77,7 +78,11 @@ class Leadership:
             return False
 
     async def run(
-        self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float, delay_s: float
+        self,
+        step: Callable[[], Awaitable[bool]],
+        wake: asyncio.Event,
+        interval_s: Callable[[], float],
+        delay_s: float,
     ) -> None:
         """Steps until cancelled; then another process may lead at once."""
         try:
@@ -100,12 +105,19 @@ class LeaderRole(ABC):
 
     interval_s = 2.0
     """Between two steps where nothing wakes it."""
+    leading_interval_s: ClassVar[float | None] = None
+    """The same while it leads, where that differs."""
     delay_s = 0.0
     """From a wake-up to the step."""
 
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled."""
-        await self.leadership.run(self.step, wake, self.interval_s, self.delay_s)
+
+        def interval_s() -> float:
+            leads = self.leadership.epoch is not None
+            return self.leading_interval_s if leads and self.leading_interval_s else self.interval_s
+
+        await self.leadership.run(self.step, wake, interval_s, self.delay_s)
 
     async def step(self) -> bool:
         """Do what is due, if this process leads; whether there may be more at once."""

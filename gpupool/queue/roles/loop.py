@@ -37,7 +37,7 @@ def late(names: Iterable[str]) -> list[str]:
 async def repeat(
     name: str,
     step: Callable[[], Awaitable[bool]],
-    interval_s: float,
+    interval_s: float | Callable[[], float],
     wake: asyncio.Event,
     delay_s: float = 0.0,
 ) -> None:
@@ -60,10 +60,10 @@ async def repeat(
         if more:
             await asyncio.sleep(0)
             continue
-        ended, pause = time.monotonic(), interval_s
+        ended, pause = time.monotonic(), interval_s() if callable(interval_s) else interval_s
         rest = min(LONGEST_REST_S, max(ended - began, 2 * rest if crowded else 0.0))
         if failures:  # a wake-up does not shorten the pause by much
-            pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
+            pause = min(LONGEST_PAUSE_S, pause * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
             rest = min(pause, 0.5)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):

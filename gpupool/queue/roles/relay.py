@@ -29,7 +29,8 @@ class Relay(LeaderRole):
     bus: Bus
     envelope: Callable[[JobEvent], dict[str, Any]]
 
-    interval_s = 1.0
+    interval_s = 3.0
+    """A wake-up tells it of new events; it looks for itself in case one was lost."""
     delay_s = 0.1
     _up_to_date: int | None = field(default=None, init=False)
     """The epoch under which all that was placed before has been published."""

@@ -12,14 +12,25 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from gpupool.queue.records import Cause, Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
+from gpupool.queue.records import (
+    Cause,
+    Given,
+    Job,
+    JobEvent,
+    Level,
+    Offer,
+    Placement,
+    Reason,
+    State,
+    Waiting,
+)
 
 _SAME = tuple(
     name
     for name in (field.name for field in fields(Job))
     if name
     not in (
-        *("user", "state", "level", "offers", "placement", "waiting", "preempt_reason", "cause"),
+        *("user", "state", "level", "request", "offers", "placement", "waiting", "preempt_reason", "cause"),
         *("depends_on", "depends_on_ended"),
     )
 )
@@ -32,6 +43,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
         user=row["user_name"],
         state=State(row["state"]),
         level=Level(row["level"]),
+        request=Given(row["request"]),
         offers=offers_of(row["offers"]),
         placement=placement_of(row["placement"]),
         depends_on=tuple(row["depends_on"]),
