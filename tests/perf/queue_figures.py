@@ -260,7 +260,7 @@ def _full(supply: Supply) -> Supply:
     return replace(supply, pools={**supply.pools, "pool-0": replace(pool, nodes=pool.nodes[:1])})
 
 
-def new_job(tenant: str, plan_hash: str) -> NewJob:
+def new_job(tenant: str, plan_hash: str = "") -> NewJob:
     offer = Offer("pool-0", GPU, 1, 1, 125_000, 65_750, None, "t4")
     return NewJob(
         id=new_id(), tenant=tenant, project=None, user="bench", name="job", priority="normal",
