@@ -84,8 +84,8 @@ def visitor_page(
 ) -> Response:
     """The page made of a template for one who may see the queue."""
     values |= {"environment": context.plan().environment, "dev": context.dev, "at": context.clock()}
-    told = operates(context, visitor.principal)
-    values["notices"] = context.plan_state().notices(whole=True) if told else ()
+    operator = operates(context, visitor.principal)
+    values["notices"] = context.plan_state().notices(whole=True) if operator else ()
     return page(request, template, visitor=visitor, **values)
 
 
