@@ -1,6 +1,6 @@
 """The Plan that the queue works by at present: read again when the environment file changes.
 
-A file that is wrong changes nothing: the queue goes on by the Plan it has, and whoever asks is told so. It
+A file that is wrong changes nothing: the queue goes on by the Plan it has, and all its answers say so. It
 must not fill in anything that the file does not say.
 """
 

@@ -1,7 +1,7 @@
 """What is wrong about the queue itself, said with each answer: a file that is refused, processes that differ.
 
-Operators are told all; others that it is so, and by which Plan the queue goes on. This module must not find
-out what is wrong: `gpupool.queue.plan_source` does.
+Operators see all of it; others see that it is so, and by which Plan the queue goes on. This module must not
+find out what is wrong: `gpupool.queue.plan_source` does.
 """
 
 from __future__ import annotations

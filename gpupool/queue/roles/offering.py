@@ -1,5 +1,5 @@
-"""The part of the dispatcher that follows the environment file: it puts a Plan into force, and makes offers
-anew for what waits with those of another one.
+"""The part of the dispatcher that follows the environment file: it puts a Plan into force, and makes the
+offers again of what waits with those of another one.
 
 So it is with jobs from before a change, with those whose attempt ends after it, and with those that an API of
 another file accepted: all are judged by the leader's. This module must not decide which job runs.

@@ -86,8 +86,8 @@ def visitor_page(
     trouble = context.trouble()
     values["trouble"] = visitor.text(str(trouble), context.plan()) if trouble else ""
     values |= {"environment": context.plan().environment, "dev": context.dev, "at": context.clock()}
-    told = operates(context, visitor.principal)
-    values["notices"] = context.plan_state().notices(whole=True) if told else ()
+    operator = operates(context, visitor.principal)
+    values["notices"] = context.plan_state().notices(whole=True) if operator else ()
     return page(request, template, visitor=visitor, **values)
 
 

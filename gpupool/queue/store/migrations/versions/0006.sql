@@ -6,7 +6,7 @@ CREATE TABLE gpu_plans (
 );
 COMMENT ON COLUMN gpu_plans.since IS 'When it came into force last.';
 
--- Offers of jobs that wait are made anew for each Plan, and a job that it does not take has none.
+-- Offers of jobs that wait are made again for each Plan, and a job that it does not take has none.
 ALTER TABLE gpu_jobs
     DROP CONSTRAINT at_least_one_offer,
     ADD CONSTRAINT offers_or_why_none CHECK (
