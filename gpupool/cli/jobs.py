@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli import jobs_file, jobs_followed, jobs_ids, jobs_text, jobs_values
+from gpupool.cli import jobs_followed, jobs_ids, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, LostAfterOption, asked, question
 from gpupool.cli.jobs_cancel import cancel
 from gpupool.cli.jobs_fields import JobCommand, ServerOption, TenantOption, given, takes_fields
@@ -90,6 +90,8 @@ def submit(
     """
     options: Given = given(fields, command)
     if file is not None:
+        from gpupool.cli import jobs_file
+
         options = jobs_file.overridden(jobs_file.read(file), options)
     spec: Any = _spec(options)
     limit_s = _seconds("--at-most", at_most)

@@ -129,13 +129,15 @@ def test_logs_say_which_attempt_follows(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
         await begun(queue, id, 1, "one")
-        following = asyncio.create_task(gpupool(queue, "logs", "--follow", id))
-        await asyncio.sleep(2)
+        command = [str(GPUPOOL), "jobs", "logs", "--follow", id, "--server", queue.url, "--tenant", "vision"]
+        pipe = asyncio.subprocess.PIPE
+        following = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        assert following.stdout is not None
+        assert await following.stdout.readline() == b"one\n"
         assert await finished(queue.db, await read(queue.db, id), "failed")
         await begun(queue, id, 2, "two", "three")
         assert await finished(queue.db, await read(queue.db, id), "succeeded")
-        done = await following
-        assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 2\n")
+        assert await following.communicate() == (b"two\nthree\n", b"--- attempt 2\n")
 
         done = await gpupool(queue, "logs", id)
         assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 1\n--- attempt 2\n")

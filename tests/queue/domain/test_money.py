@@ -40,7 +40,7 @@ def test_the_budget_that_lacks_most_is_named_with_the_end_of_its_period() -> Non
     cluster.queued[0] = replace(cluster.queued[0], project="p")
     waiting = cluster.round().waits[job]
     assert waiting.reason is Reason.BUDGET
-    assert "a/p has $5.00 a week: $0.00 spent, $4.00 held, $4.00 needed" in waiting.detail
+    assert "a/p has $5 a week: $0 spent, $4 held, $4 needed" in waiting.detail
     assert "the week ends at 2026-11-30 00:00 UTC" in waiting.detail
 
 

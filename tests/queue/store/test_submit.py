@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -116,15 +117,16 @@ def test_dependents_of_a_job_that_fails_are_cancelled_down_the_chain(database: R
         second = await submitted(db, depends_on=first.id)
         third = await submitted(db, depends_on=second)
         await finished(db, first, "failed", reason="OOMKilled")
-        root = Cause(first.id, State.FAILED, "OOMKilled")
+        root = Cause(first.id, first.id, State.FAILED, "OOMKilled")
         later = [await submitted(db, depends_on=id) for id in (first.id, second, third)]
         await archive(db, NOW + timedelta(days=1))
         later.append(await submitted(db, depends_on=later[-1]))
         for id in (second, third, *later):
             job = await read(db, id)
-            assert (job.state, job.reason, job.cause) == (State.CANCELLED, "dependency", root)
+            cause = replace(root, parent=job.depends_on[0])
+            assert (job.state, job.reason, job.cause) == (State.CANCELLED, "dependency", cause)
             data = (await outbox.of_job(db, id))[-1].data
-            assert (data["depends_on"], data["cause"]) == (job.depends_on, root.as_dict())
+            assert (data["depends_on"], data["cause"]) == (cause.parent, cause.as_dict())
         at_root, further = [of_end(await read(db, id)) for id in (second, third)]
         assert at_root == f"job {first.id}, which it comes after, failed (OOMKilled)"
         why = f"was cancelled because job {first.id} failed (OOMKilled)"
@@ -141,7 +143,7 @@ def test_cancelling_a_job_cancels_its_dependents(database: Run) -> None:
         second = await submitted(db, depends_on=first)
         await store.cancel(db, first, "ada", NOW)
         assert (await read(db, second)).state is State.CANCELLED
-        assert (await read(db, second)).cause == Cause(first, State.CANCELLED, "cancelled by ada")
+        assert (await read(db, second)).cause == Cause(first, first, State.CANCELLED, "cancelled by ada")
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 
     database(test)
