@@ -137,7 +137,7 @@ def submit(
         "may_idle": ("--may-idle", may_idle or None),
     }
     spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
-    limit_s = jobs_values.seconds(at_most)
+    limit_s = jobs_values.seconds(at_most, "--at-most")
     if limit_s is not None and not wait:
         raise UsageError("--at-most bounds how long --wait waits; give --wait with it")
     with asked(server, tenant, given, patient=wait) as client:

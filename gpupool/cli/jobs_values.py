@@ -55,12 +55,12 @@ def variables(given: list[str] | None) -> dict[str, str] | None:
     return dict(pair.split("=", 1) for pair in given) if given else None
 
 
-def seconds(text: str | None) -> int | None:
-    """Of a duration such as 1h30m."""
+def seconds(text: str | None, option: str = "--timeout") -> int | None:
+    """Of a duration such as 1h30m, the value of `option`."""
     from gpupool.spec.field_types import duration_seconds
 
     if text is None:
         return None
     if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
-        raise UsageError(f"--timeout {text}: write a duration such as 90m, 4h or 1h30m")
+        raise UsageError(f"{option} {text}: write a duration such as 90m, 4h or 1h30m")
     return duration_seconds(text)

@@ -32,6 +32,8 @@ def test_no_queue_is_said_with_what_to_do() -> None:
     ("arguments", "message"),
     [
         (("--timeout", "4"), "--timeout 4: write a duration such as 90m, 4h or 1h30m"),
+        (("--at-most", "4"), "--at-most 4: write a duration such as 90m, 4h or 1h30m"),
+        (("--at-most", "4m"), "--at-most bounds how long --wait waits; give --wait with it"),
         (("--env", "A"), "--env A: write NAME=VALUE"),
         (("--request", "/nothing"), "/nothing: No such file or directory; name a file with JSON"),
         (("--name", ""), "the last argument is empty"),
