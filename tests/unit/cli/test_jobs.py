@@ -60,6 +60,8 @@ def test_a_proxy_that_can_not_be_used_is_said_without_its_password(
     ("arguments", "message"),
     [
         (("--timeout", "4"), "--timeout 4: write a duration such as 90m, 4h or 1h30m"),
+        (("--at-most", "4"), "--at-most 4: write a duration such as 90m, 4h or 1h30m"),
+        (("--at-most", "4m"), "--at-most bounds how long --wait waits; give --wait with it"),
         (("--env", "A"), "--env A: write NAME=VALUE"),
         (("--env", "A=1", "--env", "B=2", "--env", "A=3"), "--env A is given twice; give it once"),
         (("--env-from-secret", "s", "--env-from-secret", "s"), "--env-from-secret s is given twice"),
