@@ -54,8 +54,8 @@ def events(client: Client, what: Named) -> Iterator[Event]:
 
 
 def submitted(send: Callable[[str], Job], key: str | None, question: Callable[[str], str]) -> Job:
-    """The new job, which `send` submits under a key. Interrupted before there is an answer, it says how to ask
-    what became of it."""
+    """The new job, which `send` submits under a key. Interrupted before there is an answer, it says how to
+    ask what became of it."""
     key = key or str(uuid.uuid4())
     try:
         return send(key)

@@ -139,9 +139,9 @@ class Client(connecting.Connected[httpx2.Client]):
         tail: int | None = None,
         since: int | None = None,
     ) -> Iterator[str]:
-        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what there
-        is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks off
-        goes on where it was, without a line lost or twice."""
+        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what
+        there is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks
+        off goes on where it was, without a line lost or twice."""
         frames = self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
         with closing(frames):
             for frame in frames:

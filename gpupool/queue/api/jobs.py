@@ -192,8 +192,8 @@ async def _check_budget(context: Context, current: Current, job: Job, at: dateti
             ends = period_end(at.timestamp(), budget["period"])
             raise Problem(
                 "budget-exhausted",
-                f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, which "
-                f"ends at {ends:%Y-%m-%d %H:%M} UTC",
+                f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, "
+                f"which ends at {ends:%Y-%m-%d %H:%M} UTC",
             )
 
 

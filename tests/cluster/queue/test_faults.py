@@ -141,8 +141,8 @@ FULL_DISK = {
 
 @pytest.mark.parametrize("whose", FULL_DISK)
 def test_a_pod_is_evicted_from_a_full_disk(queue: Queue, whose: str) -> None:
-    """What fills its own limit has failed, and would again; that a node is full is not the job's fault, and it
-    runs elsewhere. Only the node's has the condition DisruptionTarget (eviction_manager.go)."""
+    """What fills its own limit has failed, and would again; that a node is full is not the job's fault, and
+    it runs elsewhere. Only the node's has the condition DisruptionTarget (eviction_manager.go)."""
     queue.process().until_ready()
     runs_once = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || exit 0; {UNTIL_ASKED}'
     with queue.client() as client:
