@@ -39,6 +39,8 @@ _SIZE = r"^[0-9]{1,12}([.][0-9]{1,3})?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
 KEY = r"^[!-~]+$"
 """Also of an image."""
 POSITION = r"^[0-9]{1,18}$"
+BEGINNING = "^{8}(-({0,4}|{4}-({0,4}|{4}-({0,4}|{4}-{0,12}))))?$".replace("{", "[0-9a-fA-F]{")
+"""Eight digits of an id or more: those of about a minute."""
 UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 
 WANTED: Mapping[str, str] = {
@@ -52,6 +54,7 @@ WANTED: Mapping[str, str] = {
     _SIZE: "a size such as 512Mi or 8Gi",
     KEY: "printable ASCII characters without spaces",
     POSITION: "the id of an event: a whole number of at most 18 digits",
+    BEGINNING: "eight characters of an id or more, such as 0195d6c8-2f3a",
     UUID: "a whole id, such as 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
 }
 """What a text must be, for each pattern; a regular expression is no message."""

@@ -25,18 +25,16 @@ from gpupool.queue.api.jobs import (
     visible,
 )
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.api.requests import CancelRequest, JobRequest, RerunRequest
+from gpupool.queue.api.requests import BEGINNING, CancelRequest, JobRequest, RerunRequest
 from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import jobs, several
 from gpupool.queue.store.dependents import is_id
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
-BEGINNING = "^{8}(-({0,4}|{4}-({0,4}|{4}-({0,4}|{4}-{0,12}))))?$".replace("{", "[0-9a-fA-F]{")
-"""Eight digits of an id or more: those of about a minute."""
 RESOURCES = frozenset({
     "budget_limit_usd", "deadline_seconds", "depends_on", "depends_on_ended", "gpu_count",
     "gpu_pool_requested", "gpu_type", "isolation_level", "job_name", "may_idle", "preemptible", "priority",
-    "project_id", "retries", "timeout_seconds",
+    "project_id", "retries", "scratch_size", "shm_size", "timeout_seconds",
 })  # fmt: skip
 """Fields that say where and when a job runs, and nothing of what runs."""
 

@@ -53,6 +53,9 @@ OPERATIONS: Mapping[str, tuple[str, str, str, Any]] = {
     "history": ("GET", "/api/v1/gpu-jobs/{id}/events", "jobs:read", None),
     "set_priority": ("PATCH", "/api/v1/gpu-jobs/{id}", "jobs:write", {"priority": "high"}),
     "cancel_job": ("POST", "/api/v1/gpu-jobs/{id}/cancel", "jobs:write", None),
+    "rerun_job": ("POST", "/api/v1/gpu-jobs/{id}/rerun", "jobs:write", {}),
+    "find": ("GET", "/api/v1/gpu-jobs:find?id={id}", "jobs:read", None),
+    "cancel_jobs": ("POST", "/api/v1/gpu-jobs:cancel", "jobs:write", {"name": "no job has this name"}),
     "pools": ("GET", "/api/v1/pools", "jobs:read", None),
     "recommendations": ("GET", "/api/v1/recommendations?memory_gib=8", "jobs:read", None),
     "snippet": ("GET", "/api/v1/pools/training/snippet", "jobs:read", None),
@@ -62,7 +65,7 @@ OPERATIONS: Mapping[str, tuple[str, str, str, Any]] = {
 }
 EVERY = ("jobs:read", "jobs:write", "usage:read", "metrics:read")
 OPEN = {"healthz", "readyz"}
-DONE = {"submit_job": 201, "result": 404, "events": 410}
+DONE = {"submit_job": 201, "rerun_job": 201, "result": 404, "events": 410}
 """What is answered where the credential suffices, if not 200; the last two have nothing to show here."""
 OF_ONE_JOB = {name for name, (_, path, *_) in OPERATIONS.items() if "{id}" in path}
 
@@ -203,7 +206,7 @@ def expected(operation: str, kind: str) -> tuple[int, str | None]:
         return 401, "unauthenticated"
     if kind == "no scope" or (operation == "metrics" and kind.endswith("person")):
         return 403, "insufficient-scope"
-    if kind.startswith("own") or operation in ("jobs", "pools", "metrics", "events"):
+    if kind.startswith("own") or operation in ("jobs", "find", "pools", "metrics", "events"):
         return done, problems.get(done)
     if operation in OF_ONE_JOB or operation == "usage":
         return 404, "not-found"
@@ -220,7 +223,8 @@ def test_every_operation_with_every_credential(api: Any) -> None:
                 job = await served.submit(setup)
                 chosen = (
                     {"X-Tenant-Id": "vision"}
-                    if operation in ("submit_job", "validate_job", "recommendations", "snippet")
+                    if operation
+                    in ("submit_job", "validate_job", "cancel_jobs", "recommendations", "snippet")
                     else {}
                 )
                 response = await served.client.request(
@@ -238,7 +242,7 @@ def test_every_operation_with_every_credential(api: Any) -> None:
                     assert response.headers["www-authenticate"].startswith("Bearer")
                 seen.add((operation, kind))
         for place in ("/healthz", "/readyz"):
-            assert (await served.client.get(place)).json() == {"ready": True}
+            assert (await served.client.get(place)).json()["ready"] is True
 
     more = {"oidc": Oidc(Provider()), "pods": PodTokens(Cluster()), "failures": Buckets(1, 1e9)}
     api(test, dev=False, queue=AUTH, vision=PEOPLE, **more)

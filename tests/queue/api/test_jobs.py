@@ -17,6 +17,7 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Decision, Job, Offer, Reason, Waiting
 from gpupool.queue.store import dispatch
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem
+from tests.queue.store.samples import leading
 
 JOBS = "/api/v1/gpu-jobs"
 CURL = {
@@ -265,8 +266,7 @@ def test_a_dry_run_says_what_would_become_of_a_job(api: Any) -> None:
 def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
     async def test(served: Served) -> None:
         job = await served.submit()
-        epoch = await dispatch.lead(served.db, "dispatcher", "test", 60)
-        assert epoch is not None
+        epoch = await leading(served.db)
         waits = {job["id"]: Waiting(Reason.CAPACITY, "24 of 24 slots in use")}
         await dispatch.claim(served.db, epoch, Decision(waits=waits), "hash", 60, served.clock())
         shown = (await served.client.get(f"{JOBS}/{job['id']}")).json()

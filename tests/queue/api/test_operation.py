@@ -216,7 +216,16 @@ def test_a_process_of_other_roles_shows_what_these_measure_alone(api: Any) -> No
 
     async def test(served: Served) -> None:
         text = (await served.client.get("/metrics")).text
-        assert text == generate_latest(registry).decode()
+        measured = generate_latest(registry).decode()
+        assert text.startswith(measured)
+        added = {
+            line.split("{")[0].split()[0]
+            for line in text.removeprefix(measured).splitlines()
+            if line[0] != "#"
+        }
+        assert all(
+            name.removeprefix("gpupool_queue_").startswith(("environment_file_", "plan_")) for name in added
+        )
 
     api(test, registry=registry, checks_alone=True)
 
@@ -299,7 +308,8 @@ def test_a_process_that_runs_jobs_is_not_ready_without_its_cluster_and_others_sa
             assert (answer.status_code, problem(answer)) == (503, "cluster-unavailable")
             assert answer.json()["detail"] == SAID
         else:
-            assert (answer.status_code, answer.json()) == (200, {"ready": True, "cluster": SAID})
+            body = answer.json()
+            assert (answer.status_code, body["ready"], body["cluster"]) == (200, True, SAID)
 
     api(test, trouble=lambda: TROUBLE, needs_cluster=needs_cluster)
 

@@ -62,7 +62,7 @@ def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -
         await runner.cleanup()
         assert len(received) == 3
         assert (received[2]["id"], received[2]["state"], received[2]["exit_code"]) == (failed, "failed", 7)
-        after = await queue.submit(request=request("http://example/done", "true"), depends_on=failed)
+        after = await queue.submit(request=request("http://example/done", "true"), depends_on=(failed,))
         (last,) = await store.take(db, queue.now(), queue.now())
         assert last.job == after, "cancelled as it came"
 

@@ -221,7 +221,7 @@ def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(datab
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        queue.dispatcher.supply = lambda: (_one_node("training", 8), "x")
+        queue.dispatcher.supply = lambda: (_one_node("training", 8), SOURCE.current.hash)
         low = await queue.submit(**python(CHECKPOINT), pool="training", gpu_count=4)
         await queue.until(low, lambda job: job.state is State.RUNNING)
         while not await attempts.log(db, low, None, 0):
@@ -244,7 +244,7 @@ def test_a_job_whose_priority_changed_says_again_why_it_waits(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        queue.dispatcher.supply = lambda: (_one_node("training", 4), "x")
+        queue.dispatcher.supply = lambda: (_one_node("training", 4), SOURCE.current.hash)
         await queue.submit(**python("pass"), pool="training", gpu_count=4)
         await queue.dispatcher.step()
         id = await queue.submit(**python("pass"), pool="training", gpu_count=4)
