@@ -263,8 +263,8 @@ FAILURES = {
 
 async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Database.open(url, 4) as db:
-        await opened(db)
         await no_leaders(db)
+        await opened(db)
         world = World(db)
         id = await world.submit(**kind.given)
         scenario = kind(world, id)

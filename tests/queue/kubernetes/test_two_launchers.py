@@ -50,8 +50,8 @@ SHORT = 3
 async def world_of(url: str) -> AsyncIterator[tuple[World, Database]]:
     """A world without leaders, and a database of its own for the launcher that will stand still."""
     async with Database.open(url, 4) as db, Database.open(url, 4) as own:
-        await opened(db)
         await no_leaders(db)
+        await opened(db)
         yield World(db), own
 
 
