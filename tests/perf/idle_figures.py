@@ -22,7 +22,7 @@ from gpupool.queue.domain.decide import decide
 from gpupool.queue.plan_source import Current, current
 from gpupool.queue.records import Outcome
 from gpupool.queue.roles.policies import mirror
-from gpupool.queue.store import attempts, dispatch, jobs
+from gpupool.queue.store import attempts, dispatch, jobs, logs
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -86,7 +86,7 @@ async def _grown(url: str, present: Current) -> int:
             await dispatch.claim(db, epoch, decision, present.hash, 60, now)
             for job in await attempts.take(db, "bench", 64, 60):
                 await attempts.started(db, job.id, job.attempt, now)
-                await attempts.append_log(db, job.id, job.attempt, ["a line of output"] * 3)
+                await logs.append(db, job.id, job.attempt, ["a line of output"] * 3)
                 end = now + timedelta(seconds=1)
                 await attempts.finish(db, job.id, job.attempt, Outcome("succeeded"), end, (5, 300))
                 ended += 1

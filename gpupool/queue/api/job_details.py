@@ -33,12 +33,12 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.records import Job, Principal, Reason, State
-from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store import jobs, logs, outbox
 from gpupool.queue.store.errors import StoreError
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 LOG_POLL_SECONDS = 1.0
-Chunks = AsyncIterator[Sequence[attempts.LogChunk]]
+Chunks = AsyncIterator[Sequence[logs.LogChunk]]
 """Output as it comes."""
 
 
@@ -126,7 +126,7 @@ async def job_logs(
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     tail: Annotated[
-        int | None, Query(ge=1, le=attempts.LOG_LINES, description="Only so many last lines.")
+        int | None, Query(ge=1, le=logs.MOST_LINES, description="Only so many last lines.")
     ] = None,
     since: Annotated[
         int | None, Query(ge=1, le=31_536_000, description="Only what was printed in so many last seconds.")
@@ -139,8 +139,8 @@ async def job_logs(
     """
     if since is not None:
         at = context.clock() - timedelta(seconds=since)
-        after = max(after, await attempts.log_before(context.db, job.id, at))
-    last = () if tail is None else await attempts.log_end(context.db, job.id, attempt, after, tail)
+        after = max(after, await logs.before(context.db, job.id, at))
+    last = () if tail is None else await logs.end(context.db, job.id, attempt, after, tail)
     streams = EVENT_STREAM in request.headers.get("accept", "")
     written, kind = (output_events, EVENT_STREAM) if streams else (output, "text/plain; charset=utf-8")
     body = written(chunks_of(context, job.id, attempt, after, follow, last))
@@ -156,7 +156,7 @@ async def chunks_of(
     attempt: int | None,
     after: int,
     follow: bool,
-    last: Sequence[attempts.LogChunk] = (),
+    last: Sequence[logs.LogChunk] = (),
 ) -> Chunks:
     """The output from after a position, or `last` and what follows it; nothing at times where no more of it
     is there yet."""
@@ -165,7 +165,7 @@ async def chunks_of(
         after = last[-1].number
     while True:
         job: Job | None = await jobs.job(context.db, id)
-        page = await attempts.log(context.db, id, attempt, after)
+        page = await logs.page(context.db, id, attempt, after)
         if page:
             after = page[-1].number
             yield page
@@ -204,7 +204,7 @@ async def output_events(chunks: Chunks) -> AsyncIterator[bytes]:
     yield b"event: end\ndata: {}\n\n"
 
 
-def _lines(chunk: attempts.LogChunk) -> str:
+def _lines(chunk: logs.LogChunk) -> str:
     return chunk.shown.removesuffix("\n")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from gpupool.queue.store import attempts
+from gpupool.queue.store import logs
 from gpupool.queue.store.database import Database
 
 TOGETHER_S = 0.25
@@ -94,7 +94,7 @@ class KeptOutput:
             chunk.append(line)
             size += line[1]
         texts = [text for text, _, _ in chunk]
-        length = await attempts.append_log(
+        length = await logs.append(
             self.db, self.job, self.attempt, texts, keep=keep, skipped=self._skipped, until=chunk[-1][2]
         )
         for _ in chunk:

@@ -22,7 +22,7 @@ from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream
 from gpupool.queue.domain.reasons import REASONS, of_end
 from gpupool.queue.records import Job, State
-from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store import attempts, jobs, logs, outbox
 from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
 from gpupool.queue.web.overview import cost_so_far
@@ -123,7 +123,7 @@ def _waiting(context: Context, visitor: Visitor, job: Job, now: datetime) -> dic
 async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
     """The end of an attempt's output, and whether there is more before it."""
     text, after, cut = "", 0, False
-    while chunks := await attempts.log(context.db, job.id, attempt, after):
+    while chunks := await logs.page(context.db, job.id, attempt, after):
         after = chunks[-1].number
         text += "".join(chunk.shown for chunk in chunks)
         cut = cut or len(text) > LOG_CHARACTERS

@@ -14,7 +14,7 @@ import pytest
 from gpupool.queue.api import job_details, stream, streaming
 from gpupool.queue.api.oidc import LEEWAY, Oidc
 from gpupool.queue.plan_source import current
-from gpupool.queue.store import attempts, dispatch, keys, outbox
+from gpupool.queue.store import dispatch, keys, logs, outbox
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import Served, listening, problem
 from tests.queue.api.test_credentials import AUTH, PEOPLE, Provider, token
@@ -119,14 +119,14 @@ def test_a_log_is_followed_until_the_job_ends(api: Any, monkeypatch: pytest.Monk
 
     async def test(served: Served) -> None:
         job = await running(served.db)
-        await attempts.append_log(served.db, job.id, job.attempt, ["one"])
+        await logs.append(served.db, job.id, job.attempt, ["one"])
         async with (
             listening(served.app) as client,
             client.stream("GET", f"/api/v1/gpu-jobs/{job.id}/logs?follow=true") as response,
         ):
             lines = response.aiter_lines()
             assert await asyncio.wait_for(anext(lines), 5) == "one"
-            await attempts.append_log(served.db, job.id, job.attempt, ["two", "three"])
+            await logs.append(served.db, job.id, job.attempt, ["two", "three"])
             assert await asyncio.wait_for(anext(lines), 5) == "two"
             await finished(served.db, job, "succeeded")
             async with asyncio.timeout(5):

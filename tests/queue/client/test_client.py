@@ -23,7 +23,7 @@ from gpupool.client import (
     JobState,
     NotFound,
 )
-from gpupool.queue.store import attempts, outbox
+from gpupool.queue.store import attempts, logs, outbox
 from gpupool.queue.store.dispatch import lead
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read
@@ -119,7 +119,7 @@ def test_a_job_that_runs_has_logs_and_an_end(queue: Any) -> None:
         assert await dispatched(queue.db, now=now) == [job.id]
         await attempts.take(queue.db, "executor", 10, 30, now)
         assert await attempts.started(queue.db, job.id, 1, now)
-        await attempts.append_log(queue.db, job.id, 1, ["one", "two"])
+        await logs.append(queue.db, job.id, 1, ["one", "two"])
         await finished(queue.db, await read(queue.db, job.id), "succeeded", exit_code=0)
 
         def steps(client: Client) -> None:

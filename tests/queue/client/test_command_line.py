@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpupool.queue.store import attempts, jobs
+from gpupool.queue.store import attempts, jobs, logs
 from gpupool.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, sql
@@ -108,7 +108,7 @@ async def begun(queue: Queue, id: str, attempt: int, *lines: str) -> None:
     assert await dispatched(queue.db, now=now, only=id) == [id]
     await attempts.take(queue.db, "executor", 10, 30, now)
     assert await attempts.started(queue.db, id, attempt, now)
-    await attempts.append_log(queue.db, id, attempt, lines)
+    await logs.append(queue.db, id, attempt, lines)
 
 
 def test_logs_of_one_attempt_are_the_output_alone(queue: Any) -> None:
@@ -231,7 +231,7 @@ def test_who_follows_logs_sees_what_the_job_waits_for_until_it_prints(queue: Any
         await sql(
             queue.db, "UPDATE gpu_jobs SET waiting = %s::jsonb WHERE id = %s RETURNING id", said, prints
         )
-        await attempts.append_log(queue.db, prints, 1, ["first pod"])
+        await logs.append(queue.db, prints, 1, ["first pod"])
         following = [asyncio.create_task(gpupool(queue, "logs", "-f", id)) for id in (queued, prints)]
         await asyncio.sleep(6)
         await begun(queue, queued, 1, "one")

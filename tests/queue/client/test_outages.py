@@ -25,7 +25,7 @@ from gpupool.client import (
     sending,
 )
 from gpupool.queue.api import job_details, streaming
-from gpupool.queue.store import attempts, jobs, keys, outbox
+from gpupool.queue.store import attempts, jobs, keys, logs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import lead
 from tests.queue.api.served import HTTP_JOB, local_plan, port_of, served
@@ -60,7 +60,7 @@ class Remote:
         assert await dispatched(self.db, now=now, only=id) == [id]
         await attempts.take(self.db, "executor", 10, 30, now)
         assert await attempts.started(self.db, id, 1, now)
-        await attempts.append_log(self.db, id, 1, lines)
+        await logs.append(self.db, id, 1, lines)
         return str(id)
 
     async def ends(self, id: str, how: str = "succeeded") -> None:
@@ -245,7 +245,7 @@ def test_no_line_of_an_output_is_lost_or_comes_twice(behind: Behind, kind: str) 
             at = 0
             while at < len(LINES):
                 size = draw.randrange(1, 12)
-                await attempts.append_log(remote.db, id, 1, LINES[at : at + size])
+                await logs.append(remote.db, id, 1, LINES[at : at + size])
                 at += size
                 await asyncio.sleep(0.02)
             await remote.ends(id)
@@ -273,12 +273,12 @@ def test_a_quiet_output_is_followed_through_proxies_and_restarts(behind: Behind)
         streams = [line for line in remote.proxy.asked if "/logs" in line]
         assert len(streams) == 1, "heartbeats keep a quiet stream"
         await remote.proxy.stop()
-        await attempts.append_log(remote.db, id, 1, ["two"])
+        await logs.append(remote.db, id, 1, ["two"])
         await asyncio.sleep(0.5)
         remote.proxy.faults.extend(["503", "stalls before", "resets within the header"])
         await remote.proxy.start()
         await asyncio.sleep(2)
-        await attempts.append_log(remote.db, id, 1, ["three"])
+        await logs.append(remote.db, id, 1, ["three"])
         await remote.ends(id)
         assert await following == ["one", "two", "three"]
 
@@ -322,7 +322,7 @@ def test_a_text_reader_gets_the_lines_alone(behind: Behind) -> None:
 
     async def test(remote: Remote) -> None:
         id = await remote.running("one", "", "10 %\r20 %")
-        await attempts.append_log(remote.db, id, 1, ["two", ""])
+        await logs.append(remote.db, id, 1, ["two", ""])
         await remote.ends(id)
         async with AsyncClient(remote.proxy.url, key=remote.key) as client:
             plain = await client._http.get(f"/api/v1/gpu-jobs/{id}/logs")

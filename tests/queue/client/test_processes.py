@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gpupool.client import AsyncClient, Client, Job, NotFound
-from gpupool.queue.store import attempts
+from gpupool.queue.store import logs
 from tests.queue.api.served import HTTP_JOB
 from tests.queue.client.conftest import Queue
 from tests.queue.client.test_command_line import begun
@@ -82,7 +82,7 @@ def test_a_stream_that_is_read_across_a_fork_is_read_whole_by_both(queue: Any) -
             lines = [f"{number} {'x' * 5000}" for number in range(400)]
             await begun(queue, id, 1)
             for at in range(0, 400, 20):
-                await attempts.append_log(queue.db, id, 1, lines[at : at + 20])
+                await logs.append(queue.db, id, 1, lines[at : at + 20])
 
             def run() -> None:
                 found: Iterator[str] = client.logs(id)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.client import AsyncClient, Client
-from gpupool.queue.store import attempts
+from gpupool.queue.store import logs
 from tests.queue.client.conftest import Queue
 from tests.queue.client.test_command_line import GPUPOOL, begun, gpupool, submitted
 from tests.queue.store.samples import finished, read
@@ -184,26 +184,26 @@ def test_the_end_of_an_output(queue: Any) -> None:
         now = datetime.now(UTC)
         await begun(queue, id, 1)
         for ago, lines in ((7200, ["1", "2"]), (300, ["3", "4", "5"]), (120, ["6"])):
-            await attempts.append_log(queue.db, id, 1, lines, now - timedelta(seconds=ago))
+            await logs.append(queue.db, id, 1, lines, now - timedelta(seconds=ago))
 
-        async def logs(*options: str) -> str:
+        async def shown_logs(*options: str) -> str:
             return (await gpupool(queue, "logs", id, *options)).stdout.replace("\n", "")
 
-        assert await logs() == "123456"
-        assert [await logs("--tail", str(n)) for n in (1, 2, 4, 5, 100)] == [
+        assert await shown_logs() == "123456"
+        assert [await shown_logs("--tail", str(n)) for n in (1, 2, 4, 5, 100)] == [
             "6",
             "56",
             "3456",
             "23456",
             "123456",
         ]
-        assert [await logs("--since", text) for text in ("9m", "1h", "3h", "1m")] == [
+        assert [await shown_logs("--since", text) for text in ("9m", "1h", "3h", "1m")] == [
             "3456",
             "3456",
             "123456",
             "",
         ]
-        assert await logs("--since", "1h", "--tail", "2") == "56"
+        assert await shown_logs("--since", "1h", "--tail", "2") == "56"
         done = await gpupool(queue, "logs", id, "--tail", "0")
         assert done.returncode == 2
         command = [str(GPUPOOL), "jobs", "logs", "-f", id, "--server", queue.url, "--tenant", "vision"]
@@ -213,7 +213,7 @@ def test_the_end_of_an_output(queue: Any) -> None:
         ]
         assert last.stdout is not None
         first = await last.stdout.readline()
-        await attempts.append_log(queue.db, id, 1, ["7"])
+        await logs.append(queue.db, id, 1, ["7"])
         assert await finished(queue.db, await read(queue.db, id), "succeeded")
         assert (first, (await last.communicate())[0]) == (b"6\n", b"7\n")
         assert (await recent.communicate())[0] == b"7\n"

@@ -21,7 +21,7 @@ from gpupool.queue.records import Decision, Job, Preempt, State, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.store import attempts, dispatch, identity, jobs, launches, outbox
+from gpupool.queue.store import attempts, dispatch, identity, jobs, launches, logs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError, Unavailable
 from tests.queue.acting import As
@@ -32,7 +32,8 @@ SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yam
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
-    attempts: ("started", "started_all", "append_log"),
+    attempts: ("started", "started_all"),
+    logs: ("append",),
     launches: (
         *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
         *("finish", "logged_until", "replace_foreign"),

@@ -19,7 +19,7 @@ from gpupool.queue.records import Reason, State, Waiting
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.store import attempts, jobs, launches, outbox
+from gpupool.queue.store import attempts, jobs, launches, logs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Unavailable
 from tests.queue.kubernetes.fake_cluster import Object
@@ -340,7 +340,7 @@ def test_several_pods_of_which_one_does_not_start_fail_after_their_time(dispatch
         assert job.state is State.DISPATCHING
         assert job.waiting is not None
         assert "ErrImagePull" in job.waiting.detail
-        assert [chunk.text for chunk in await attempts.log(world.db, id)] == ["up"]
+        assert [chunk.text for chunk in await logs.page(world.db, id)] == ["up"]
         await later(world, launcher, 16)
         (attempt,) = await attempts.of_job(world.db, id)
         assert (attempt.outcome, attempt.node) == ("failed", "node-1")

@@ -11,7 +11,7 @@ import pytest
 
 from gpupool.queue.kubernetes.output import EACH_S, Output
 from gpupool.queue.roles.launcher import Launcher
-from gpupool.queue.store import attempts
+from gpupool.queue.store import logs
 from gpupool.queue.store.errors import Unavailable
 from tests.queue.kubernetes.fake_cluster import Object
 from tests.queue.kubernetes.launching import World, steps
@@ -25,7 +25,7 @@ def line(number: int, text: str, seconds: int = 0) -> bytes:
 
 
 async def kept(world: World, id: str) -> list[str]:
-    chunks = await attempts.log(world.db, id)
+    chunks = await logs.page(world.db, id)
     return [line for chunk in chunks for line in chunk.text.splitlines()]
 
 
@@ -78,7 +78,7 @@ def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> Non
         output = Output(world.db, world.cluster, lambda: 120)
         for _ in range(2):
             await output._read((id, 1), pod, follow=True)
-        lines = "".join(chunk.shown for chunk in await attempts.log(world.db, id)).splitlines()
+        lines = "".join(chunk.shown for chunk in await logs.page(world.db, id)).splitlines()
         assert lines[:30] == lines[-30:] == ["x"] * 30
         (mark,) = set(lines) - {"x"}
         left_out = 2 * (100 - (len(lines) - 1))
@@ -93,15 +93,15 @@ def test_a_write_without_an_answer_leaves_no_line_twice(running, monkeypatch: py
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         await launcher.close()  # it reads the output itself
         world.cluster.lines = [line(1, "one"), line(2, "two")]
-        output, append = Output(world.db, world.cluster, lambda: 1000), attempts.append_log
+        output, append = Output(world.db, world.cluster, lambda: 1000), logs.append
 
         async def unanswered(*given: Any, **named: Any) -> None:
             await append(*given, **named)
             raise Unavailable("no answer")
 
-        monkeypatch.setattr(attempts, "append_log", unanswered)
+        monkeypatch.setattr(logs, "append", unanswered)
         await output._quietly((id, 1), pod, follow=False)
-        monkeypatch.setattr(attempts, "append_log", append)
+        monkeypatch.setattr(logs, "append", append)
         world.cluster.lines.append(line(3, "three"))
         await output._quietly((id, 1), pod, follow=False)
         assert await kept(world, id) == ["one", "two", "three"]

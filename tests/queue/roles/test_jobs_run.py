@@ -14,7 +14,7 @@ from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Level, Outcome, State
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
-from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store import attempts, jobs, logs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Unavailable
 from tests.queue.roles.running import SOURCE, Queue, opened
@@ -129,7 +129,7 @@ def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
             )
         )
         assert (await queue.ended(id)).state is State.SUCCEEDED
-        lines = [chunk.text for chunk in await attempts.log(db, id, None, 0)]
+        lines = [chunk.text for chunk in await logs.page(db, id, None, 0)]
         assert "\n".join(lines).split() == ["1", "hello", "done"]
 
     database(scenario)
@@ -144,7 +144,7 @@ def test_a_log_keeps_its_first_and_its_last_part_and_says_so(database) -> None:
             **python("print(('x' * 99 + chr(10)) * 50, end=''); raise Exception('why')"), retries=0
         )
         assert (await queue.ended(id)).state is State.FAILED
-        lines = "".join(chunk.shown for chunk in await attempts.log(db, id, None, 0)).splitlines()
+        lines = "".join(chunk.shown for chunk in await logs.page(db, id, None, 0)).splitlines()
         assert lines[:5] == ["x" * 99] * 5
         assert lines[5].startswith("[gpupool: 4,")
         assert lines[-1] == "Exception: why"
@@ -208,11 +208,11 @@ def test_a_cancelled_job_gets_sigterm_and_may_save_its_work(database) -> None:
         queue = Queue(db)
         id = await queue.submit(**python(CHECKPOINT))
         await queue.until(id, lambda job: job.state is State.RUNNING)
-        while not await attempts.log(db, id, None, 0):
+        while not await logs.page(db, id, None, 0):
             await asyncio.sleep(0.02)
         await jobs.cancel(db, id, "ada", queue.now())
         assert (await queue.ended(id)).state is State.CANCELLED
-        assert "saved" in "".join(chunk.text for chunk in await attempts.log(db, id, None, 0))
+        assert "saved" in "".join(chunk.text for chunk in await logs.page(db, id, None, 0))
 
     database(scenario)
 
@@ -224,7 +224,7 @@ def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(datab
         queue.dispatcher.supply = lambda: (_one_node("training", 8), SOURCE.current.hash)
         low = await queue.submit(**python(CHECKPOINT), pool="training", gpu_count=4)
         await queue.until(low, lambda job: job.state is State.RUNNING)
-        while not await attempts.log(db, low, None, 0):
+        while not await logs.page(db, low, None, 0):
             await asyncio.sleep(0.02)
         queue.ahead = timedelta(seconds=120)  # a job that has just begun is left alone
         high = await queue.submit(
@@ -426,7 +426,7 @@ def test_a_commands_folder_is_its_own_and_goes_with_it(database) -> None:
         script = "import os; open('x', 'w'); print(os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'])"
         ended = await queue.ended(await queue.submit(**python(script)))
         assert ended.state == State.SUCCEEDED
-        (chunk,) = await attempts.log(db, ended.id, None, 0)
+        (chunk,) = await logs.page(db, ended.id, None, 0)
         (folder,) = set(chunk.text.split())
         assert not Path(folder).exists()
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.queue.domain.state import Account
 from gpupool.queue.records import Outcome, State
-from gpupool.queue.store import attempts, dispatch, outbox
+from gpupool.queue.store import attempts, dispatch, logs, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.attempts import cost_of
 from gpupool.queue.store.database import Database
@@ -310,15 +310,15 @@ def test_an_answer_is_kept_only_of_the_attempt_that_ends_the_job(database: Run) 
 def test_output_is_kept_per_attempt_and_only_of_the_one_that_runs(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
-        assert await attempts.append_log(db, job.id, 1, ["one", "two\x00"])
-        assert await attempts.append_log(db, job.id, 1, ["three"])
-        assert not await attempts.append_log(db, job.id, 1, [])
+        assert await logs.append(db, job.id, 1, ["one", "two\x00"])
+        assert await logs.append(db, job.id, 1, ["three"])
+        assert not await logs.append(db, job.id, 1, [])
         await finished(db, job, "disrupted")
-        assert not await attempts.append_log(db, job.id, 1, ["late"])
-        chunks = await attempts.log(db, job.id)
+        assert not await logs.append(db, job.id, 1, ["late"])
+        chunks = await logs.page(db, job.id)
         assert [chunk.text for chunk in chunks] == ["one\ntwo\ufffd", "three"]
-        assert [chunk.text for chunk in await attempts.log(db, job.id, 1, chunks[0].number)] == ["three"]
-        assert await attempts.log(db, job.id, 2) == []
+        assert [chunk.text for chunk in await logs.page(db, job.id, 1, chunks[0].number)] == ["three"]
+        assert await logs.page(db, job.id, 2) == []
 
     database(test)
 

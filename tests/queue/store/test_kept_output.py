@@ -7,7 +7,7 @@ import re
 import psycopg
 import pytest
 
-from gpupool.queue.store import attempts
+from gpupool.queue.store import logs
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.kept_output import KeptOutput
 from tests.queue.conftest import Run
@@ -20,7 +20,7 @@ MARK = re.compile(r"\[gpupool: ([0-9,]+) bytes of the output are left out here\]
 async def shown(db: Database, job: str, after: int = 0, limit: int = 1000) -> tuple[str, int]:
     """What a reader gets from a position on, page by page, and its position then."""
     text = ""
-    while chunks := await attempts.log(db, job, None, after, limit):
+    while chunks := await logs.page(db, job, None, after, limit):
         text += "".join(chunk.shown for chunk in chunks)
         after = chunks[-1].number
     return text, after
@@ -84,7 +84,7 @@ def test_a_log_that_fits_has_no_mark(database: Run) -> None:
         kept = KeptOutput(db, job.id, 1, lambda: 1000)
         await kept.add(["a", "", "ä" * 100])
         await kept.flush()
-        assert await shown(db, job.id) == (f"a\n\n{'ä' * 100}\n", (await attempts.log(db, job.id))[-1].number)
+        assert await shown(db, job.id) == (f"a\n\n{'ä' * 100}\n", (await logs.page(db, job.id))[-1].number)
 
     database(test)
 
@@ -93,10 +93,10 @@ def test_a_reader_that_lags_is_told_what_it_has_missed(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
         for number in range(20):
-            await attempts.append_log(db, job.id, 1, [f"{number:09}"], keep=100)
+            await logs.append(db, job.id, 1, [f"{number:09}"], keep=100)
         _, position = await shown(db, job.id)
         for number in range(20, 40):
-            await attempts.append_log(db, job.id, 1, [f"{number:09}"], keep=100)
+            await logs.append(db, job.id, 1, [f"{number:09}"], keep=100)
         text, _ = await shown(db, job.id, position)
         last = "".join(f"{number:09}\n" for number in range(35, 40))
         assert MARK.sub("", text) == last
@@ -109,7 +109,7 @@ def test_no_chunk_is_written_twice_and_few_are_looked_at(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
         for number in range(300):
-            await attempts.append_log(db, job.id, 1, [f"{number:09}"], keep=1000)
+            await logs.append(db, job.id, 1, [f"{number:09}"], keep=1000)
         (row,) = await sql(db, "SELECT count(*) AS chunks, max(number) - min(number) AS span FROM gpu_logs")
         assert row["chunks"] == 100
         assert row["span"] == 299
@@ -124,8 +124,8 @@ def test_what_an_earlier_release_kept_has_no_gaps(database: Run) -> None:
             await sql_run(
                 db, "INSERT INTO gpu_logs (job, attempt, at, text) VALUES (%s, 1, now(), %s)", job.id, text
             )
-        await attempts.append_log(db, job.id, 1, ["new one"])
-        await attempts.append_log(db, job.id, 1, ["new two"])
+        await logs.append(db, job.id, 1, ["new one"])
+        await logs.append(db, job.id, 1, ["new two"])
         assert (await shown(db, job.id))[0] == "old one\nold two\nnew one\nnew two\n"
 
     database(test)
@@ -140,17 +140,17 @@ def test_attempts_have_parts_of_their_own(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
         for number in range(20):
-            await attempts.append_log(db, job.id, 1, [f"{number:09}"], keep=100)
+            await logs.append(db, job.id, 1, [f"{number:09}"], keep=100)
         async with db.transaction() as connection:
             await connection.execute(
                 "INSERT INTO gpu_attempts SELECT (jsonb_populate_record(a, "
                 '\'{"attempt": 2, "log_bytes": 0, "log_head": null}\')).* FROM gpu_attempts a'
             )
-        await attempts.append_log(db, job.id, 2, ["second"], keep=100)
+        await logs.append(db, job.id, 2, ["second"], keep=100)
         text, _ = await shown(db, job.id)
         assert text.endswith("second\n")
         assert len(MARK.findall(text)) == 1
-        (chunk,) = await attempts.log(db, job.id, 2)
+        (chunk,) = await logs.page(db, job.id, 2)
         assert (chunk.text, chunk.left_out) == ("second", 0)
 
     database(test)
@@ -182,6 +182,6 @@ def test_output_of_an_attempt_that_is_over_is_not_kept(database: Run) -> None:
         kept = KeptOutput(db, job.id, 2, lambda: 1000)
         await kept.add(["late"])
         assert kept.over
-        assert await attempts.log(db, job.id) == []
+        assert await logs.page(db, job.id) == []
 
     database(test)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpupool.queue.records import Job, Outcome, State, new_id
-from gpupool.queue.store import attempts, housekeeping, keys, outbox
+from gpupool.queue.store import attempts, housekeeping, keys, logs, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -259,7 +259,7 @@ def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
 def test_logs_are_kept_from_the_end_of_their_job(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
-        assert await attempts.append_log(db, job.id, 1, ["first"], NOW)
+        assert await logs.append(db, job.id, 1, ["first"], NOW)
         late = NOW + timedelta(days=9)
         assert await housekeeping.prune(db, "logs", late) == 0
         await attempts.finish(db, job.id, 1, Outcome("succeeded"), late, (1, 1))

@@ -15,7 +15,7 @@ import pytest
 from psycopg import errors, sql
 from structlog.testing import capture_logs
 
-from gpupool.queue.store import attempts, jobs, keys, rights
+from gpupool.queue.store import attempts, jobs, keys, logs, rights
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import ROLE, Embedded
 from gpupool.queue.store.errors import Forbidden
@@ -94,7 +94,7 @@ def stolen(postgres: Embedded, login: Callable[[str, str], str]) -> Iterator[Sto
     async def work() -> dict[str, str]:
         async with Database.open(postgres.url("stolen")) as db:
             ended = await running(db)
-            await attempts.append_log(db, ended.id, 1, ["line"])
+            await logs.append(db, ended.id, 1, ["line"])
             await finished(db, ended, "succeeded")
             runs = await running(db)
             await leading(db)
@@ -149,7 +149,7 @@ def test_a_jobs_way_through_the_roles(database: Any) -> None:
         assert sorted(await dispatched(deciding)) == sorted([first, second])
         for job in await attempts.take(executor, "executor", 10, 30, NOW):
             assert await attempts.started(executor, job.id, 1, NOW)
-            await attempts.append_log(executor, job.id, 1, ["line"])
+            await logs.append(executor, job.id, 1, ["line"])
         ended = await jobs.job(api, first)
         assert ended is not None
         assert (await finished(executor, ended, "succeeded")) is not None
