@@ -20,6 +20,8 @@ from vapcheck.server.canonical_text import amount
 Object = dict[str, Any]
 texts = st.text(st.sampled_from("$()AB {}x"), max_size=12)
 PLACE = PLACES[0]
+POD = {"metadata.name": "gp-1-abc", "metadata.uid": "3f2a"}
+"""What a kubelet knows of the pod."""
 
 
 def in_container(template: Object) -> tuple[list[str], dict[str, str]]:
@@ -27,7 +29,10 @@ def in_container(template: Object) -> tuple[list[str], dict[str, str]]:
     (container,) = template["spec"]["containers"]
     known: dict[str, str] = {}
     for entry in container["env"]:
-        known[entry["name"]] = as_in_go(entry["value"], known)
+        if field := entry.get("valueFrom", {}).get("fieldRef"):
+            known[entry["name"]] = POD[field["fieldPath"]]
+        else:
+            known[entry["name"]] = as_in_go(entry["value"], known)
     return [as_in_go(word, known) for word in container["command"]], known
 
 
@@ -49,6 +54,7 @@ def test_texts_arrive_as_they_were_given(words: list[str], env: dict[str, str], 
     command, known = in_container(template)
     assert command == words
     assert {name: known[name] for name in env} == env
+    assert known["GPUPOOL_POD"] == "gp-1-abc/3f2a"
     assert known["GPUPOOL_CHECKPOINT_URI"] == f"s3://b/{place}"
     base = {"PATH": "/bin", "HOME": "/work", "TMPDIR": "/work"}
     local = asyncio.run(prepare({"metadata": {}, **template}, base, nothing))
@@ -106,7 +112,7 @@ def test_the_request_may_say_otherwise() -> None:
     shm, scratch, claim = template["spec"]["volumes"]
     assert (shm["emptyDir"]["sizeLimit"], scratch["emptyDir"]["sizeLimit"]) == ("1Gi", "5G")
     assert claim["persistentVolumeClaim"] == {"claimName": "data"}
-    known = {entry["name"]: entry["value"] for entry in template["spec"]["containers"][0]["env"]}
+    known = {entry["name"]: entry.get("value") for entry in template["spec"]["containers"][0]["env"]}
     assert (known["HF_HOME"], known["HOME"], known["GPUPOOL_SCRATCH"]) == ("/models", "/scratch", "/scratch")
 
 
