@@ -81,10 +81,10 @@ def test_leaders_die_while_jobs_are_preempted(queue: Queue) -> None:
                 process.kill()
                 process.start()
             process.until_ready()
-            ended = vision.get_job(critical[-1].id).wait(PATIENCE_S)
+            ended = vision.job(critical[-1].id).wait(PATIENCE_S)
             assert (ended.state, ended.attempt) == ("succeeded", 1), ended.reason
         for job in low:
-            ended = speech.get_job(job.id).wait(PATIENCE_S)
+            ended = speech.job(job.id).wait(PATIENCE_S)
             assert (ended.state, ended.disruptions, ended.failures) == ("succeeded", ROUNDS, 0), ended.reason
         queue.until("nothing of them is held", lambda: not verdict.held(queue), 60)
         verdict.cluster_agrees(queue, observer, verdict.ended_once(queue))
@@ -117,13 +117,13 @@ def test_another_process_goes_on_while_one_is_cut_off_from_postgresql(queue: Que
                 began = time.monotonic()
                 during = [submit(client, "echo up") for _ in range(8)]
                 for job in during:
-                    assert client.get_job(job.id).wait(PATIENCE_S).state == "succeeded"
+                    assert client.job(job.id).wait(PATIENCE_S).state == "succeeded"
                 queue.until("it says so", lambda: _status(cut_off.address) != 200, AWAY_S)
                 time.sleep(max(0.0, AWAY_S - (time.monotonic() - began)))
             queue.until("it is ready again", lambda: _status(cut_off.address) == 200)
             after = [submit(client, "echo up") for _ in range(4)]
             for job in (running, *after):
-                ended = client.get_job(job.id).wait(PATIENCE_S)
+                ended = client.job(job.id).wait(PATIENCE_S)
                 assert (ended.state, ended.attempt) == ("succeeded", 1), ended.reason
         queue.until("nothing of them is held", lambda: not verdict.held(queue), 60)
         verdict.cluster_agrees(queue, observer, verdict.ended_once(queue))
@@ -148,7 +148,7 @@ def test_a_pod_is_evicted_from_a_full_disk(queue: Queue, whose: str) -> None:
     with queue.client() as client:
         job = up(submit(client, runs_once))
         _evict(queue, job, FULL_DISK[whose], disrupted=whose == "the node's")
-        ended = client.get_job(job.id).wait(PATIENCE_S)
+        ended = client.job(job.id).wait(PATIENCE_S)
     if whose == "the node's":
         assert (ended.state, ended.attempt, ended.failures) == ("succeeded", 2, 0), ended.reason
     else:
