@@ -21,7 +21,7 @@ import psutil
 MARK = "GPUPOOL_POD_UID"
 """Variable of a command's environment that no other run has the value of."""
 _DEAF = 'trap \'\' TERM INT HUP; exec "$0" "$@"'
-"""Whoever asks all processes of a service to end must not end its keeper before it."""
+"""A signal to all processes of a service must not end its keeper before it."""
 _ROUNDS = 50
 _PAUSE_S = 0.05
 """Between two looks for what was started meanwhile."""

@@ -57,7 +57,7 @@ class AsyncKubeApi:
         self._read: object = None
         """What the kubeconfig was like when it was read."""
         self.server = ""
-        self._told: tuple[datetime, float] | None = None
+        self._date: tuple[datetime, float] | None = None
         """The Date of the last answer, and when it came by this process's clock that never jumps."""
 
     @classmethod
@@ -97,9 +97,9 @@ class AsyncKubeApi:
 
     def now(self) -> datetime:
         """The present time by the server's clock, to a second; by this machine's before the first answer."""
-        if self._told is None:
+        if self._date is None:
             return datetime.now(UTC)
-        at, came = self._told
+        at, came = self._date
         return at + timedelta(seconds=time.monotonic() - came)
 
     async def request(
@@ -216,7 +216,7 @@ class AsyncKubeApi:
             found: aiohttp.ClientResponse = answer.response
             with contextlib.suppress(KeyError, ValueError):
                 at = parsedate_to_datetime(found.headers["Date"]).replace(tzinfo=UTC)  # always GMT
-                self._told = at, time.monotonic()
+                self._date = at, time.monotonic()
             if found.status != 429 or waited == MOST_THROTTLED:
                 return found
             waited += 1

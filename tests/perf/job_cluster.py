@@ -213,7 +213,7 @@ class Cluster:
 
 
 async def _release(session: aiohttp.ClientSession, plural: str, things: list[dict[str, Any]]) -> None:
-    """Take the queue's finalizer off what still has it: nobody else does of what was created directly."""
+    """Take the queue's finalizer off what still has it: no queue does of what was created directly."""
     root = "/apis/batch/v1" if plural == "jobs" else "/api/v1"
     body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [RECORDED_FINALIZER]}}
     headers = {"Content-Type": "application/strategic-merge-patch+json"}

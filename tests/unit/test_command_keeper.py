@@ -78,7 +78,7 @@ def gone(pid: int, seconds: float = 30) -> bool:
 @pytest.mark.parametrize("name", ESCAPES)
 def test_nothing_outlives_a_process_that_is_killed(tmp_path: Path, name: str) -> None:
     owner, keeper, pid = started(tmp_path, ESCAPES[name])
-    os.kill(keeper, signal.SIGTERM)  # as whoever ends everything of the service does
+    os.kill(keeper, signal.SIGTERM)  # as a signal to everything of the service does
     assert psutil.pid_exists(pid)
     owner.kill()
     owner.wait()

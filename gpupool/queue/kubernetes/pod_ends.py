@@ -118,7 +118,7 @@ def finished(pod: Object) -> datetime | None:
 
 def ran(pod: Object) -> timedelta | None:
     """For how long, from start to end by its kubelet's clock, which counts whole seconds: what started and
-    ended in one has run for up to that long. Of a pod that nobody saw end, until it was taken away."""
+    ended in one has run for up to that long. Of a pod whose end was not seen, until it was taken away."""
     begin, end = started(pod), finished(pod)
     if begin is None:
         return None

@@ -29,7 +29,7 @@ from gpupool.web_addresses import WrongAddress, allowed, literal_forbidden, orig
 KEPT = 1024 * 1024
 REDIRECTS = 5
 CONNECT_S = 30.0
-"""A target that lets nobody connect for so long can't be reached."""
+"""A target that takes no connection for so long can't be reached."""
 
 
 class CheckedResolver(ThreadedResolver):

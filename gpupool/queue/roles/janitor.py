@@ -30,7 +30,7 @@ TIDY = timedelta(minutes=1)
 MOST = 5000
 """Rows of a kind that one step deletes; of jobs, a fifth goes to the history."""
 UNTAKEN_S = 30.0
-"""After so long what no executor takes is decided anew."""
+"""After so long what no executor takes is decided again."""
 MOST_WATCHED_S = 5.0
 """Of the time between two looks so much counts: in a longer one this process stood still, or had no database,
 and executors may have been in the same case."""

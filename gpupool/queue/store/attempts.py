@@ -205,9 +205,9 @@ async def end(
 
 
 def _decided(row: Row, outcome: Outcome) -> Outcome:
-    """How an attempt ends that was asked to stop, by what the locked row says of that: the one who asked and
-    the attempt's own end may cross. Success comes first, since whoever reports it knows that nobody had asked
-    yet; then who cancelled, then who stopped it as idle."""
+    """How an attempt ends that was asked to stop, by what the locked row says of that: the request and
+    the attempt's own end may cross. Success comes first, as it is reported only where no request came before
+    it; then who cancelled, then who stopped it as idle."""
     if outcome.kind == "succeeded":
         return Outcome("succeeded", None, outcome.exit_code)
     if row["cancel_requested"]:

@@ -101,7 +101,7 @@ class Queue:
         return datetime.now(UTC) + self.ahead
 
     async def lose_leases(self) -> None:
-        """The janitor watches for so long that leases which nobody renews are over."""
+        """The janitor watches for so long that leases that are not renewed are over."""
         for _ in range(12):
             await self.janitor.step()
             self.watched += 3

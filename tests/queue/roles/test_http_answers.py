@@ -71,7 +71,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 
 
 def sent_to(serve: Serve | None, **given: Any) -> Failure | None:
-    """Why a target that behaves like this has not taken a callback. None: nobody listens."""
+    """Why a target that behaves like this has not taken a callback. None: nothing listens."""
 
     async def test() -> Failure | None:
         server = await asyncio.start_server(serve or _cut, "127.0.0.1", 0)

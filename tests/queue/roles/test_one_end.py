@@ -1,4 +1,4 @@
-"""Whoever ends an attempt, and whoever asks for that meanwhile: one end, with one reason."""
+"""An attempt ends while others ask for its end: one end, with one reason."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_the_first_and_the_last_part_stay(
         slack = 2 * max(longest, keep // 16)
         (size,) = await sql(db, "SELECT sum(octet_length(text) + 1) AS bytes FROM gpu_logs")
         assert size["bytes"] <= keep + slack
-        if pause and together * (line + 7) < keep // 2:  # whoever follows has everything
+        if pause and together * (line + 7) < keep // 2:  # a reader that follows has everything
             assert follower + more == whole
 
     database(test)

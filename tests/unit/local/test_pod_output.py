@@ -29,7 +29,7 @@ def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with a kubelet: whoever follows has everything, whoever comes later the end."""
+    """As with a kubelet: a reader that follows has everything, a later one the end."""
     monkeypatch.setattr("gpupool.local.pods.output.LIMIT_BYTES", 1000)
     output = Output(tmp_path / "log")
 
