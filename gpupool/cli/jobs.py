@@ -204,7 +204,7 @@ def list_(
 
     Example: gpupool jobs list --state queued --state running
     """
-    with asked(server, tenant) as client:
+    with asked(server, tenant, {"state": ("--state", state)}) as client:
         if group is not None and len(group) < WHOLE_ID:
             group = jobs_ids.named(client, group).id
         selected = client.jobs(

@@ -155,13 +155,16 @@ def _with_options(text: str, given: Given) -> str:
 
 def _row(pointer: str, detail: str, given: Given) -> str:
     """One error; the pointer is `#/env/A`, `query state.0` or `header x-tenant-id`, and `#` for the whole."""
-    found = re.match(r"(?:#/|query |header |path )([^/.]+)(?:/([^/]+))?", pointer)
+    found = re.match(r"(?:#/|query |header |path )([^/.]+)(?:[/.]([^/.]+))?", pointer)
     if not found:
         return detail
     name, part = found.groups()
     option, value, *file = given.get(name, (_OPTIONS.get(name, f"--{name}"), None))
     if file:
         return _of_file(file[0], pointer.removeprefix("#/").split("/"), detail)
+    if isinstance(value, list | tuple):  # an item by what it is, and not by its number
+        value = value[int(part)] if part and part.isdigit() and int(part) < len(value) else None
+        part = None
     said = value if isinstance(value, str | int | float) else part  # of variables no value: it may be secret
     return f"{option}: {detail}" if said is None else f"{option} {said!r}: {detail}"
 

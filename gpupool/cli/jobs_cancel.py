@@ -54,7 +54,8 @@ def cancel(
     selects = bool(everything or state or any(filter.values()))
     if selects == bool(jobs):
         raise UsageError("name jobs, or select them by --all, --state, --name, --project, --pool or --user")
-    with asked(server, tenant) as client:
+    options = {name: (f"--{name}", value) for name, value in {**filter, "state": state}.items()}
+    with asked(server, tenant, options) as client:
         reached: list[Job | Cancelled] = []
         if selects and (yes or _confirmed(client, state or [], filter)):
             reached += client.cancel_jobs(*state or (), everything=everything, **filter)

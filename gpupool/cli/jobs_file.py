@@ -7,14 +7,17 @@ the file an error is. This module must not ask the queue.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpupool.findings import SpecError
-from gpupool.spec.yaml_source import Source, parse_source, read_source
+from gpupool.spec.yaml_scalars import Unclear
+from gpupool.spec.yaml_source import Loc, Source, parse_source, read_source
 
 EXAMPLE = "container_image: python:3.12"
+DISPUTED = "this is a number, date or truth value to some readers of YAML, and something else to others"
+CLEAR = "put text in quotes, and write numbers in plain digits, truth values as true or false"
 
 
 def read(file: Path) -> Source:
@@ -24,7 +27,19 @@ def read(file: Path) -> Source:
     if not isinstance(source.data, dict) or not source.data:
         message = "the file is empty" if not source.data else "the document is not a mapping"
         raise SpecError([source.finding((), message, f"write the fields of a job, such as {EXAMPLE}")])
+    unclear = [loc for loc, value in _scalars(source.data) if isinstance(value, Unclear)]
+    if unclear:  # it has no JSON; what it is is not said, since variables may be secret
+        raise SpecError([source.finding(loc, DISPUTED, CLEAR) for loc in unclear])
     return source
+
+
+def _scalars(data: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
+    """Each value that is no list or mapping, with its place."""
+    if isinstance(data, dict | list):
+        for part, inner in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _scalars(inner, (*loc, part))
+    else:
+        yield loc, data
 
 
 def overridden(source: Source, options: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from gpupool.queue.records import Cause, State
 if TYPE_CHECKING:
     from gpupool.client import Event, Job
 
-_HIDDEN = ("request_json", "version", "plan_hash")
+_HIDDEN = ("request_json", "version", "plan_hash", "cause")
 """What may be secret, and what only programs use."""
 _FIELDS = {
     "project_id": "project",

@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -179,12 +179,16 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
         """What a stream has after `position`, to its end, over as many connections as that takes. The first
         is waited for as any answer, later ones as by one who waits for a job."""
         client, reading = self, sending.Reading(position, self._settings)
+        broken: httpx2.HTTPError | None = None
         while True:
             call, owner = build(reading.position), self._owner()
-            response = await client._open(call, sending.Retries(call, client._settings), streams=True)
+            retries = sending.Retries(call, client._settings, reading.heard)
+            if broken is not None:
+                retries.say(broken)
+            response = await client._open(call, retries, streams=True)
             async with aclosing(response):
                 reading.begins(call, response)
-                with suppress(httpx2.HTTPError):
+                try:
                     async for piece in response.aiter_bytes():
                         for frame in reading.frames(piece):
                             if frame.kind == END:
@@ -192,6 +196,9 @@ class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
                             yield frame
                         if self._owner() != owner:
                             break  # forked meanwhile: the connection is the other process's
+                    broken = None
+                except httpx2.HTTPError as error:
+                    broken = error
             client = self.waiting()
             await asyncio.sleep(sending.AGAIN_S)
 

@@ -89,11 +89,13 @@ def built(http: httpx2.Client | httpx2.AsyncClient, call: Call[Any], timeout: An
 class Retries:
     """When one call is sent again, and when no more."""
 
-    def __init__(self, call: Call[Any], settings: Settings) -> None:
+    def __init__(self, call: Call[Any], settings: Settings, silent_since: float | None = None) -> None:
+        """`silent_since`: when the queue was last heard (time.monotonic()), where a stream goes on."""
         self._call, self._settings = call, settings
         self._left_s = settings.retry_s
         self._length_s = 0.2
-        self._began = self._since = time.monotonic()
+        self._since = time.monotonic()
+        self._began = self._since if silent_since is None else silent_since
         self._said = False
         self.again = False
         """Whether it was tried more than once."""
@@ -123,10 +125,14 @@ class Retries:
         self._length_s = min(self._length_s * 2, _LONGEST_PAUSE_S)
         self._since = now + pause
         self.again = True
+        self.say(failure, pause)
+        return pause
+
+    def say(self, failure: Failure, pause: float = 0.0) -> None:
+        """That there is no answer, once, where it has been so for long."""
         if not self._said and self.asked_s + pause > SAID_S:
             self._said = True
             log.warning("no answer from %s: %s; asking again", self._settings.address, words(failure))
-        return pause
 
     def error(self, failure: Failure) -> GpupoolClientError:
         """What is raised where it is not sent again."""
@@ -145,7 +151,8 @@ class Reading:
         self.position = position
         """After what it has been read."""
         self._settings = settings
-        self._heard: float | None = None
+        self.heard: float | None = None
+        """When the queue was last heard, by time.monotonic()."""
         self._lines, self._reader = Lines(), FrameReader()
 
     def begins(self, call: Call[Any], response: httpx2.Response) -> None:
@@ -154,12 +161,12 @@ class Reading:
         self._lines, self._reader = Lines(), FrameReader(self.position)
         now = time.monotonic()
         if response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
-            self._heard = now if self._heard is None else self._heard
-        elif self._heard is None:
+            self.heard = now if self.heard is None else self.heard
+        elif self.heard is None:
             raise TransportError(f"{call.method} {call.path}: the answer is not one of the queue's streams")
-        if now - self._heard > self._settings.lost_s:
+        if now - self.heard > self._settings.lost_s:
             failure = httpx2.RemoteProtocolError("streams end at once")
-            raise error_for(call, failure, self._settings, now - self._heard)
+            raise error_for(call, failure, self._settings, now - self.heard)
 
     def frames(self, piece: bytes) -> Iterator[Frame]:
         """What `piece` completes. Of a frame that has been taken, the position is passed."""
@@ -167,7 +174,7 @@ class Reading:
             frame = self._reader.feed(line)
             self.position = self._reader.position
             if not line:
-                self._heard = time.monotonic()
+                self.heard = time.monotonic()
             if frame is not None:
                 yield frame
 

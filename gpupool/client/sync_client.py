@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
@@ -160,12 +160,16 @@ class Client(connecting.Connected[httpx2.Client]):
         """What a stream has after `position`, to its end, over as many connections as that takes. The first
         is waited for as any answer, later ones as by one who waits for a job."""
         client, reading = self, sending.Reading(position, self._settings)
+        broken: httpx2.HTTPError | None = None
         while True:
             call, owner = build(reading.position), self._owner()
-            response = client._open(call, sending.Retries(call, client._settings), streams=True)
+            retries = sending.Retries(call, client._settings, reading.heard)
+            if broken is not None:
+                retries.say(broken)
+            response = client._open(call, retries, streams=True)
             with closing(response):
                 reading.begins(call, response)
-                with suppress(httpx2.HTTPError):
+                try:
                     for piece in response.iter_bytes():
                         for frame in reading.frames(piece):
                             if frame.kind == END:
@@ -173,6 +177,9 @@ class Client(connecting.Connected[httpx2.Client]):
                             yield frame
                         if self._owner() != owner:
                             break  # forked meanwhile: the connection is the other process's
+                    broken = None
+                except httpx2.HTTPError as error:
+                    broken = error
             client = self.waiting()
             time.sleep(sending.AGAIN_S)
 

@@ -276,6 +276,6 @@ def test_refusals_are_messages(queue: Any) -> None:
         done = await gpupool(queue, "submit", "--pool", "t4")
         assert done.stderr == "give either --url or --image\n"
         done = await gpupool(queue, "list", "--state", "gone")
-        assert done.stderr.startswith("--state: ")
+        assert done.stderr.startswith("--state 'gone': ")
 
     queue(test)

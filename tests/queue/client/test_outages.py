@@ -285,8 +285,10 @@ def test_a_quiet_output_is_followed_through_proxies_and_restarts(behind: Behind)
     behind(test)
 
 
-def test_a_stream_that_is_silent_is_opened_again(behind: Behind) -> None:
-    """Its connection may be one that a firewall has forgotten."""
+def test_a_stream_that_is_silent_is_opened_again(
+    behind: Behind, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection may be one that a firewall has forgotten. Its silence is an outage, and said."""
 
     async def test(remote: Remote) -> None:
         id = await remote.running("one")
@@ -296,7 +298,12 @@ def test_a_stream_that_is_silent_is_opened_again(behind: Behind) -> None:
         assert len([line for line in remote.proxy.asked if "/logs" in line]) >= 2
         await remote.ends(id)
         assert await following == ["one"]
+        said = [record.getMessage() for record in caplog.records if record.name == "gpupool.client"]
+        assert "asking again" in said[0]
+        assert "answers again after" in said[1]
 
+    caplog.set_level("INFO")
+    monkeypatch.setattr(sending, "SAID_S", sending.QUIET_S / 2)
     behind(test)
 
 

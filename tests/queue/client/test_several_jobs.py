@@ -86,6 +86,8 @@ def test_jobs_are_cancelled_by_what_they_are(queue: Any) -> None:
             done = await gpupool(queue, "cancel", *wrong)
             assert done.returncode in (1, 2), wrong
             assert done.stdout == ""
+        done = await gpupool(queue, "cancel", "--state", "queued", "--state", "failed")
+        assert done.stderr.startswith("--state 'failed': ")
         done = await gpupool(queue, "cancel", "--name", "sweep", "--state", "queued")
         assert sorted(line.split()[0] for line in done.stdout.splitlines()) == sweep["job_ids"]
         asks = await on_terminal(queue, "cancel", "--all", answer="n\n")
@@ -144,6 +146,18 @@ may_idle: true
         ]
         done = await gpupool(queue, "submit", "-f", "-", stdin=text)
         assert done.returncode == 0
+        unclear = (
+            text.replace('A: "1"', "A: 0712, C: yes") + "budget_limit_usd: .nan\nrequest_json: [{x: 1e3}]\n"
+        )
+        done = await gpupool(queue, "submit", "-f", "-", stdin=unclear)
+        assert done.returncode == 1
+        assert [" ".join(line.split()[:2]) for line in done.stderr.splitlines()[:-1]] == [
+            "-:5:7: env.A:",
+            "-:5:16: env.C:",
+            "-:11:1: budget_limit_usd:",
+            "-:12:17: request_json[0].x:",
+        ]
+        assert "0712" not in done.stderr
 
     queue(test)
 
