@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from gpupool import project
 from gpupool.address_secrets import DATABASE, NATS, secret_in
 from gpupool.findings import UsageError
 
@@ -61,7 +63,6 @@ def with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) -> 
 
 
 def _embedded() -> str:
-    from gpupool.cli.serve import queue_folder
     from gpupool.queue.store.embedded import Embedded
 
     embedded = Embedded(queue_folder())
@@ -76,3 +77,9 @@ def _refuse(option: str, secret: str | None, variable: str) -> None:
             f"{option} has a secret in it ({secret}), which every account of this machine sees in the list "
             f"of processes; set {variable} to the whole address instead"
         )
+
+
+def queue_folder() -> Path:
+    """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
+    given = os.environ.get("GPUPOOL_QUEUE_DIR")
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "queue"

@@ -62,7 +62,7 @@ def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
 
     Example: gpupool local down
     """
-    from gpupool.cli.serve import queue_folder
+    from gpupool.cli.connections import queue_folder
     from gpupool.local.job_queue import JobQueue
     from gpupool.pulumi_plugins import env as pulumi_env
 

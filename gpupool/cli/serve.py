@@ -5,7 +5,6 @@ Thin: options, and what is printed; `gpupool.queue.service` does the work.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool import project
 from gpupool.address_secrets import DATABASE, NATS
-from gpupool.cli.connections import database_url, nats_url
+from gpupool.cli.connections import database_url, nats_url, queue_folder
 from gpupool.cli.progress import progress
 from gpupool.findings import GpupoolError, UsageError
 
@@ -217,9 +215,3 @@ def _stop(purge: bool) -> None:
         queue.purge()
     data = "removed" if purge else "kept"
     print(f"the job queue is stopped; its data is {data}" if stopped else "no job queue runs here")
-
-
-def queue_folder() -> Path:
-    """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
-    given = os.environ.get("GPUPOOL_QUEUE_DIR")
-    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "queue"

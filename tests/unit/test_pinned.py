@@ -26,6 +26,7 @@ EXCUSED = {
     ("docs/queue.md", "busybox:1.37"): JOBS,
     ("README.md", "torch:2"): "a pod that a policy is asked about",
     ("gpupool/cli/jobs.py", "torch:2.9"): JOBS,
+    ("gpupool/cli/jobs_file.py", "python:3.12"): JOBS,
     ("examples/kubeflow-step/README.md", "pip install"): (
         "kfp is published as source alone, so that its build fetches setuptools; all else of it has hashes"
     ),

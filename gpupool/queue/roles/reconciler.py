@@ -227,7 +227,7 @@ class Reconciler:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if self._gives_up(attempt, error):
-            outcome = self._not_started(reason, error.passing)
+            outcome = Outcome("failed", reason, retry=error.passing)
             await self._end(key, attempt, Ended(outcome, None, None, None))
             return
         attempt.due = self._pause(attempt)
@@ -323,6 +323,8 @@ class Reconciler:
         outcome = found.outcome
         if attempt.asked is not None and outcome.kind == "preempted":
             outcome = replace(attempt.asked, exit_code=outcome.exit_code)
+        if outcome.kind == "failed" and found.started is None and not attempt.running:
+            outcome = replace(outcome, platform_retries=self.current().plan.queue.retries)
         job, now = attempt.job, self.now()
         attempt.over = attempt.over or self.clock()
         ran = found.ran
