@@ -444,6 +444,22 @@ def test_a_service_that_is_refused_for_too_long_ends_the_attempt(dispatched) -> 
     dispatched(test, refuses_services=True, gpu_count=8, retries=0)
 
 
+def test_what_a_kubelet_refuses_is_tried_again_without_retries_of_the_jobs_own(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        refusal = {
+            "phase": "Failed",
+            "reason": "OutOfcpu",
+            "message": "Node didn't have enough resource: cpu",
+        }
+        (pod,) = world.pods("Pending")
+        world.cluster.edit(pod, lambda pod: pod["status"].update(refusal))
+        await steps(launcher, 5)
+        job = await world.job(id)
+        assert (job.state, job.failures, job.disruptions) == (State.QUEUED, 0, 1), job.reason
+
+    dispatched(test, retries=0)
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_job_whose_finalizer_was_taken_off_by_hand_is_not_run_again(running, whole: bool) -> None:
     """Of Job and pod, or of the Job alone."""
