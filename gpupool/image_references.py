@@ -57,12 +57,12 @@ def parsed(text: str) -> Image:
         raise WrongImage(text, "64 hexadecimal digits alone are an image's id")
     if not _MATCH.fullmatch(text):
         raise WrongImage(text, _why(text))
-    found = _REFERENCE.fullmatch(text)
-    assert found is not None
-    name = found["name"]
+    parts = _REFERENCE.fullmatch(text)
+    assert parts is not None
+    name = parts["name"]
     if len(_path(name)) > LONGEST_PATH:
         raise WrongImage(text, f"its name has more than {LONGEST_PATH} characters")
-    return Image(name, found["tag"], found["digest"])
+    return Image(name, parts["tag"], parts["digest"])
 
 
 def _path(name: str) -> str:

@@ -33,9 +33,9 @@ from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
-from gpupool.queue.domain.budget import period_end
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import Refused
+from gpupool.queue.domain.periods import period_end
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import accounts, jobs
@@ -189,7 +189,7 @@ async def _check_budget(context: Context, current: Current, job: Job, at: dateti
     for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
         if budget["scope"] in rejecting and not budget["allows"]:
             spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
-            ends = period_end(at.timestamp(), budget["period"])
+            ends = period_end(budget["period"], at.timestamp())
             raise Problem(
                 "budget-exhausted",
                 f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, "

@@ -63,11 +63,11 @@ async def find(
     ],
 ) -> dict[str, Any]:
     """Jobs and arrays of the caller's tenants whose id begins so."""
-    found = await several.find(
+    beginning = await several.find(
         context.db, id.replace("-", "").lower()[:32], scope_of(principal, choice.tenant)
     )
-    ids = {"jobs": found.jobs[: several.LISTED], "arrays": found.arrays[: several.LISTED]}
-    return {**ids, "more": max(len(found.jobs), len(found.arrays)) > several.LISTED}
+    ids = {"jobs": beginning.jobs[: several.LISTED], "arrays": beginning.arrays[: several.LISTED]}
+    return {**ids, "more": max(len(beginning.jobs), len(beginning.arrays)) > several.LISTED}
 
 
 class CancelledJob(BaseModel):
@@ -103,8 +103,8 @@ async def cancel_jobs(
         group=body.group,
         name=body.name,
     )
-    found = await several.cancel_all(context.db, tenant, filter, principal.subject, context.clock())
-    return {"jobs": [{"id": id, "state": state} for id, state in found.jobs], "more": found.more}
+    cancelled = await several.cancel_all(context.db, tenant, filter, principal.subject, context.clock())
+    return {"jobs": [{"id": id, "state": state} for id, state in cancelled.jobs], "more": cancelled.more}
 
 
 async def _members(context: Context, principal: Principal, choice: Choice, id: str) -> list[several.Member]:
@@ -158,12 +158,14 @@ async def _rerun(
         return job, [] if job.group_index is None else [job.group_index]
     members = await _members(context, principal, choice, id)
     chosen = [
-        one for one in members if not unsuccessful or (one.state.final and one.state is not State.SUCCEEDED)
+        member
+        for member in members
+        if not unsuccessful or (member.state.final and member.state is not State.SUCCEEDED)
     ]
     if not chosen:
         raise Problem("invalid-request", f"no job of array {id} has ended without success")
     job = await visible(context, principal, choice.tenant, chosen[0].id)
-    return job, [one.index for one in chosen]
+    return job, [member.index for member in chosen]
 
 
 def _changed(job: Job, changes: dict[str, Any], choice: Choice) -> JobRequest:

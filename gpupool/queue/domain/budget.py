@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from gpupool.money import usd_exact
+from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
@@ -99,16 +99,8 @@ def refusal(
         Reason.BUDGET,
         f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
         f"{usd(account.held_micro)} held, {usd(amount)} needed; the {allowance.period} ends at "
-        f"{period_end(now, allowance.period):%Y-%m-%d %H:%M} UTC",
+        f"{period_end(allowance.period, now):%Y-%m-%d %H:%M} UTC",
     )
-
-
-def period_end(now: float, period: str) -> datetime:
-    """When the present day, week or month of a budget ends, in UTC as all budgets count."""
-    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if period == "month":
-        return (day.replace(day=1) + timedelta(days=31)).replace(day=1)
-    return day + timedelta(days=7 - day.weekday() if period == "week" else 1)
 
 
 def missing(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> int:

@@ -190,7 +190,7 @@ def _check_granted(tenant: Tenant, request: Mapping[str, Any]) -> None:
         ("image_pull_secrets", request.get("image_pull_secrets") or (), tenant.job_secrets, "secrets"),
         ("volumes", volumes, tenant.job_claims, "claims"),
     ):
-        wrong = [given for given in names if granted is not None and given not in granted]
+        wrong = [text for text in names if granted is not None and text not in granted]
         if wrong:
             listed = ", ".join(granted or ()) or "none"
             raise Refused(

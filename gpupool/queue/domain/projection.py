@@ -91,7 +91,7 @@ def _renewed(state: Snapshot, supply: Supply) -> float:
     """When the first budget period of a tenant with jobs that wait ends."""
     tenants = {job.tenant for job in state.queued} & supply.tenants.keys()
     periods = {budget.period for name in tenants for budget in supply.tenants[name].budgets.values()}
-    return min((period_end(period, state.now) for period in periods), default=float("inf"))
+    return min((period_end(period, state.now).timestamp() for period in periods), default=float("inf"))
 
 
 def _may_be_passed(job: Queued, supply: Supply) -> bool:

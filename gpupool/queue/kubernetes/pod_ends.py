@@ -26,8 +26,8 @@ TAKEN_AWAY = frozenset(
         *("UnexpectedAdmissionError", "NodeAffinity", "Preempting", "Preempted"),
     }
 )
-"""Reasons by which the platform took a pod away, beside the condition DisruptionTarget. Others are failures
-of the pod's own: a kubelet would refuse the next one as well."""
+"""Reasons by which the platform took a pod away, beside the condition DisruptionTarget. Others are failures;
+of these, what never started counts as the platform's (`Outcome.platform_retries`)."""
 _CLEANING = timedelta(minutes=5)
 """How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
 
@@ -39,7 +39,7 @@ def is_over(pod: Object) -> bool:
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
     containers = status.get("containerStatuses") or []
-    if containers and all("terminated" in one.get("state", {}) for one in containers):
+    if containers and all("terminated" in container.get("state", {}) for container in containers):
         return True
     return deleting(pod) and not pod["spec"].get("nodeName")  # deleted before any kubelet had it
 
@@ -47,14 +47,16 @@ def is_over(pod: Object) -> bool:
 def outcome_of(pod: Object) -> Outcome:
     """How a pod ended of which `is_over` is true."""
     status = pod.get("status", {})
-    states = [one.get("state", {}).get("terminated") for one in status.get("containerStatuses") or []]
+    states = [
+        container.get("state", {}).get("terminated") for container in status.get("containerStatuses") or []
+    ]
     ended = [state for state in states if state]
     worst = next((state for state in ended if state.get("exitCode")), ended[0] if ended else None)
     code = worst.get("exitCode") if worst else None
     disruption = condition(pod, "DisruptionTarget")
     if disruption.get("status") == "True":
-        said = f"{disruption.get('reason')}: {disruption.get('message') or 'its pod was disrupted'}"
-        return Outcome("preempted", said[:500], code)
+        reason = f"{disruption.get('reason')}: {disruption.get('message') or 'its pod was disrupted'}"
+        return Outcome("preempted", reason[:500], code)
     if deleting(pod) and not _ended_before_deletion(pod, ended):
         return Outcome("preempted", "its pod was deleted", code)
     for reason, message in ((status.get("reason"), status.get("message")), *map(_why, ended)):
@@ -68,10 +70,10 @@ def outcome_of(pod: Object) -> Outcome:
     if worst is None and status.get("phase") == "Succeeded":
         return Outcome("succeeded", None, 0)
     if worst is None:
-        # Its kubelet refused it, as it would the next one: what takes a pod away is in TAKEN_AWAY, or sets
+        # Its kubelet refused it, and may refuse the next one: what takes a pod away is in TAKEN_AWAY, or sets
         # DisruptionTarget (Kubernetes documentation, Disruptions, since 1.26).
-        said = status.get("message") or status.get("reason") or "its pod ended without a container's state"
-        return Outcome("failed", said[:500])
+        refusal = status.get("message") or status.get("reason") or "its pod ended without a container's state"
+        return Outcome("failed", refusal[:500])
     if code == 0:
         return Outcome("succeeded", None, 0)
     cause = worst.get("reason")
@@ -110,8 +112,8 @@ def started(pod: Object) -> datetime | None:
 def finished(pod: Object) -> datetime | None:
     """When the last container ended."""
     times = [
-        time_of((one.get("state", {}).get("terminated") or {}).get("finishedAt"))
-        for one in pod.get("status", {}).get("containerStatuses") or []
+        time_of((container.get("state", {}).get("terminated") or {}).get("finishedAt"))
+        for container in pod.get("status", {}).get("containerStatuses") or []
     ]
     return max((at for at in times if at), default=None)
 

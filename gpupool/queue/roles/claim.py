@@ -174,9 +174,9 @@ class Claim:
     async def _unknown_jobs(self) -> list[str]:
         """Jobs of a queue that no queue has recorded, and that this database has no attempt for."""
         jobs, _ = await self.cluster.reader.list_all(JOBS, OURS)
-        found = {key: job["metadata"] for job in jobs if (key := key_of(job)) is not None and is_held(job)}
-        unknown = await identities.unknown(self.db, found.keys())
-        return sorted(f"{found[key]['namespace']}/{found[key]['name']}" for key in unknown)
+        held = {key: job["metadata"] for job in jobs if (key := key_of(job)) is not None and is_held(job)}
+        unknown = await identities.unknown(self.db, held.keys())
+        return sorted(f"{held[key]['namespace']}/{held[key]['name']}" for key in unknown)
 
     async def _show(self, epoch: int, trouble: Trouble | None) -> None:
         """For all processes, and in the log; only what has changed."""

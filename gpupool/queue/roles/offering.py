@@ -57,8 +57,8 @@ class Offering:
         verdicts = await self.admission.verdicts(current) if self.admission is not None else None
         offered = await asyncio.to_thread(_offered, current, verdicts, stale)
         await offering.write(self.db, epoch, current.hash, offered, self.now())
-        count = sum(len(one.ids) for one in stale)
-        refused = sum(len(one.jobs.ids) for one in offered if isinstance(one.fit, Waiting))
+        count = sum(len(group.ids) for group in stale)
+        refused = sum(len(group.jobs.ids) for group in offered if isinstance(group.fit, Waiting))
         log.info("offers.made", plan=current.hash, jobs=count, not_possible=refused)
         return count
 

@@ -37,12 +37,12 @@ class Strays:
         if await launches.is_held(self.db, *key):
             return False
         databases = {(thing["metadata"].get("labels") or {}).get(DATABASE_LABEL) for thing in things}
-        said = {"job": key[0], "attempt": key[1], "namespace": things[0]["metadata"]["namespace"]}
+        about = {"job": key[0], "attempt": key[1], "namespace": things[0]["metadata"]["namespace"]}
         # Earlier releases wrote no id; a database that was restored has had another one.
         if databases == {self.database} or not await identity.unknown(self.db, [key]):
-            log.warning("launcher.discarded", **said)
+            log.warning("launcher.discarded", **about)
             return True
         if key not in self._left:
             self._left.add(key)
-            log.warning("launcher.left", **said, databases=sorted(map(str, databases)), own=self.database)
+            log.warning("launcher.left", **about, databases=sorted(map(str, databases)), own=self.database)
         return False

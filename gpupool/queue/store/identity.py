@@ -67,11 +67,11 @@ async def forget_trouble(db: Database) -> None:
 async def let_take_over(db: Database) -> Trouble | None:
     """Let this database take over the cluster that it keeps off at present; what was in its way, None where
     nothing is."""
-    found = await trouble(db)
-    if found is None or not found.keeps_off:
+    present = await trouble(db)
+    if present is None or not present.keeps_off:
         return None
-    await db.run("identity_take_over", whose=found.whose)
-    return found
+    await db.run("identity_take_over", whose=present.whose)
+    return present
 
 
 async def unknown(db: Database, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:

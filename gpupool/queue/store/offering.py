@@ -58,54 +58,54 @@ async def stale(db: Database, plan_hash: str, limit: int, fields: Collection[str
 async def write(db: Database, epoch: int, plan_hash: str, offered: Sequence[Offered], now: datetime) -> None:
     """Write what became of stale jobs, all or nothing. Those that have changed since they were read are left
     out, and stay stale. Raises Deposed."""
-    failed = [one for one in offered if one.fail]
-    kept = [one for one in offered if not one.fail and _is_same(one)]
-    made = [one for one in offered if not one.fail and not _is_same(one)]
+    failed = [group for group in offered if group.fail]
+    kept = [group for group in offered if not group.fail and _is_same(group)]
+    changed = [group for group in offered if not group.fail and not _is_same(group)]
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
         if kept:
             await run(connection, "offers_kept", plan_hash=plan_hash, **_members(kept))
-        if made:
-            groups = as_json([_group(number, one) for number, one in enumerate(made)])
-            numbers = [number for number, one in enumerate(made) for _ in one.jobs.ids]
+        if changed:
+            groups = as_json([_group(number, group) for number, group in enumerate(changed)])
+            numbers = [number for number, group in enumerate(changed) for _ in group.jobs.ids]
             values = {"plan_hash": plan_hash, "groups": groups, "numbers": numbers, "now": now}
-            await run(connection, "offers_made", **values, **_members(made))
+            await run(connection, "offers_made", **values, **_members(changed))
         if failed:
             await _fail(connection, plan_hash, failed, now)
 
 
 def _members(offered: Sequence[Offered]) -> dict[str, list[Any]]:
     return {
-        "ids": [id for one in offered for id in one.jobs.ids],
-        "versions": [version for one in offered for version in one.jobs.versions],
+        "ids": [id for group in offered for id in group.jobs.ids],
+        "versions": [version for group in offered for version in group.jobs.versions],
     }
 
 
-def _lane(one: Offered) -> str:
-    job, fit = one.jobs.job, one.fit
+def _lane(group: Offered) -> str:
+    job, fit = group.jobs.job, group.fit
     if isinstance(fit, Waiting):
         return lane_of((), job.level, job.project, job.preemptible, job.preempts)
     return lane_of(fit.offers, fit.level, job.project, fit.preemptible, fit.preempts)
 
 
-def _is_same(one: Offered) -> bool:
+def _is_same(group: Offered) -> bool:
     """Whether nothing changes for these jobs: a lane is made of all that a round looks at."""
-    job, fit = one.jobs.job, one.fit
+    job, fit = group.jobs.job, group.fit
     if isinstance(fit, Waiting):
         return not job.offers and job.waiting == fit
     old = lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts)
-    return bool(job.offers) and job.isolation == fit.isolation and old == _lane(one)
+    return bool(job.offers) and job.isolation == fit.isolation and old == _lane(group)
 
 
-def _group(number: int, one: Offered) -> dict[str, Any]:
-    job, fit = one.jobs.job, one.fit
+def _group(number: int, group: Offered) -> dict[str, Any]:
+    job, fit = group.jobs.job, group.fit
     refused = isinstance(fit, Waiting)
     kept: Job | Fit = job if isinstance(fit, Waiting) else fit
     return {
         "number": number,
         "offers": [] if refused else [offer.as_dict() for offer in kept.offers],
         "waiting": fit.as_dict() if isinstance(fit, Waiting) else None,
-        "lane": _lane(one),
+        "lane": _lane(group),
         "ranked": kept.level != job.level,
         **{name: getattr(kept, name) for name in ("level", "isolation", "preemptible", "preempts")},
     }
@@ -113,13 +113,13 @@ def _group(number: int, one: Offered) -> dict[str, Any]:
 
 async def _fail(connection: Connection, plan_hash: str, failed: Sequence[Offered], now: datetime) -> None:
     reasons = [
-        f"{one.fit.reason.value}: {one.fit.detail}"
-        for one in failed
-        if isinstance(one.fit, Waiting)
-        for _ in one.jobs.ids
+        f"{group.fit.reason.value}: {group.fit.detail}"
+        for group in failed
+        if isinstance(group.fit, Waiting)
+        for _ in group.jobs.ids
     ]
     values = {"plan_hash": plan_hash, "reasons": reasons, "now": now}
-    for tenant in sorted({one.jobs.job.tenant for one in failed}):
+    for tenant in sorted({group.jobs.job.tenant for group in failed}):
         await lock_dependents(connection, tenant)
     ended = await fetch(connection, "offers_failed", **values, **_members(failed))
     tenants = [row["tenant"] for row in ended]

@@ -27,8 +27,8 @@ async def enact(
     still run. Raises Deposed."""
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        given = as_json([asdict(policy) for policy in policies])
-        await run(connection, "mirror", policies=given, plan_hash=plan_hash)
+        stored = as_json([asdict(policy) for policy in policies])
+        await run(connection, "mirror", policies=stored, plan_hash=plan_hash)
         await run(connection, "plan_enacted", plan_hash=plan_hash, holder=holder, now=now)
 
 

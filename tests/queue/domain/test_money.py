@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpupool.queue.domain.budget import period_end
 from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Account
 from gpupool.queue.domain.supply import Allowance, PoolSupply
 from gpupool.queue.records import MICRO, Level, Reason
@@ -55,7 +55,7 @@ def test_the_budget_that_lacks_most_is_named_with_the_end_of_its_period() -> Non
     ],
 )
 def test_periods_end_as_the_database_counts_them(period, at, ends) -> None:
-    assert f"{period_end(datetime(*at, tzinfo=UTC).timestamp(), period):%Y-%m-%d %H:%M}" == f"{ends} 00:00"
+    assert f"{period_end(period, datetime(*at, tzinfo=UTC).timestamp()):%Y-%m-%d %H:%M}" == f"{ends} 00:00"
 
 
 @pytest.mark.parametrize("limit", ["tenant", "project", "own", "own, after an attempt"])
