@@ -32,9 +32,11 @@ with Client(tenant="vision") as client, tempfile.TemporaryDirectory(prefix="chec
         "--selector",
         f"gpupool.dev/job={job.id}",
     ]
+    killed = False
     for line in job.logs(follow=True):
         print(line, flush=True)
-        if line.startswith("step 15 "):
+        if line.startswith("step 15 ") and not killed:  # an attempt that goes on from step 10 comes by again
+            killed = True
             print("the pod is killed", flush=True)
             subprocess.run([*kill, "--grace-period=0", "--force", "--wait=false", "-o", "name"], check=True)
     job = job.wait()

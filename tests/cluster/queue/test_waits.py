@@ -201,7 +201,8 @@ def test_a_node_that_never_offers_its_gpus_fails_after_its_time(queue: Queue, vi
 def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, vision: Client) -> None:
     with _settings(queue, {"unscheduled": "15m", "notStarted": "5s"}):
         with queue.kube.still("pod-runner"):
-            job = submit(vision, "true")
+            # Not `true`: a kubelet that comes back starts it before it reads that the pod is to end.
+            job = submit(vision, "sleep 60")
             waiting(queue, job, "starting")
             queue.until("its Job is to end", lambda: _deleting(queue, job))
         job = job.wait(PATIENCE_S)

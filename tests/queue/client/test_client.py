@@ -47,7 +47,7 @@ def finetune(client: Client) -> Job:
         priority=JobPriority.HIGH,
         gpu_type=GPUType.A100_80GB,
         gpu_count=4,
-        container_image="...",
+        container_image="pytorch/pytorch:2.8.0",
         container_command=["python", "train.py"],
         budget_limit_usd=100.0,
         preemptible=True,

@@ -127,7 +127,7 @@ def test_logs_of_one_attempt_are_the_output_alone(queue: Any) -> None:
 
 def test_logs_say_which_attempt_follows(queue: Any) -> None:
     async def test(queue: Queue) -> None:
-        id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
+        id = (await submitted(queue, "--pool", "t4", "--image", "a:1", "--retries", "1"))["id"]
         await begun(queue, id, 1, "one")
         command = [str(GPUPOOL), "jobs", "logs", "--follow", id, "--server", queue.url, "--tenant", "vision"]
         pipe = asyncio.subprocess.PIPE
