@@ -297,7 +297,7 @@ def logs(
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     seconds = _seconds("--since", since)
-    with asked(server, tenant, lost_after_s=_seconds("--lost-after", lost_after)) as client:
+    with asked(server, tenant, None, follow, _seconds("--lost-after", lost_after)) as client:
         what = jobs_ids.named(client, job)
         if format == "json":
             outputs = [
@@ -332,7 +332,7 @@ def watch(
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with asked(server, tenant, lost_after_s=_seconds("--lost-after", lost_after)) as client:
+    with asked(server, tenant, None, True, _seconds("--lost-after", lost_after)) as client:
         what = jobs_ids.named(client, job) if job else None
         for event in jobs_followed.events(client, what) if what else client.events():
             # One JSON text a line: the answer has no end.

@@ -29,18 +29,18 @@ class Named:
 def named(client: Client, text: str) -> Named:
     """The only job or array whose id begins so. Raises UsageError where there is none, or several."""
     from gpupool.client import Invalid
+    from gpupool.client.errors import shown
 
+    unknown = f"there is no job {shown(text)}"
     if len(text) < SHORTEST:
-        raise UsageError(f"there is no job {text}; give its id, or the first {SHORTEST} characters or more")
+        raise UsageError(f"{unknown}; give its id, or the first {SHORTEST} characters or more")
     try:
         ids = client.find(text)
     except Invalid:
-        raise UsageError(f"there is no job {text}; ids are as `gpupool jobs list` shows them") from None
+        raise UsageError(f"{unknown}; ids are as `gpupool jobs list` shows them") from None
     several = [*(Named(id, False) for id in ids.jobs), *(Named(id, True) for id in ids.arrays)]
     if not several:
-        raise UsageError(
-            f"there is no job {text}, and no array; `gpupool jobs list` shows those that there are"
-        )
+        raise UsageError(f"{unknown}, and no array; `gpupool jobs list` shows those that there are")
     if len(several) > 1:
         listed = "".join(f"\n  {'array' if one.is_array else 'job'} {one.id}" for one in several)
         others = "\n  and others" if ids.more else ""

@@ -226,7 +226,7 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
 
 
 def sorted_words(message: str) -> list[str]:
-    """Of a denial. Where a message lists fields of a map, the server's order differs from one time to the next."""
+    """Of a denial. The fields of a map that it lists come in another order each time the server is asked."""
     return sorted(re.split("[,;]? ", message))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
+from asyncio.subprocess import PIPE
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -30,6 +32,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import lead
 from tests.queue.api.served import HTTP_JOB, local_plan, port_of, served
 from tests.queue.client.faulty_proxy import FAULTS, SILENT, Proxy
+from tests.queue.client.test_command_line import GPUPOOL
 from tests.queue.store.samples import dispatched, finished, read, sql
 
 JOB: Any = {**HTTP_JOB}
@@ -172,6 +175,29 @@ def test_what_was_never_sent_is_said_so(behind: Behind) -> None:
 
         error = await remote.ask(ask, connect_for=0.3)
         assert (error.refused, error.loopback, error.address) == (True, True, remote.proxy.url)
+
+    behind(test)
+
+
+@pytest.mark.parametrize("command", [("watch",), ("logs", "--follow")])
+def test_who_follows_a_job_waits_for_a_queue_that_is_being_started(
+    behind: Behind, command: tuple[str, ...]
+) -> None:
+    async def test(remote: Remote) -> None:
+        id = await remote.running("one")
+        await remote.ends(id)
+        await remote.proxy.stop()
+        address = ("--server", remote.proxy.url)
+        following = await asyncio.create_subprocess_exec(
+            str(GPUPOOL), "jobs", *command, id, *address,
+            env={**os.environ, "GPUPOOL_KEY": remote.key}, stdout=PIPE, stderr=PIPE,
+        )  # fmt: skip
+        assert following.stderr is not None
+        assert b"asking again" in await following.stderr.readline()
+        await remote.proxy.start()
+        stdout, _ = await following.communicate()
+        assert following.returncode == 0
+        assert (b"succeeded" if command == ("watch",) else b"one\n") in stdout
 
     behind(test)
 

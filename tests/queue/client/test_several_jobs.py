@@ -72,6 +72,8 @@ def test_a_beginning_of_an_id_is_enough_where_no_other_has_it(queue: Any) -> Non
             done = await gpupool(queue, "cancel", wrong)
             assert (done.returncode, done.stdout) == (2, "")
             assert f"there is no job {wrong}" in done.stderr
+        done = await gpupool(queue, "cancel", "\x1b[2J-no-such-job")
+        assert done.stderr.startswith("there is no job \\x1b[2J-no-such-job")
         done = await gpupool(queue, "cancel", first[:35])
         assert done.stdout == f"{first}  cancelled\n"
 
