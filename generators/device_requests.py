@@ -22,7 +22,8 @@ _BY_MOUNTS = {"name": "DEVICE_LIST_STRATEGY", "value": "volume-mounts"}
 
 
 def values(operator: GpuOperator) -> dict[str, Any]:
-    """Helm values of toolkit and device plugin; what the user's own values say of a variable holds.
+    """Helm values of toolkit and device plugin, beside the user's own variables (gpupool.plan.owned_settings
+    refuses ours there).
 
     Empty where the machine image brings the toolkit, which is then configured there.
     """
@@ -31,11 +32,11 @@ def values(operator: GpuOperator) -> dict[str, Any]:
         return {}
     by_default = load_operator_releases().has(operator.version, CDI_BY_DEFAULT)
     if cdi.get("enabled", by_default):
-        return {"toolkit": {"env": _env(toolkit, [_NO_VARIABLE])}}
+        return {"toolkit": {"env": with_variables(toolkit, [_NO_VARIABLE])}}
     # Without CDI the device plugin requests by the same variable, so it has to do it by mounts.
     return {
-        "toolkit": {"env": _env(toolkit, [_NO_VARIABLE, _MOUNTS])},
-        "devicePlugin": {"env": _env(plugin, [_BY_MOUNTS])},
+        "toolkit": {"env": with_variables(toolkit, [_NO_VARIABLE, _MOUNTS])},
+        "devicePlugin": {"env": with_variables(plugin, [_BY_MOUNTS])},
     }
 
 
@@ -44,8 +45,9 @@ def _section(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _env(given: Mapping[str, Any], ours: Sequence[Mapping[str, str]]) -> list[Any]:
-    """The user's variables, and those of ours that they do not set: Helm replaces lists as a whole."""
-    theirs = given.get("env") or []
-    named = {row.get("name") for row in theirs if isinstance(row, Mapping)}
-    return [*theirs, *(dict(row) for row in ours if row["name"] not in named)]
+def with_variables(operand: Mapping[str, Any], ours: Sequence[Mapping[str, str]]) -> list[Any]:
+    """The user's variables of an operand and ours, each once: Helm replaces lists as a whole."""
+    names = {row["name"] for row in ours}
+    theirs = operand.get("env") or []
+    others = [row for row in theirs if not (isinstance(row, Mapping) and row.get("name") in names)]
+    return [*others, *map(dict, ours)]

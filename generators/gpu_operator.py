@@ -16,9 +16,10 @@ from generators.manifest import HelmRelease, Manifest
 from generators.metadata import manifest_of, merged
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+from gpupool.spec.environment import CLUSTER_POLICY
 
-_POLICY = "cluster-policy"
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_REBOOT = {"name": "WITH_REBOOT", "value": "true"}
 _CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
     "operator": "Exists",
@@ -28,7 +29,7 @@ _CONTROL_PLANE = {
 
 def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
     if plan.cluster.platform == "local":
-        yield manifest_of(plan, "ClusterPolicy", _POLICY, spec=_policy_spec(values(plan)))
+        yield manifest_of(plan, "ClusterPolicy", CLUSTER_POLICY, spec=_policy_spec(values(plan)))
     elif plan.gpu_operator.install:
         yield HelmRelease(
             name="gpu-operator",
@@ -43,7 +44,8 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
         wanted = _policy_spec(values(plan))
         operands = ("devicePlugin", "migManager") if mig_config_map(plan) else ("devicePlugin",)
         configs = {operand: {"config": wanted[operand]["config"]} for operand in operands}
-        policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": _POLICY}}
+        name = plan.gpu_operator.cluster_policy
+        policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": name}}
         yield Manifest({**policy, "spec": configs}, patch=True)
 
 
@@ -58,7 +60,7 @@ def values(plan: Plan) -> dict[str, Any]:
         "devicePlugin": {
             "config": {"create": False, "name": device_plugin_config_map(plan), "default": DEFAULT_KEY}
         },
-        "migManager": _mig_manager(plan, mig_configs),
+        "migManager": {"config": {"create": False, "name": mig_configs or "", "default": "all-disabled"}},
         "daemonsets": {"tolerations": tolerations},
         # The chart's own list lets the worker onto control-plane nodes, as a single-node cluster needs.
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, *tolerations]}},
@@ -66,7 +68,11 @@ def values(plan: Plan) -> dict[str, Any]:
             "serviceMonitor": {"enabled": plan.prometheus_operator, "interval": plan.dcgm_interval},
         },
     }
-    return merged(merged(ours, plan.gpu_operator.values), device_requests.values(plan.gpu_operator))
+    chosen = merged(ours, plan.gpu_operator.values)
+    chosen = merged(chosen, device_requests.values(plan.gpu_operator))
+    if _reboots(plan):
+        chosen["migManager"]["env"] = device_requests.with_variables(chosen["migManager"], [_REBOOT])
+    return chosen
 
 
 def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
@@ -77,13 +83,11 @@ def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
     return [wanted[0], *sorted(wanted[1:], key=lambda toleration: sorted(toleration.items()))]
 
 
-def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:
-    if config_map is None:
-        return {"config": {"create": False, "name": "", "default": "all-disabled"}}
-    partitioned = [pool for pool in plan.pools if pool.mig_config]
-    reboot = plan.cluster.platform == "eks" and any(pool.gpu.reboots_into_mig for pool in partitioned)
-    env = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if reboot else {}
-    return {"config": {"create": False, "name": config_map, "default": "all-disabled"}, **env}
+def _reboots(plan: Plan) -> bool:
+    """Whether the MIG manager has to reboot nodes: where GPUs reset into MIG mode by that alone."""
+    return plan.cluster.platform == "eks" and any(
+        pool.gpu.reboots_into_mig for pool in plan.pools if pool.mig_config
+    )
 
 
 def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gpupool.cluster.live_objects import (
     INSTANCE_TYPE_LABEL,
     MIG_LABEL,
     NO_LAYOUT,
+    cluster_policy,
     config_name,
     is_gpu_job,
     offered,
@@ -119,7 +120,7 @@ def asked(pool: Pool, machine: str | None) -> dict[str, int]:
 
 def _live_settings(api: KubeApi) -> Mapping[str, str]:
     """Pool -> the plugin's settings in force; empty where they are not gpupool's."""
-    name = config_name(api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy"), "devicePlugin")
+    name = config_name(cluster_policy(api), "devicePlugin")
     if not name.startswith(PLUGIN_PREFIX):
         return {}
     live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}

@@ -16,7 +16,7 @@ from typing import Any
 from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import OPERANDS, config_name
+from gpupool.cluster.live_objects import OPERANDS, cluster_policy, config_name
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
@@ -99,7 +99,7 @@ def is_map(manifest: Manifest) -> bool:
 
 def in_force(api: KubeApi) -> frozenset[str]:
     """Names of our configurations that the operator's ClusterPolicy follows."""
-    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
+    policy = cluster_policy(api)
     names = (config_name(policy, operand) for operand in OPERANDS)
     return frozenset(name for name in names if name.startswith(_MAP_PREFIXES))
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from gpupool.cluster.kube_api import KubeApi
 
 Object = Mapping[str, Any]
+_Object = TypeVar("_Object", bound=Object)
 
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
@@ -48,6 +51,17 @@ def condition(thing: Object, kind: str) -> Object:
 def is_ready(node: Object) -> bool:
     """Whether its kubelet says that it is Ready."""
     return condition(node, "Ready").get("status") == "True"
+
+
+def cluster_policy(api: KubeApi) -> Object | None:
+    """The ClusterPolicy that the operator follows, whatever its name (OLM's is gpu-cluster-policy): the
+    oldest. None where there is none."""
+    return oldest(api.list("nvidia.com/v1", "ClusterPolicy"))
+
+
+def oldest(objects: Iterable[_Object]) -> _Object | None:
+    """The object that was created first; None of none."""
+    return min(objects, key=lambda row: str(row["metadata"].get("creationTimestamp", "")), default=None)
 
 
 def config_name(policy: Object | None, operand: str) -> str:

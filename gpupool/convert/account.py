@@ -171,13 +171,16 @@ class Part:
         """Whether no part of it is marked yet."""
         return all(self.page.marks[leaf] is None for leaf in self._leaves())
 
-    def unmarked(self) -> Iterator[tuple[tuple[str, ...], Part]]:
-        """What below it bears no mark yet, with its path from here: scalars, and lists as a whole."""
+    def unmarked(self) -> Iterator[tuple[Loc, Part]]:
+        """What below it bears no mark yet, with its path from here: scalars, and lists as a whole, or those
+        items that bear none."""
         for key, inner in self.items():
             if isinstance(inner.value, dict) and inner.value:
                 yield from (((key, *path), leaf) for path, leaf in inner.unmarked())
             elif inner.untouched():
                 yield (key,), inner
+            else:
+                yield from ((item.loc[-2:], item) for item in inner.each() if item.untouched())
 
     def carried_over(self, apart: Sequence[Loc] = ()) -> dict[str, Any]:
         """The values below it that bear no mark yet, which the file has as they are; they are marked as used.
@@ -188,10 +191,14 @@ class Part:
                 leaf.left(*_UNCLEAR)
             elif not any(path[: len(own)] == own for own in apart):
                 leaf.used()
-                inner = carried
-                for key in path[:-1]:
+                inner: dict[Any, Any] = carried
+                item = isinstance(path[-1], int)
+                for key in path[: -2 if item else -1]:
                     inner = inner.setdefault(key, {})
-                inner[path[-1]] = leaf.value
+                if item:
+                    inner.setdefault(path[-2], []).append(leaf.value)
+                else:
+                    inner[path[-1]] = leaf.value
         return carried
 
     def named(self, *fields: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, about
 from gpupool.plan.operator_releases import OperatorRelease, load_operator_releases
+from gpupool.spec.yaml_source import Loc
 
 _FIELDS = ("version", "image", "repository")
 _FEATURES = ("node-feature-discovery", "image")
@@ -46,7 +47,7 @@ def drop(part: Part, draft: Draft) -> None:
         kept.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
 
 
-def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
+def _is_pin(path: Loc, leaf: Part) -> bool:
     if path[0] in _NO_PARTS or isinstance(leaf.value, (dict, list)):
         return False
     own = path[:2] == _FEATURES and path[2:] in (("tag",), ("repository",))

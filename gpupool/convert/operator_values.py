@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpupool.catalog.project import catalog_here
 from gpupool.convert import node_labels, operator_pins
 from gpupool.convert.account import Part
 from gpupool.convert.device_plugin import NOT_MIXED, PluginConfig
@@ -20,6 +19,8 @@ from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
+from gpupool.plan.owned_settings import given_variables, undoing
+from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
@@ -114,6 +115,12 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     if settings.origin in ("chart", "foreign"):
         if settings.origin == "foreign":
             draft.operator["install"] = False
+            if part.document.name != CLUSTER_POLICY:
+                draft.operator["clusterPolicy"] = part.document.name
+            advice = "remove it from the ClusterPolicy"
+            for setting in undoing(part.value, bool(draft.partitioned)):
+                for loc in setting.locs:
+                    part.at(*loc).wrong(f"gpupool derives it: {setting.why}", advice)
         else:
             _driver(part, draft, chart=True)
             _monitoring(part, draft)
@@ -148,14 +155,21 @@ def _derived(part: Part, draft: Draft) -> None:
         if not part.says(True, *path):
             part.says(False, *path)
     part.says(False, "gpuCluster", "deployCR")
-    part.says("all-disabled", "migManager", "config", "default")
-    part.says(implied()["clusterPolicy"]["toolkit"]["env"], "toolkit", "env")
+    layout = part.at("migManager", "config", "default")
+    if layout.value in ("", "all-disabled"):
+        layout.derived()
+    else:
+        why = "the operator's CRD takes only all-disabled, or an empty text"
+        layout.wrong(why, "nodes choose by the label nvidia.com/mig.config, which gpupool sets for each pool")
     _strategy(part, draft)
     for path in _TOLERATIONS:
         node_labels.tolerations(part.at(*path), draft.pools, _CHART_TOLERATIONS)
-    ampere = any(catalog_here()[pool.gpu].architecture == "ampere" for pool in draft.partitioned)
-    if draft.platform == "eks" and ampere:
-        part.says([{"name": "WITH_REBOOT", "value": "true"}], "migManager", "env")
+    for setting in given_variables(part.value, draft.platform):
+        for loc in setting.locs:
+            if setting.same:
+                part.at(*loc).derived()
+            else:
+                part.at(*loc).left(f"gpupool derives it: {setting.why}")
 
 
 def _strategy(part: Part, draft: Draft) -> None:

@@ -22,11 +22,13 @@ from gpupool.cluster.live_objects import (
     STEERING,
     condition,
     config_name,
+    oldest,
 )
 from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import OPERATOR_NAMESPACE
+from gpupool.spec.environment import CLUSTER_POLICY
 
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
 DEPLOY = "nvidia.com/gpu.deploy."
@@ -51,16 +53,12 @@ class OperatorView:
     @cached_property
     def policy(self) -> Object | None:
         """The ClusterPolicy that the operator follows: the oldest one."""
-        rows = sorted(
-            self._inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"),
-            key=lambda row: str(row["metadata"].get("creationTimestamp", "")),
-        )
-        return rows[0] if rows else None
+        return oldest(self._inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"))
 
     @property
     def policy_name(self) -> str:
         """The name of that policy, or what it would be called."""
-        return str(self.policy["metadata"]["name"]) if self.policy else "cluster-policy"
+        return str(self.policy["metadata"]["name"]) if self.policy else CLUSTER_POLICY
 
     def setting(self, *path: str) -> Any:
         """One value of the live ClusterPolicy's spec; None where it is not set."""

@@ -23,17 +23,17 @@ from generators.emit import yaml_text
 from generators.manifest import Bundle
 from generators.metadata import MANAGED_BY, content_name
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import NO_LAYOUT, config_name
+from gpupool.cluster.live_objects import NO_LAYOUT, cluster_policy, config_name
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
+from gpupool.spec.environment import CLUSTER_POLICY
 from infra.apply import FIELD_MANAGER, properties
 from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX, maps_of
 
 TEMPORARY = "gpupool.dev/temporary"
 """Label of ConfigMaps that exist only while a repartition is under way."""
 
-_POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 _MIG_KEY = "config.yaml"
 _OFF = {NO_LAYOUT: [{"devices": "all", "mig-enabled": False}]}
 
@@ -100,7 +100,7 @@ def read(api: KubeApi) -> tuple[Configs, dict[str, Any]]:
 
     Raises GpupoolError where the operator is not configured by gpupool.
     """
-    policy = api.get(*_POLICY)
+    policy = cluster_policy(api)
     plugin = _map(api, policy, "devicePlugin")
     if plugin is None:
         raise GpupoolError(
@@ -163,9 +163,9 @@ def _policy(bundle: Bundle) -> tuple[dict[str, Any], str]:
     for manifest in bundle:
         if manifest.kind == "ClusterPolicy":
             return properties(manifest), FIELD_MANAGER
-    api_version, kind, name = _POLICY
     spec: dict[str, Any] = {"devicePlugin": {"config": {}}, "migManager": {"config": {}}}
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}, MANAGER
+    body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": CLUSTER_POLICY}}
+    return {**body, "spec": spec}, MANAGER
 
 
 def _body(bundle: Bundle, name: str, data: Mapping[str, str], temporary: bool) -> dict[str, Any]:

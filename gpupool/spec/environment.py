@@ -74,10 +74,16 @@ class Driver(Model):
     """Driver version; default: the one that the operator's release brings."""
 
 
+CLUSTER_POLICY = "cluster-policy"
+"""As the operator's chart calls its ClusterPolicy."""
+
+
 class GpuOperator(Model):
     install: bool = True
     """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at
     the pools' configurations, and its daemonsets must tolerate the pools' taints already."""
+    cluster_policy: NodeName = CLUSTER_POLICY
+    """Name of the ClusterPolicy of an operator that others run; OLM's (OpenShift) is gpu-cluster-policy."""
     version: Version = "v26.7.0"
     """Release of the NVIDIA GPU Operator; default: the release that gpupool is tested with."""
     driver: Driver = Driver()

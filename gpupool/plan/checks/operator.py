@@ -15,6 +15,7 @@ from gpupool.plan.operator_releases import (
     release_problems,
     version_key,
 )
+from gpupool.plan.owned_settings import given_variables, owned_values
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -23,22 +24,6 @@ _KARPENTER_MINIMUM = (1, 7)
 """First release with NodeOverlay (Karpenter 1.7, alpha gate)."""
 _KUBERNETES_MINIMUM = (1, 30)
 """First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
-
-_DERIVED = {
-    ("mig", "strategy"): "each pool's sharing decides it per node",
-    ("devicePlugin", "enabled"): "without the device plugin no GPU is advertised",
-    ("devicePlugin", "config"): "it points at the configurations made from the pools",
-    ("migManager", "config"): "it points at the layouts made from the pools",
-    ("daemonsets", "tolerations"): "they are made from the pools' taints",
-    ("driver", "enabled"): "gpuOperator.driver.enabled says it",
-    ("driver", "version"): "gpuOperator.driver.version says it",
-    ("node-feature-discovery", "worker", "tolerations"): "they are made from the pools' taints",
-    ("nfd", "enabled"): "without node features no operand finds the nodes",
-    ("gfd", "enabled"): "without GPU features no MIG manager runs",
-    ("clusterPolicy", "deployCR"): "the pools' settings reach the nodes through it",
-    ("gpuCluster", "deployCR"): "it excludes the ClusterPolicy",
-}
-"""Values that gpupool derives; a second value for one of them could only disagree."""
 
 
 def releases(context: Context) -> Iterator[Problem]:
@@ -104,7 +89,13 @@ _KARPENTER_DERIVED = {
 
 def values(context: Context) -> Iterator[Problem]:
     environment = context.environment
-    yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
+    section: Loc = ("gpuOperator", "values")
+    settings = environment.gpu_operator.values
+    yield from _derived(section, settings, {owned.path: owned.why for owned in owned_values()})
+    for setting in given_variables(settings, context.platform):
+        if not setting.same:
+            message = f"Helm value {setting.name} is derived: {setting.why}"
+            yield Problem((*section, *setting.locs[0]), message, "remove it")
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
     known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:

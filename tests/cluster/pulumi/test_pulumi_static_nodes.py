@@ -72,6 +72,42 @@ def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any) -> None:
     assert homelab.everything() == everything
 
 
+def test_an_operator_that_would_undo_the_pools_is_refused_and_one_of_another_name_followed(
+    homelab: Any,
+) -> None:
+    api = homelab.kube.api
+    before = homelab.everything()
+    policy = hand_made_policy()
+    api.delete("nvidia.com/v1", "ClusterPolicy", policy["metadata"]["name"])
+    policy["metadata"]["name"] = "gpu-cluster-policy"  # as OLM calls it
+    policy["spec"]["mig"] = {"strategy": "single"}  # as the chart has it; no pool is partitioned
+    policy["spec"]["devicePlugin"] = {
+        "enabled": True,
+        "env": [{"name": "CONFIG_FILE", "value": "/config/mine.yaml"}],
+        "args": ["--config-file=/config/mine.yaml"],
+    }
+    homelab.kube.apply(policy)
+    with pytest.raises(StackError) as raised:
+        homelab.up()
+    assert "gpuOperator.clusterPolicy: gpu-cluster-policy" in str(raised.value)
+    homelab.spec["gpuOperator"]["clusterPolicy"] = "gpu-cluster-policy"
+    with pytest.raises(StackError) as raised:
+        homelab.up()
+    for name in ("env CONFIG_FILE", "args --config-file"):
+        assert f"ClusterPolicy gpu-cluster-policy: spec.devicePlugin.{name}: gpupool derives it" in str(
+            raised.value
+        )
+    assert "mig.strategy" not in str(raised.value)
+    del policy["spec"]["devicePlugin"]["env"], policy["spec"]["devicePlugin"]["args"]
+    api.delete("nvidia.com/v1", "ClusterPolicy", "gpu-cluster-policy")
+    homelab.kube.apply(policy)
+    homelab.up()
+    live = api.get("nvidia.com/v1", "ClusterPolicy", "gpu-cluster-policy")
+    assert live["spec"]["devicePlugin"]["config"]["name"].startswith("gpupool-")
+    homelab.destroy()
+    assert len(homelab.everything()) == len(before)
+
+
 def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     """The state knows nothing of the repartition: `up` says so, and after a refresh leaves nothing of it."""
     api = homelab.kube.api

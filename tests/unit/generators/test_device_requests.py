@@ -35,7 +35,7 @@ def operator(version: str, **given: Any) -> GpuOperator:
         (
             "v26.7.0",
             {"toolkit": {"env": [{**NO_VARIABLE, "value": "true"}]}},
-            {"toolkit": {"env": [{**NO_VARIABLE, "value": "true"}]}},
+            {"toolkit": {"env": [NO_VARIABLE]}},
         ),
     ],
     ids=[
@@ -47,7 +47,7 @@ def operator(version: str, **given: Any) -> GpuOperator:
             "CDI off",
             "CDI on early",
         ),
-        *("toolkit of the image", "beside the user's", "the user's own word"),
+        *("toolkit of the image", "beside the user's", "instead of the user's"),
     ],
 )
 def test_values(version: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
