@@ -165,6 +165,8 @@ def _row(pointer: str, detail: str, given: Given) -> str:
     if isinstance(value, list | tuple):  # an item by what it is, and not by its number
         value = value[int(part)] if part and part.isdigit() and int(part) < len(value) else None
         part = None
+    elif part and part.isdigit():
+        part = None
     said = value if isinstance(value, str | int | float) else part  # of variables no value: it may be secret
     return f"{option}: {detail}" if said is None else f"{option} {said!r}: {detail}"
 
