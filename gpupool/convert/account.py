@@ -155,8 +155,10 @@ class Part:
         self._mark(_DERIVED)
 
     def of_cluster(self) -> None:
-        """The cluster writes it by itself: it is not a setting."""
-        self._mark(_CLUSTER)
+        """The cluster writes it by itself: it is not a setting. Reasons that parts of it have stay."""
+        for leaf in self._leaves():
+            if not isinstance(self.page.marks[leaf], _Entry):
+                self.page.marks[leaf] = _CLUSTER
 
     def rest_of_cluster(self) -> None:
         """The cluster writes what below it bears no mark yet."""

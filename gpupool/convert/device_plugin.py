@@ -21,6 +21,10 @@ NOT_MIXED = (
     "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
 )
 """Why another MIG strategy is left, and what to do."""
+NOT_RENAMED = (
+    "gpupool keeps the usual resource name",
+    "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,7 @@ def _count(entry: Part) -> int | None:
 
 def _behaviour(section: Part) -> None:
     if not section.says(False, "renameByDefault"):
-        section.at("renameByDefault").left(
-            "gpupool keeps the usual resource name",
-            "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",
-        )
+        section.at("renameByDefault").left(*NOT_RENAMED)
     strict = section.at("failRequestsGreaterThanOne")
     if strict and not strict.says(True):
         strict.left(

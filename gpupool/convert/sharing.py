@@ -44,21 +44,27 @@ class Sharings:
         found = _named(self.plugins, name, self.plugin_map)
         if found is not None and self.default is not None and found.sharing != self.default.sharing:
             self.conflict = (
-                f"{where} chooses {_spelled(found.sharing)} for all nodes, and another file "
-                f"{_spelled(self.default.sharing)}"
+                f"{where} chooses {spelled(found.sharing)} for all nodes, and another file "
+                f"{spelled(self.default.sharing)}"
             )
         self.default = found
 
     def of(
-        self, labels: Mapping[str, Part], gpu: GpuModel, gpus: Sequence[int], node_class: str = ""
+        self,
+        labels: Mapping[str, Part],
+        gpu: GpuModel,
+        gpus: Sequence[int],
+        node_class: str = "",
+        unchosen: str = "whole GPUs were written",
     ) -> tuple[dict[str, Any], list[str], str]:
         """`sharing` of a pool whose nodes have `labels`, `gpu` and so many GPUs; where it comes from; and why
-        there can be none (then the first is not to be used). Two sources that disagree are such a reason."""
-        sharing, origin, problem = self._plugin(labels, gpu)
+        there can be none (then the first is not to be used). Two sources that disagree are such a reason.
+        `unchosen`: what is written where the chosen configuration is not there; empty: nothing."""
+        sharing, origin, problem = self._plugin(labels, gpu, unchosen)
         own = self.by_class.get(node_class)
         if own is not None and not problem:
             if origin and sharing != own.sharing:
-                both = f"{own.origin} says {_spelled(own.sharing)}, and {origin[0]} {_spelled(sharing)}"
+                both = f"{own.origin} says {spelled(own.sharing)}, and {origin[0]} {spelled(sharing)}"
                 return {}, [], f"{both}; correct one of the two"
             sharing, origin = own.sharing, [*origin, own.origin]
             problem = problem_of(sharing, gpu)
@@ -70,7 +76,9 @@ class Sharings:
                 return partitioned, [*where, *origin], ""
         return sharing, origin, problem
 
-    def _plugin(self, labels: Mapping[str, Part], gpu: GpuModel) -> tuple[dict[str, Any], list[str], str]:
+    def _plugin(
+        self, labels: Mapping[str, Part], gpu: GpuModel, unchosen: str
+    ) -> tuple[dict[str, Any], list[str], str]:
         label = labels.get(PLUGIN_LABEL)
         if label is None and self.conflict:
             return {}, [], f"{self.conflict}; correct one of the two"
@@ -78,10 +86,10 @@ class Sharings:
         if label and config:
             label.used()
         elif label and label.value:
-            label.wrong(
-                f"no device-plugin configuration {label.value!r} is among the files; whole GPUs were written",
-                "convert the ConfigMap with it",
-            )
+            problem = f"no device-plugin configuration {label.value!r} is among the files"
+            if not unchosen:
+                return {}, [], f"{problem}; convert the ConfigMap with it"
+            label.wrong(f"{problem}; {unchosen}", "convert the ConfigMap with it")
         if config is None:
             return {"mode": "exclusive"}, [], ""
         self.used.add(id(config))
@@ -111,7 +119,10 @@ def _named(configs: Sequence[Any], name: str, config_map: str) -> Any:
     return (named or found or [None])[0]
 
 
-def _spelled(sharing: Mapping[str, Any]) -> str:
+def spelled(sharing: Mapping[str, Any]) -> str:
+    """`sharing` of a pool, for people."""
+    if "layout" in sharing:
+        return ", ".join(f"{count} x {name}" for name, count in sharing["layout"].items())
     return f"{sharing['mode']} with {sharing['replicas']} replicas" if "replicas" in sharing else "whole GPUs"
 
 

@@ -1,36 +1,38 @@
 """Nodes that exist already -> pools: those of one GPU model, size, configuration and taints are one pool.
 
-Nodes that Karpenter has started belong to its pools and are skipped. GPU Feature Discovery's labels by
-k8s-device-plugin v0.20.0: `nvidia.com/gpu.product` is the model, `nvidia.com/gpu.count` the number of GPUs.
+Nodes that Karpenter has started belong to its pools and are skipped. What a node says of its GPUs is for
+`gpupool.convert.node_state`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpupool.catalog.models import GpuModel
 from gpupool.catalog.project import catalog_here
-from gpupool.convert import node_labels
+from gpupool.convert import node_labels, node_state
 from gpupool.convert.account import Part
 from gpupool.convert.cluster_objects import ClusterObjects
+from gpupool.convert.device_plugin import NOT_MIXED, NOT_RENAMED
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.leftovers import Kind
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.convert.sharing import Sharings
+from gpupool.convert.node_state import PRODUCT, NodeState
+from gpupool.convert.sharing import Sharings, problem_of, slices, spelled
 from gpupool.convert.values import as_whole
 from gpupool.plan.model import POOL_LABEL
 
-_PRODUCT, _COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 _NOTE = "gpupool.dev/taints"
 """Annotation with the taints that gpupool has put on a node (`infra.static_nodes`)."""
 
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
     """Add a pool to `draft` for each group of equal nodes."""
-    groups: dict[tuple[Any, ...], list[Part]] = {}
+    groups: dict[tuple[Any, ...], list[_Node]] = {}
     for node in cluster.nodes:
         labels = _labels(node)
         if "karpenter.sh/nodepool" in labels or not _has_gpus(node, labels):
@@ -39,31 +41,49 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
             _unknown(node, labels, draft)
         else:
             steering = tuple(labels.get(label) for label in (POOL_LABEL, PLUGIN_LABEL, MIG_LABEL))
-            key = (gpu.key, _gpus(labels), steering, _taint_values(node))
-            groups.setdefault(key, []).append(node)
+            read = _read(node, gpu, sharings)
+            key = (gpu.key, read.state.gpus, steering, _taint_values(node), repr(read.sharing), read.problem)
+            groups.setdefault(key, []).append(read)
     for key, nodes in groups.items():
-        pool = _pool(nodes, catalog_here()[key[0]], sharings, draft)
+        pool = _pool(nodes, catalog_here()[key[0]], draft)
         if pool is not None:
             draft.add(pool)
 
 
-def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft) -> DraftPool | None:
-    first = nodes[0]
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node, and how its GPUs are shared."""
+
+    part: Part
+    state: NodeState
+    sharing: dict[str, Any]
+    origin: list[str]
+    problem: str
+    """Why it can be in no pool."""
+
+
+def _pool(group: Sequence[_Node], gpu: GpuModel, draft: Draft) -> DraftPool | None:
+    nodes = [node.part for node in group]
+    first, state, problem = nodes[0], group[0].state, group[0].problem
     labels = _labels(first)
-    steering = {key: part for key in node_labels.STEERING if (part := first.at("metadata", "labels", key))}
-    gpus = _gpus(labels)
-    sharing, origin, problem = sharings.of(steering, gpu, [gpus])
     names = sorted(node.document.name for node in nodes)
     for node in nodes:
         node.of_cluster()
         node.says(node.document.name, "metadata", "name")
     wanted = labels.get(POOL_LABEL) or labels.get(PLUGIN_LABEL) or gpu.key
-    pool = DraftPool(node_labels.pool_name(wanted), gpu.key, sharing, names=names, gpus=gpus)
+    pool = DraftPool(node_labels.pool_name(wanted), gpu.key, group[0].sharing, names=names, gpus=state.gpus)
     if problem:
         draft.left_out.append(f"{', '.join(names)}: {problem}")
         kind: Kind = "left" if problem == PER_GPU else "wrong"
-        first.note(kind, f"nodes {', '.join(names)} are left out: {problem}", "")
+        which = f"nodes {', '.join(names)} are" if len(names) > 1 else f"node {names[0]} is"
+        first.note(kind, f"{which} left out: {problem}", "")
         return None
+    if state.single:
+        first.note("left", *NOT_MIXED)
+    if state.renamed:
+        first.note("left", *NOT_RENAMED)
+    if state.assumed:
+        first.note("assumed", state.assumed, "correct nodes.gpus and the layout if they have fewer")
     taints = first.at("spec", "taints")
     pool.taints = _own_taints(first) if _is_ours(first) else node_labels.taints(taints, pool.name)
     pool.labels = _own_labels(nodes) if _is_ours(first) else {}
@@ -71,10 +91,29 @@ def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft
     if pool.taints == [node_labels.default_taint(pool.name)]:
         pool.taints = None
     pool.origin = [
-        f"{len(names)} node{'s' if len(names) != 1 else ''} with {labels.get(_PRODUCT, gpu.title)}",
-        *origin,
+        f"{len(names)} node{'s' if len(names) != 1 else ''} with {labels.get(PRODUCT, gpu.title)}",
+        *group[0].origin,
     ]
     return pool
+
+
+def _read(node: Part, gpu: GpuModel, sharings: Sharings) -> _Node:
+    """How the node's GPUs are shared: what it says, and what the configuration that its labels choose does."""
+    capacity = node.at("status", "capacity").value
+    state = node_state.of(_labels(node), capacity if isinstance(capacity, dict) else {}, gpu)
+    steering = {key: part for key in node_labels.STEERING if (part := node.at("metadata", "labels", key))}
+    otherwise = "what the node says was written" if state.sharing else ""
+    sharing, origin, problem = sharings.of(steering, gpu, [state.gpus], unchosen=otherwise)
+    shared = origin and sharing.get("mode") in ("time-slicing", "mps")
+    if not problem and state.problem and not (state.sliced and shared):
+        problem = f"{state.problem}; correct it, or write its pool by hand"
+    elif not problem and state.sharing is not None:
+        if origin and slices(sharing, gpu, 1) != slices(state.sharing, gpu, 1):
+            chosen = f"{origin[0]} {spelled(sharing)}"
+            problem = f"it says {spelled(state.sharing)}, and {chosen}; correct one of the two"
+        sharing, problem = state.sharing, problem or problem_of(state.sharing, gpu)
+        origin = origin or ["shared as the nodes say"]
+    return _Node(node, state, sharing, origin, problem)
 
 
 def _labels(node: Part) -> dict[str, str]:
@@ -92,28 +131,22 @@ def _taint_values(node: Part) -> tuple[str, ...]:
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
     offered = any(key.startswith("nvidia.com/") for key, _ in node.at("status", "capacity").items())
-    return offered or _PRODUCT in labels or POOL_LABEL in labels
+    return offered or PRODUCT in labels or POOL_LABEL in labels
 
 
 def model(labels: Mapping[str, str]) -> GpuModel | None:
     """The catalog's model that GPU Feature Discovery has found; None where the catalog has none."""
-    product = labels.get(_PRODUCT, "").partition("-MIG-")[0].removesuffix("-SHARED")
+    product = node_state.product(labels)
     found = [gpu for gpu in catalog_here().models.values() if product in gpu.product_labels]
     memory = as_whole(labels.get("nvidia.com/gpu.memory", ""))
-    if len(found) > 1 and memory is not None:
+    if len(found) > 1 and memory is not None and "-MIG-" not in labels[PRODUCT]:
         found.sort(key=lambda gpu: abs(gpu.memory_mib - memory))
     return found[0] if found else None
 
 
-def _gpus(labels: Mapping[str, str]) -> int:
-    """GPUs of a node; under the single strategy the label counts MIG instances, which is not handled
-    separately."""
-    return as_whole(labels.get(_COUNT, "")) or 1
-
-
 def _unknown(node: Part, labels: Mapping[str, str], draft: Draft) -> None:
-    product = labels.get(_PRODUCT)
-    why = f"its GPU {product!r} is not in the catalog" if product else f"it has no label {_PRODUCT}"
+    product = labels.get(PRODUCT)
+    why = f"its GPU {product!r} is not in the catalog" if product else f"it has no label {PRODUCT}"
     node.of_cluster()
     node.note(
         "todo", f"{why}; the node is in no pool", "write its pool by hand (gpupool catalog lists the GPUs)"

@@ -78,7 +78,7 @@ def test_karpenter_of_somebody_else_is_left_alone() -> None:
 
 def test_nodes_that_are_alike_are_one_pool() -> None:
     data, _ = imported(
-        node("b", "NVIDIA-L4-SHARED", 2),
+        node("b", "NVIDIA-L4", 2),
         node("a", "NVIDIA-L4", 2),
         node("c", "NVIDIA-L4", 4),
         node("d", "Tesla-T4", 2, taints=[{"key": "gpu", "effect": "NoSchedule"}]),
