@@ -1,7 +1,7 @@
 """The SDK of the GPU job queue: submit jobs, wait for them, read why they wait and what they cost.
 
     client = Client(tenant="vision")
-    job = client.submit_job(container_image="python:3.13", gpu_type=GPUType.T4)
+    job = client.submit_job(container_image=image, gpu_type=GPUType.T4)
     print(job.wait().state)
 
 It needs httpx2 and the standard library. It must not import anything else of gpupool, and shows no type of

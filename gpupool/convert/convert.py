@@ -43,6 +43,7 @@ from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.node_classes import NodeClass
 from gpupool.convert.operator_values import OperatorSettings, Origin
 from gpupool.convert.pools import Made
+from gpupool.convert.requirements import KEEP, RESERVATIONS, RESERVED
 from gpupool.convert.sharing import Sharings
 from gpupool.findings import Finding
 
@@ -192,6 +193,10 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     for name, node_class in given.classes.items():
         if own := bottlerocket.read(node_class.part, name):
             sharings.by_class[name] = own
+    for fleet in given.fleets:
+        own_class = given.classes.get(fleet.class_name)
+        if own_class and own_class.part.at(*RESERVATIONS) and fleet.bought.may_be_reserved:
+            fleet.bought.left_out = (RESERVED, KEEP)
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
     node_classes.apply(draft, used, choices.kubernetes_version)

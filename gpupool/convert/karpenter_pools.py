@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpupool.convert import machines, node_labels
+from gpupool.convert import machines, node_labels, requirements
 from gpupool.convert.account import Part
 from gpupool.convert.karpenter_fields import VERSIONS, Fields
 from gpupool.convert.machines import Selection
 from gpupool.convert.quantities import duration, duration_or_never
+from gpupool.convert.requirements import KEEP, Bought
 from gpupool.convert.spec_words import fits
 from gpupool.plan.model import POOL_LABEL
 
-_CAPACITY_TYPE = "karpenter.sh/capacity-type"
-_ZONE = "topology.kubernetes.io/zone"
-_REGION = "topology.kubernetes.io/region"
 _GPU_LABELS = (node_labels.PLUGIN_LABEL, node_labels.MIG_LABEL)
 _CLASSES = {
     "group": ("karpenter.k8s.aws", "karpenter.kwok.sh"),
@@ -33,7 +31,6 @@ _OTHER_PROVIDERS = {
 }
 """Groups of node classes that are not Karpenter's for AWS."""
 NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
-_KEEP = "keep it as it is, beside the pools of gpupool"
 
 
 @dataclass(slots=True)
@@ -44,15 +41,13 @@ class Fleet:
     name: str
     fields: Fields
     selection: Selection
+    bought: Bought
     pool: str
     """Name of the gpupool pool that its nodes are labelled with, empty where they are not."""
     steering: dict[str, Part]
     """The labels that choose the nodes' configurations."""
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] | None = None
-    capacity_types: tuple[str, ...] = ("on-demand",)
-    zones: list[str] = field(default_factory=list)
-    region: str | None = None
     consolidate_after: str | None = None
     expire_after: str | None = None
     termination_grace_period: str | None = None
@@ -73,7 +68,7 @@ def read(part: Part) -> Fleet | None:
     fields = VERSIONS[(part.document.api_version, part.document.kind)]
     if provider := _OTHER_PROVIDERS.get(part.word(*fields.class_reference, "group")):
         part.left(
-            f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", _KEEP
+            f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", KEEP
         )
         return None
     selection = machines.select(list(part.at(*fields.requirements).each()))
@@ -81,19 +76,20 @@ def read(part: Part) -> Fleet | None:
     limits = list(part.at(*fields.limits).items())
     taints = part.at(*fields.taints)
     if not _has_gpus(selection, labels, [key for key, _ in limits], taints):
-        part.left(NOT_GPU, _KEEP)
+        part.left(NOT_GPU, KEEP)
         return None
     steering = {key: labels[key] for key in node_labels.STEERING if key in labels}
     pool = steering.get(POOL_LABEL)
     name = part.document.name
-    fleet = Fleet(part, name, fields, selection, str(pool.value) if pool else "", steering)
+    bought = requirements.read(selection, fields.spot_by_default)
+    fleet = Fleet(part, name, fields, selection, bought, str(pool.value) if pool else "", steering)
     fleet.limits = limits
     own = fleet.pool or node_labels.pool_name(name)
-    fleet.labels = node_labels.labels(list(labels.items()))
+    fleet.labels = node_labels.labels(list(labels.items())) | bought.labels
     fleet.taints = node_labels.taints(taints, own)
     _identity(fleet)
-    _other_requirements(fleet)
-    _disruption(fleet)
+    if not bought.left_out:
+        _disruption(fleet)
     _class(fleet)
     return fleet
 
@@ -116,44 +112,6 @@ def _identity(fleet: Fleet) -> None:
     for key, annotation in part.at(*fleet.fields.annotations).items():
         if key.startswith("karpenter.sh/"):
             annotation.of_cluster()
-
-
-def _other_requirements(fleet: Fleet) -> None:
-    """Requirements that are not about the machine: where, bought how, and labels of the user's own."""
-    fleet.capacity_types = ("on-demand", "spot") if fleet.fields.spot_by_default else ("on-demand",)
-    for key, part in fleet.selection.other.items():
-        exact = part.word("operator") == "In"
-        texts = [item.value for item in part.at("values").each() if isinstance(item.value, str)]
-        if key == _CAPACITY_TYPE and exact and texts:
-            _capacity_types(fleet, part, texts)
-        elif key == _ZONE and exact and texts:
-            part.uses("key", "operator", "values")
-            fleet.zones = list(dict.fromkeys(texts))
-        elif key == _REGION and exact and len(texts) == 1:
-            part.uses("key", "operator", "values")
-            fleet.region = texts[0]
-        elif exact and len(texts) == 1 and not node_labels.owned(key) and node_labels.taken(key, texts[0]):
-            part.uses("key", "operator", "values")
-            fleet.labels[key] = texts[0]
-        else:
-            part.left("gpupool has no such requirement", "name instance types and zones that satisfy it")
-
-
-def _capacity_types(fleet: Fleet, part: Part, texts: list[str]) -> None:
-    known = tuple(name for name in ("on-demand", "spot") if name in texts)
-    if not known:
-        part.left(
-            "gpupool buys on-demand and spot capacity only; on-demand was written", "keep reservations apart"
-        )
-        fleet.capacity_types = ("on-demand",)
-        return
-    part.uses("key", "operator", "values")
-    fleet.capacity_types = known
-    for index, value in enumerate(texts):
-        if value not in known:
-            part.at("values", index).left(
-                "gpupool buys on-demand and spot capacity only", "keep reserved capacity in a NodePool apart"
-            )
 
 
 def _disruption(fleet: Fleet) -> None:

@@ -51,6 +51,7 @@ _ATTRIBUTES: dict[str, Callable[[Machine], str | int]] = {
     f"{_AWS}gpu-memory": lambda m: m.type.gpu_memory_mib,
     f"{_AWS}cpu": lambda m: m.type.vcpus,
     f"{_AWS}memory": lambda m: int(m.type.memory_gib * 1024),
+    f"{_AWS}hypervisor": lambda m: "" if m.type.name.partition(".")[2].startswith("metal") else "nitro",
     "kubernetes.io/arch": lambda m: m.type.arch,
     "kubernetes.io/os": lambda _: "linux",
 }
@@ -72,7 +73,9 @@ class Selection:
     """Requirements that instance types were worked out from, for the notes."""
     unusable: list[str] = field(default_factory=list)
     """GPU machines that are wanted and that no pool can have, each with why."""
-    other: dict[str, Part] = field(default_factory=dict)
+    named: bool = False
+    """Whether instance types are named one by one."""
+    other: dict[str, list[Part]] = field(default_factory=dict)
     """Requirements that are not about the machine, by key under its present name."""
 
 
@@ -84,7 +87,7 @@ def select(requirements: list[Part]) -> Selection:
     for part in requirements:
         name = _key(part)
         if name not in _ATTRIBUTES:
-            found.other[name] = part
+            found.other.setdefault(name, []).append(part)
             continue
         test = test_of(part)
         if test is None:
@@ -95,8 +98,9 @@ def select(requirements: list[Part]) -> Selection:
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
             named += [str(value.value) for value in part.at("values").each()]
-        elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
+        elif name not in ("kubernetes.io/arch", "kubernetes.io/os", f"{_AWS}hypervisor"):
             found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
+    found.named = bool(named)
     if named:
         order = {name: number for number, name in reversed(list(enumerate(named)))}
         found.machines.sort(key=lambda m: order[m.type.name])

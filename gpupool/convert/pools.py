@@ -40,6 +40,11 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
     for group in _paired(fleets):
         found = list(by_model(group[0].selection.machines))
         problem = _unusable([gpu for gpu, _ in found], group[0].selection.unusable)
+        if reason := next((fleet.bought.left_out for fleet in group if fleet.bought.left_out), None):
+            for fleet in group:
+                fleet.part.left(*reason)
+            draft.left_out.append(f"{group[0].name}: {reason[0]}")
+            continue
         if problem:
             for fleet in group:
                 fleet.part.left(
@@ -78,7 +83,7 @@ def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
     base = by_name.get(fleet.name.removesuffix(_SPOT))
     if base is None or base is fleet or not fleet.name.endswith(_SPOT):
         return False
-    if fleet.capacity_types != ("spot",) or base.capacity_types != ("on-demand",):
+    if fleet.bought.capacity_types != ("spot",) or base.bought.capacity_types != ("on-demand",):
         return False
     budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
     # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
@@ -89,7 +94,7 @@ def _signature(fleet: Fleet) -> tuple[object, ...]:
     types = [machine.type.name for machine in fleet.selection.machines]
     steering = {key: part.value for key, part in fleet.steering.items()}
     times = (fleet.consolidate_after, fleet.expire_after, fleet.termination_grace_period)
-    return types, steering, fleet.labels, fleet.taints, fleet.zones, times, fleet.class_name
+    return types, steering, fleet.labels, fleet.taints, fleet.bought.zones, times, fleet.class_name
 
 
 def _pool(
@@ -121,7 +126,7 @@ def _pool(
         return None
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
     _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
-    pool.zones = fleet.zones
+    pool.zones = fleet.bought.zones
     pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
     pool.termination_grace_period = fleet.termination_grace_period
     pool.labels, pool.taints = dict(fleet.labels), fleet.taints
@@ -180,9 +185,9 @@ def _sizes(
     pool.max = sum(counts)
     if len(group) == 2:
         pool.spot_share = _share(counts[1], pool.max)
-    elif group[0].capacity_types == ("spot",):
+    elif group[0].bought.capacity_types == ("spot",):
         pool.spot_share = 1.0
-    elif len(group[0].capacity_types) == 2:
+    elif len(group[0].bought.capacity_types) == 2:
         _both(pool, group[0].part)
 
 
@@ -212,7 +217,7 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
     on-demand and spot nodes, has no weight of its own any more."""
     sides = [side for pool in pools for side in capacities(pool.name, pool.max or 1, pool.spot_share)]
     for fleet in group if pools else ():
-        ours = {side.type: side.weight for side in sides if side.type in fleet.capacity_types}
+        ours = {side.type: side.weight for side in sides if side.type in fleet.bought.capacity_types}
         weight = fleet.part.at("spec", "weight")
         if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())

@@ -98,7 +98,7 @@ def _pool(group: Sequence[_Node], gpu: GpuModel, draft: Draft) -> DraftPool | No
 
 
 def _read(node: Part, gpu: GpuModel, sharings: Sharings) -> _Node:
-    """How the node's GPUs are shared: what it says, and what the configuration that its labels choose does."""
+    """How its GPUs are shared: what the node says, and what the configuration that its labels choose does."""
     capacity = node.at("status", "capacity").value
     state = node_state.of(_labels(node), capacity if isinstance(capacity, dict) else {}, gpu)
     steering = {key: part for key in node_labels.STEERING if (part := node.at("metadata", "labels", key))}

@@ -72,7 +72,7 @@ def place(
 
 
 def _region(draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects) -> str | None:
-    said = [fleet.region for fleet in fleets if fleet.region]
+    said = [fleet.bought.region for fleet in fleets if fleet.bought.region]
     said += [match[0] for pool in draft.pools for zone in pool.zones if (match := _REGION.match(zone))]
     return [*said, *cluster.regions(), None][0] if draft.platform == "eks" else None
 

@@ -1,0 +1,143 @@
+"""Requirements of a Karpenter pool that are not about the machine: where nodes may be, how they are bought,
+and labels of the user's own.
+
+Karpenter takes what satisfies all requirements of a key (karpenter v1.14.1, pkg/scheduling/requirements.go).
+What is left of the values that there are is worked out; where nobody can know what is left, no pool is made,
+since one without the requirement could start what the user excluded. Requirements about machines are for
+`gpupool.convert.machines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gpupool.convert import node_labels
+from gpupool.convert.account import Part
+from gpupool.convert.machines import Selection
+
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
+_ZONE = "topology.kubernetes.io/zone"
+_REGION = "topology.kubernetes.io/region"
+_PLACES = (_ZONE, _REGION, "topology.k8s.aws/zone-id")
+_RESERVATION = "karpenter.k8s.aws/capacity-reservation-"
+_BOUGHT = ("on-demand", "spot")
+KEEP = "keep it as it is, beside the pools of gpupool"
+RESERVATIONS = ("capacityReservationSelectorTerms",)
+"""Where a node class selects the reservations that its pools may use."""
+RESERVED = "it uses reserved capacity, and gpupool buys on-demand and spot capacity only"
+
+
+@dataclass(slots=True)
+class Bought:
+    """What requirements say of nodes beside their machines."""
+
+    capacity_types: tuple[str, ...]
+    """on-demand, spot or both, in this order; empty where nothing is left."""
+    may_be_reserved: bool = False
+    """Whether a reservation that the node class selects would be used."""
+    zones: list[str] = field(default_factory=list)
+    """Empty: any."""
+    region: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, str] | None = None
+    """Why no pool can be made, and what to do."""
+
+
+def read(selection: Selection, spot_by_default: bool) -> Bought:
+    """What the requirements in `selection.other` say. `spot_by_default`: whether a pool that says nothing of
+    the capacity type may start spot nodes."""
+    bought = Bought(_BOUGHT if spot_by_default else _BOUGHT[:1], may_be_reserved=spot_by_default)
+    for key, parts in selection.other.items():
+        if key == _CAPACITY_TYPE:
+            _capacity_types(bought, parts)
+        elif key.startswith(_RESERVATION):
+            bought.left_out = (RESERVED, KEEP)
+        elif key in _PLACES:
+            _place(bought, key, parts)
+        elif node_labels.owned(key):
+            _of_machines(bought, key, parts, selection.named)
+        else:
+            _own_label(bought, key, parts)
+    return bought
+
+
+def _capacity_types(bought: Bought, parts: Sequence[Part]) -> None:
+    types = _remaining((*_BOUGHT, "reserved"), parts)
+    if types is None:
+        return
+    _use(parts)
+    named = any("reserved" in _texts(part) for part in parts if part.word("operator") == "In")
+    bought.capacity_types = tuple(name for name in _BOUGHT if name in types)
+    bought.may_be_reserved = "reserved" in types
+    if named and bought.may_be_reserved:
+        bought.left_out = (RESERVED, KEEP)
+    elif not bought.capacity_types:
+        bought.left_out = (f"no capacity type satisfies its requirements of {_CAPACITY_TYPE}", "correct them")
+
+
+def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:
+    """Zones, by name or id, and regions: all there are is not known here, so that some must be named."""
+    listed = [text for part in parts if part.word("operator") == "In" for text in _texts(part)]
+    places = _remaining(tuple(dict.fromkeys(listed)), parts)
+    anywhere = not listed and all(part.word("operator") == "Exists" for part in parts)
+    if places is None:
+        return
+    if key == _ZONE and (places or anywhere):
+        bought.zones = list(places)
+    elif key == _REGION and (len(places) == 1 or anywhere):
+        bought.region = places[0] if places else None
+    elif not anywhere:
+        what = f"{key} {'; '.join(map(_spelled, parts))}"
+        advice = f"name the zones that are left by {_ZONE} with operator In, and convert again"
+        bought.left_out = (f"where its nodes may be can't be worked out: {what}", advice)
+    _use(parts)
+
+
+def _of_machines(bought: Bought, key: str, parts: Sequence[Part], named: bool) -> None:
+    """A property of machines that the catalog does not have: named machines are taken to satisfy it."""
+    for part in parts:
+        part.left("gpupool has no such requirement", "name instance types that satisfy it")
+    if not named and any(part.word("operator") != "Exists" for part in parts):
+        what = f"{key} {'; '.join(map(_spelled, parts))}"
+        advice = "name the instance types by node.kubernetes.io/instance-type, and convert again"
+        bought.left_out = (f"which machines it may start can't be worked out: {what}", advice)
+
+
+def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:
+    """A label of the user's, which nodes get if it has one value left."""
+    listed = [text for part in parts if part.word("operator") == "In" for text in _texts(part)]
+    values = _remaining(tuple(dict.fromkeys(listed)), parts)
+    if values is not None and len(values) == 1 and node_labels.taken(key, values[0]):
+        bought.labels[key] = values[0]
+        _use(parts)
+        return
+    for part in parts:
+        part.left("gpupool has no such requirement", "label the pool's nodes with one value (pools[].labels)")
+
+
+def _remaining(values: tuple[str, ...], parts: Sequence[Part]) -> tuple[str, ...] | None:
+    """Which of `values` satisfy all of the requirements; None where one of them is none, which is listed."""
+    for part in parts:
+        operator, texts = part.word("operator"), _texts(part)
+        if operator in ("In", "NotIn") and texts:
+            values = tuple(value for value in values if (value in texts) == (operator == "In"))
+        elif operator == "DoesNotExist":
+            values = ()
+        elif operator != "Exists":
+            part.wrong("not a requirement that Karpenter takes here", "write In, NotIn or Exists")
+            return None
+    return values
+
+
+def _texts(part: Part) -> list[str]:
+    return [item.value for item in part.at("values").each() if isinstance(item.value, str)]
+
+
+def _use(parts: Sequence[Part]) -> None:
+    for part in parts:
+        part.uses("key", "operator", "values")
+
+
+def _spelled(part: Part) -> str:
+    return f"{part.word('operator')} {', '.join(_texts(part))}".strip()

@@ -1,0 +1,127 @@
+"""Requirements by exclusion: what is left is worked out, or the pool is left out; never a wider pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.convert.convert import Conversion, convert
+from gpupool.convert.documents import of_cluster
+from gpupool.convert.draft import Choices
+
+TYPES = ("node.kubernetes.io/instance-type", "In", "g5.xlarge")
+BOUGHT, ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
+ON_DEMAND = (BOUGHT, "In", "on-demand")
+RESERVED = "it uses reserved capacity"
+
+
+def pool(*requirements: tuple[str, ...]) -> dict[str, Any]:
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
+    rows = [{"key": key, "operator": operator, "values": list(v)} for key, operator, *v in requirements]
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "gpus"},
+        "spec": {
+            "limits": {"nodes": "4"},
+            "template": {"spec": {"nodeClassRef": reference, "requirements": rows}},
+        },
+    }
+
+
+def converted(*objects: dict[str, Any]) -> Conversion:
+    return convert(of_cluster(list(objects), "context test"), Choices(region="us-east-1"))
+
+
+def nodes(*requirements: tuple[str, ...]) -> dict[str, Any]:
+    (row,) = yaml.safe_load(converted(pool(*requirements)).text)["pools"]
+    wanted: dict[str, Any] = row["nodes"]
+    return wanted
+
+
+@pytest.mark.parametrize(
+    ("requirements", "share"),
+    [
+        ([(BOUGHT, "NotIn", "spot")], None),
+        ([(BOUGHT, "NotIn", "on-demand", "reserved")], 1),
+        ([(BOUGHT, "In", "spot", "on-demand"), (BOUGHT, "NotIn", "spot")], None),
+        ([(BOUGHT, "Exists"), (BOUGHT, "NotIn", "on-demand")], 1),
+    ],
+)
+def test_what_is_left_of_capacity_types(requirements: list[tuple[str, ...]], share: int | None) -> None:
+    assert nodes(TYPES, *requirements).get("spotShare") == share
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["In", "NotIn"]),
+            st.lists(st.sampled_from(["spot", "on-demand", "reserved"]), min_size=1, max_size=3),
+        ),
+        max_size=3,
+    )
+)
+def test_no_pool_buys_what_was_excluded(rows: list[tuple[str, list[str]]]) -> None:
+    result = converted(pool(TYPES, *((BOUGHT, operator, *values) for operator, values in rows)))
+    left = {"spot", "on-demand", "reserved"}
+    for operator, values in rows:
+        left = {kind for kind in left if (kind in values) == (operator == "In")}
+    if not result.pools:
+        asks = any(operator == "In" and "reserved" in values for operator, values in rows)
+        assert not left - {"reserved"} or (asks and "reserved" in left)
+        assert result.left_out
+        return
+    share = yaml.safe_load(result.text)["pools"][0]["nodes"].get("spotShare", 0)
+    bought = {"spot"} if share == 1 else {"on-demand"} if share == 0 else {"spot", "on-demand"}
+    assert bought == left - {"reserved"}
+
+
+@pytest.mark.parametrize(
+    ("requirements", "why"),
+    [
+        ([(BOUGHT, "In", "reserved")], RESERVED),
+        ([(BOUGHT, "In", "reserved", "on-demand")], RESERVED),
+        ([("karpenter.k8s.aws/capacity-reservation-type", "In", "capacity-block")], RESERVED),
+        ([(BOUGHT, "DoesNotExist")], "no capacity type satisfies"),
+        ([(BOUGHT, "In", "spot"), (BOUGHT, "NotIn", "spot")], "no capacity type satisfies"),
+        ([ON_DEMAND, (ZONE, "NotIn", "us-east-1a")], "where its nodes may be"),
+        ([ON_DEMAND, (ZONE, "In", "us-east-1a"), (ZONE, "NotIn", "us-east-1a")], "where its nodes may be"),
+        ([ON_DEMAND, ("topology.k8s.aws/zone-id", "In", "use1-az1")], "where its nodes may be"),
+        ([ON_DEMAND, ("topology.kubernetes.io/region", "NotIn", "us-west-2")], "where its nodes may be"),
+    ],
+)
+def test_what_cant_be_worked_out_makes_no_pool(requirements: list[tuple[str, ...]], why: str) -> None:
+    result = converted(pool(TYPES, *requirements))
+    assert result.pools == ()
+    assert why in result.left_out[0]
+    assert any(why in str(entry) for entry in result.leftovers)
+
+
+@pytest.mark.parametrize("operator", ["NotIn", "Gt", "Lt", "DoesNotExist"])
+def test_unknown_properties_of_machines(operator: str) -> None:
+    """They can only narrow machines that are named; of others nobody can tell which are left."""
+    family = ("karpenter.k8s.aws/instance-family", "In", "g5")
+    unknown = ("karpenter.k8s.aws/instance-network-bandwidth", operator, "9999")
+    result = converted(pool(family, ON_DEMAND, unknown))
+    assert result.pools == ()
+    assert "which machines it may start can't be worked out" in result.left_out[0]
+    assert converted(pool(TYPES, ON_DEMAND, unknown)).pools == ("gpus",)
+
+
+def test_zones_that_are_left() -> None:
+    named, out = (ZONE, "In", "us-east-1a", "us-east-1b"), (ZONE, "NotIn", "us-east-1b")
+    assert nodes(TYPES, ON_DEMAND, named, out)["zones"] == ["us-east-1a"]
+    assert "zones" not in nodes(TYPES, ON_DEMAND, (ZONE, "Exists"))
+
+
+def test_reservations_of_the_node_class_are_used_where_no_requirement_excludes_them() -> None:
+    spec = {"role": "nodes", "capacityReservationSelectorTerms": [{"tags": {"for": "gpus"}}]}
+    own = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}}
+    own["spec"] = spec  # type: ignore[assignment]
+    assert converted(pool(TYPES), own).pools == ()
+    assert converted(pool(TYPES, (BOUGHT, "NotIn", "spot")), own).pools == ()
+    assert converted(pool(TYPES, ON_DEMAND), own).pools == ("gpus",)
