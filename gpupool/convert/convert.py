@@ -21,12 +21,14 @@ from gpupool.convert import (
     operator_values,
     overlays,
     own_check,
+    placeholders,
     plugin_values,
     policies_in_force,
     pools,
     static_nodes,
     surroundings,
     tenants,
+    wrappers,
     write,
 )
 from gpupool.convert.account import Account, Part
@@ -46,6 +48,7 @@ from gpupool.convert.pools import Made
 from gpupool.convert.requirements import KEEP, RESERVATIONS, RESERVED
 from gpupool.convert.sharing import Sharings
 from gpupool.findings import Finding
+from gpupool.spec.yaml_source import path_text
 
 FOREIGN = "not something that a GPU pool is made of"
 
@@ -84,25 +87,37 @@ class _Input:
     """ClusterPolicies."""
     cluster: ClusterObjects = field(default_factory=ClusterObjects)
     local: bool = False
+    unread: list[str] = field(default_factory=list)
+    """What starts GPUs and was not read, and why."""
 
 
 def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     """The environment that `documents` describe, as far as gpupool can express it."""
-    held = [
-        (index, loc, inner) for index, document in enumerate(documents) for loc, inner in embedded(document)
-    ]
-    account = Account([*documents, *(inner for _, _, inner in held)])
-    parts = account.parts
+    charts = [list(wrappers.wrapped(document)) for document in documents]
+    opened, unfilled = list[Document](), list[Leftover]()
+    for document in (*documents, *(item.values for found in charts for item in found)):
+        filled, entries = (document, []) if document.kind else placeholders.without(document)
+        opened.append(filled)
+        unfilled += entries
+    held = [(index, loc, inner) for index, document in enumerate(opened) for loc, inner in embedded(document)]
+    account = Account([*opened, *(inner for _, _, inner in held)])
+    parts, given = account.parts, _Input()
+    for entry in unfilled:
+        account.note(entry)
+        given.unread.append(f"{entry.object}: {entry.path}: {entry.why}")
     for index, loc, _ in held:
         parts[index].at(*loc).used()
-    given = _Input()
-    for part in parts:
-        surroundings.account_for(part)
-        _sort(part, given)
+    for index, part in enumerate(parts):
+        if index < len(charts) and charts[index]:
+            given.unread += wrappers.account(part, charts[index])
+        elif not _unfilled(part, given):
+            surroundings.account_for(part)
+            _sort(part, given)
     for part in given.policies:
         there: Origin = "chart" if given.cluster.operator_here else "foreign"
         given.operators.append(operator_values.read(part, "policy" if ours(part) else there))
     draft = _draft(given, choices, account)
+    draft.left_out += given.unread
     text = write.text(draft)
     findings = surroundings.check(text, draft, account)
     return Conversion(
@@ -114,6 +129,18 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         draft.platform,
         tuple(draft.left_out),
     )
+
+
+def _unfilled(part: Part, given: _Input) -> bool:
+    """Whether placeholders keep it from being read; it is then listed with them."""
+    found = placeholders.placeholders(part.document)
+    for item in found:
+        part.account.note(item.leftover(part.document))
+    if found:
+        form = found[0].form
+        part.left(f"it is not read: {form.why}", form.advice, "todo")
+        given.unread.append(f"{part.document.title}: {path_text(found[0].loc)}: {form.why}; {form.advice}")
+    return bool(found)
 
 
 def _sort(part: Part, given: _Input) -> None:
@@ -141,10 +168,23 @@ def _sort(part: Part, given: _Input) -> None:
             part.named("namespace")
         elif ours(part):
             part.derived()  # gpupool makes all of it from the file
-        else:
+        elif not _named(part, given):
             part.left(FOREIGN, "keep it as it is")
-    else:
+    elif not _named(part, given):
         _configuration(part, given)
+
+
+def _named(part: Part, given: _Input) -> bool:
+    """Whether it starts GPUs in a way that is not read; it is then listed with what to do."""
+    reason = wrappers.named(part.document)
+    if reason is None and (chart := wrappers.gpu_chart(part.document)):
+        why = f"it installs the chart {chart}, and has no values of it"
+        reason = (why, "convert the file with its values")
+    if reason is None:
+        return False
+    part.left(*reason, "todo")
+    given.unread.append(f"{part.document.title}: {reason[0]}; {reason[1]}")
+    return True
 
 
 def _configuration(part: Part, given: _Input) -> None:
@@ -169,7 +209,7 @@ def _chart(part: Part, given: _Input) -> None:
     chart = plugin_values.place(data)
     if chart is not None:
         given.plugin_charts.append(part.at(*chart))
-    if is_operator_values(data):
+    if is_operator_values(data) or part.document.chart == wrappers.OPERATOR:
         given.operators.append(operator_values.read(part, "values"))
     elif chart is None and (other := plugin_values.other_chart(data)):
         part.left(f"values of the chart {other}, which the GPU Operator brings", "uninstall that release")

@@ -21,6 +21,8 @@ MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
 _MARKER = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 """A marker stands at the start of a line and nowhere else, literal blocks included (YAML 1.2.2, 9.1)."""
+_BLOCK = re.compile(r"[:-][ \t]+[|>][-+0-9]*[ \t]*(#.*)?$")
+"""A line below which a text stands as it is (YAML 1.2.2, 8.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class Document:
     """The object that this one is text in, such as the ConfigMap of a device-plugin configuration."""
     key: str = ""
     """Under which key it is there."""
+    fixed: tuple[int, int] | None = None
+    """Line and column of all of its values, where it is text that was written with escapes."""
+    chart: str = ""
+    """The Helm chart whose values it is, where what holds it says so."""
+    chart_version: str = ""
 
     @property
     def kind(self) -> str:
@@ -75,6 +82,8 @@ class Document:
         """Line and column of `loc` in the file; of the innermost part that exists. (0, 0) in a cluster."""
         if self.source is None:
             return (0, 0)
+        if self.fixed is not None:
+            return self.fixed
         line, column = self.source.place((*self.base, *loc))
         return line + self.first_line - 1, column
 
@@ -109,6 +118,23 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
         if source.data is not None:
             documents += _objects(Document(name, source.data, source, first_line))
     return documents, findings
+
+
+def inner_document(document: Document, loc: Loc) -> Document | None:
+    """The only document in the text at `loc`; None where that is no text, can't be read, or has several."""
+    text = value_at(document.data, loc)
+    if not isinstance(text, str):
+        return None
+    found, findings = parse_documents(document.file, text.encode(errors="replace"))
+    if len(found) != 1 or findings:
+        return None
+    inner, (line, column) = found[0], document.place(loc)
+    if document.source is None:
+        return replace(inner, source=None, within=document, key=str(loc[-1]))
+    own = document.source.text.splitlines()[line - document.first_line : line - document.first_line + 1]
+    block = document.fixed is None and own and _BLOCK.search(own[0])
+    place = {"first_line": line + 1} if block else {"fixed": (line, column)}
+    return replace(inner, within=document, key=str(loc[-1]), **place)
 
 
 def of_cluster(objects: Sequence[Mapping[str, Any]], file: str) -> list[Document]:

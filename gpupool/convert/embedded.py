@@ -7,11 +7,10 @@ in them is for `gpupool.convert.device_plugin` and `gpupool.convert.mig_parted`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from gpupool.convert import plugin_values
-from gpupool.convert.documents import Document, parse_documents
+from gpupool.convert.documents import Document, inner_document
 from gpupool.spec.yaml_source import Loc, value_at
 
 _IN_VALUES: tuple[Loc, ...] = (("devicePlugin", "config", "data"), ("migManager", "config", "data"))
@@ -56,17 +55,11 @@ def embedded(document: Document) -> Iterator[tuple[Loc, Document]]:
         roots += ((*chart, "config", "map"),) if chart is not None else ()
     for root in roots:
         held = value_at(document.data, root)
-        for key, text in held.items() if isinstance(held, dict) else ():
-            if isinstance(text, str):
-                yield from _configuration(document, (*root, key), text)
+        for key in held if isinstance(held, dict) else ():
+            yield from _configuration(document, (*root, key))
 
 
-def _configuration(document: Document, loc: Loc, text: str) -> Iterator[tuple[Loc, Document]]:
-    found, findings = parse_documents(document.file, text.encode(errors="replace"))
-    if len(found) != 1 or findings or not (is_device_plugin(found[0].data) or is_mig_parted(found[0].data)):
-        return
-    line, _ = document.place(loc)
-    # A text of several lines is a literal block, which starts below its key.
-    first = line + 1 if "\n" in text else line
-    source = found[0].source if document.source is not None else None
-    yield loc, replace(found[0], source=source, first_line=first, within=document, key=str(loc[-1]))
+def _configuration(document: Document, loc: Loc) -> Iterator[tuple[Loc, Document]]:
+    inner = inner_document(document, loc)
+    if inner is not None and (is_device_plugin(inner.data) or is_mig_parted(inner.data)):
+        yield loc, inner

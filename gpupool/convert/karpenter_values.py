@@ -11,6 +11,7 @@ from typing import Any
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft
 from gpupool.convert.spec_words import fits
+from gpupool.convert.values import merged
 
 _NAMES: tuple[tuple[str, ...], ...] = (("settings", "clusterName"), ("settings", "aws", "clusterName"))
 _QUEUES: tuple[tuple[str, ...], ...] = (
@@ -52,4 +53,4 @@ def settle(part: Part, draft: Draft) -> None:
             "Karpenter has no settings.aws any more", "see what happened to it in Karpenter's upgrade guide"
         )
     if values := part.carried_over(apart=_NAMES):
-        draft.karpenter["values"] = values
+        draft.karpenter["values"] = merged(draft.karpenter.get("values", {}), values)

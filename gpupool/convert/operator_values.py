@@ -18,7 +18,7 @@ from gpupool.convert.implied import implied
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
-from gpupool.convert.values import is_clear
+from gpupool.convert.values import is_clear, merged
 from gpupool.plan.owned_settings import given_variables, undoing
 from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
@@ -49,7 +49,7 @@ installs, or of an operator that somebody else runs."""
 _OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
 _SHIPPED_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
-_CHART_LABEL = "helm.sh/chart"
+_CHART, _CHART_LABEL = "gpu-operator", "helm.sh/chart"
 
 
 @dataclass(slots=True)
@@ -67,6 +67,7 @@ def read(part: Part, origin: Origin) -> OperatorSettings:
     """The settings at `part`, a document."""
     policy = origin != "values"
     found = OperatorSettings(part.at("spec" if policy else "gpu-operator") or part, origin)
+    found.version = part.document.chart_version if part.document.chart == _CHART else ""
     if policy:
         part.named()
         found.version = (part.text("metadata", "labels", _CHART_LABEL) or "").removeprefix("gpu-operator-")
@@ -141,7 +142,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     if off.untouched() and is_clear(off.value) and draft.partitioned:
         off.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
     if values := part.carried_over(_apart(settings)):
-        draft.operator["values"] = values
+        draft.operator["values"] = merged(draft.operator.get("values", {}), values)
     if part.document.source is None:
         part.rest_of_cluster()  # defaults that the server has filled in
 

@@ -324,7 +324,12 @@ class _Builder:
         if read.kind == "alias":
             self.stop(read, loc, "an alias as key", "write the key out")
         if read.kind != "scalar":
-            self.stop(read, loc, "a mapping or list as key", "use a plain word; text with {{ needs quotes")
+            self.stop(
+                read,
+                loc,
+                "a mapping or list as key",
+                "use a plain word; text with {{ needs quotes, and a template has to be rendered first",
+            )
         value = "<<" if read.text == "<<" else self.scalar(read, loc)
         if isinstance(value, Unread):
             return read.text

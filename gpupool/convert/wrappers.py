@@ -1,0 +1,149 @@
+"""Objects and files of other tools that hold a chart's values: what is in them, as documents of their own.
+
+The tools and their fields are in `wrappers.yaml`; this is its only reader. What the values say is for the
+readers of Helm values. It renders nothing: what only the tool can put together is named, with what to do.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpupool.convert.account import Part
+from gpupool.convert.documents import Document, inner_document
+from gpupool.convert.embedded import is_operator_values
+from gpupool.convert.karpenter_values import is_karpenter_values
+from gpupool.convert.plugin_values import place as plugin_chart
+from gpupool.convert.spec_words import fits
+from gpupool.spec.yaml_source import Loc, value_at
+
+OPERATOR = "gpu-operator"
+_CHARTS = (OPERATOR, "nvidia-device-plugin", "karpenter", "gpu-feature-discovery")
+_INSTALLS = "gpupool installs the chart by itself, where it is not left to others (install: false)"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """One set of values in an object."""
+
+    loc: Loc
+    """Of the values in the object."""
+    root: Loc
+    """Of what says chart and version, and has more values elsewhere."""
+    values: Document
+
+
+@functools.cache
+def _tables() -> dict[str, list[dict[str, Any]]]:
+    tables: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "wrappers.yaml").read_bytes())
+    return tables
+
+
+def wrapped(document: Document) -> Iterator[Wrapped]:
+    """The values of GPU charts in `document`."""
+    for row in _rows("opened", document):
+        for root in _roots(row, document):
+            chart = next((name for path in row["chart"] if (name := _word(document, (*root, *path)))), "")
+            chart = chart.rpartition("/")[2]
+            for loc in _places(row, root, document):
+                values = _values(document, loc)
+                if values is not None and _concerns_gpus(chart, values.data):
+                    version = _word(document, (*root, *row["version"])) if "version" in row else ""
+                    yield Wrapped(loc, root, replace(values, chart=chart, chart_version=version))
+                    break
+
+
+def account(part: Part, found: Sequence[Wrapped]) -> list[str]:
+    """Mark what is read of a wrapper, and list what is not; what to say of values that were not read."""
+    said = []
+    for row in _rows("opened", part.document):
+        for item in found:
+            part.named("namespace")
+            for path in row["chart"]:
+                part.at(*item.root, *path).used()
+            if item.values.chart == OPERATOR and fits("version", item.values.chart_version):
+                part.at(*item.root, *row["version"]).used()
+            part.at(*item.loc).used()
+            for path in row.get("elsewhere", ()):
+                if more := part.at(*item.root, *path):
+                    why = "these values of the chart are not read here"
+                    more.left(why, "write all values in one file, and convert that", "todo")
+                    said.append(f"{part.document.title}: {'.'.join(map(str, (*item.root, *path)))}: {why}")
+    part.leave(_INSTALLS)
+    return said
+
+
+def named(document: Document) -> tuple[str, str] | None:
+    """Why nothing is read of an object that starts GPUs, and what to do; None for other objects."""
+    for row in _rows("named", document):
+        words, fields = row.get("words", ()), row.get("fields", ())
+        text = json.dumps(document.data, default=str) if words else ""
+        if words and not any(word in text for word in words):
+            continue
+        if not fields or any(document.data.get(name) for name in fields):
+            return row["why"], row["advice"]
+    return None
+
+
+def gpu_chart(document: Document) -> str:
+    """The GPU chart that a wrapper installs without values that are read; empty where there is none."""
+    for row in _rows("opened", document):
+        for root in _roots(row, document):
+            for path in row["chart"]:
+                chart = _word(document, (*root, *path)).rpartition("/")[2]
+                if chart in _CHARTS:
+                    return chart
+    return ""
+
+
+def _rows(table: str, document: Document) -> Iterator[Mapping[str, Any]]:
+    return (row for row in _tables()[table] if _is(document, row))
+
+
+def _is(document: Document, row: Mapping[str, Any]) -> bool:
+    """Whether it is what the row is about: by its kind, or by its fields where it has none."""
+    if "kind" in row:
+        group = document.api_version.rpartition("/")[0]
+        return (row["group"], row["kind"]) == (group, document.kind)
+    fields = document.data.keys() if isinstance(document.data, dict) and not document.kind else ()
+    return set(row["with"]) <= set(fields)
+
+
+def _roots(row: Mapping[str, Any], document: Document) -> Iterator[Loc]:
+    for path in row.get("in", ([],)):
+        value = value_at(document.data, path)
+        if isinstance(value, list):
+            yield from ((*path, index) for index in range(len(value)))
+        elif value is not None:
+            yield tuple(path)
+
+
+def _places(row: Mapping[str, Any], root: Loc, document: Document) -> Iterator[Loc]:
+    for path in (*row.get("values", ()), *row.get("text", ())):
+        if value_at(document.data, (*root, *path)) is not None:
+            yield (*root, *path)
+
+
+def _values(document: Document, loc: Loc) -> Document | None:
+    """The values at `loc`, fields or text, as a document; None where they are neither."""
+    value, key = value_at(document.data, loc), ".".join(map(str, loc))
+    if isinstance(value, dict):
+        return replace(document, data=value, base=(*document.base, *loc), within=document, key=key)
+    inner = inner_document(document, loc)
+    return replace(inner, key=key) if inner is not None and isinstance(inner.data, dict) else None
+
+
+def _concerns_gpus(chart: str, values: Any) -> bool:
+    ours = is_operator_values(values) or is_karpenter_values(values) or plugin_chart(values) is not None
+    return chart in _CHARTS or ours
+
+
+def _word(document: Document, loc: Loc) -> str:
+    value = value_at(document.data, loc)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,232 @@
+"""Values of charts inside objects and files of other tools: opened, or named with what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.convert.convert import Conversion, convert
+from gpupool.convert.documents import parse_documents
+from gpupool.convert.draft import Choices
+from gpupool.convert.placeholders import form_of, forms
+
+PLUGIN = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+VALUES = {
+    "driver": {"enabled": False},
+    "toolkit": {"env": [{"name": "CONTAINERD_CONFIG", "value": "/etc/containerd/config.toml"}]},
+    "devicePlugin": {"config": {"create": True, "name": "c", "default": "any", "data": {"any": PLUGIN}}},
+}
+TEXT = yaml.safe_dump(VALUES)
+VERSION = "v26.3.3"
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a", "labels": {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "1"}},
+}
+
+
+def thing(group: str, kind: str, spec: Any, **more: Any) -> dict[str, Any]:
+    metadata = {"name": "gpu-operator", "namespace": "gpus"}
+    return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "spec": spec, **more}
+
+
+def argo(**helm: Any) -> dict[str, Any]:
+    return {
+        "repoURL": "https://helm.example",
+        "chart": "gpu-operator",
+        "targetRevision": VERSION,
+        "helm": helm,
+    }
+
+
+OPENED = {
+    "Flux": thing(
+        "helm.toolkit.fluxcd.io", "HelmRelease",
+        {"chart": {"spec": {"chart": "gpu-operator", "version": VERSION}}, "values": VALUES},
+    ),
+    "k3s": thing(
+        "helm.cattle.io", "HelmChart",
+        {"chart": "nvidia/gpu-operator", "version": VERSION, "valuesContent": TEXT},
+    ),
+    "RKE2's own chart": thing("helm.cattle.io", "HelmChartConfig", {"valuesContent": TEXT}),
+    "Argo CD, fields": thing("argoproj.io", "Application", {"source": argo(valuesObject=VALUES)}),
+    "Argo CD, text": thing("argoproj.io", "Application", {"source": argo(values=TEXT)}),
+    "Argo CD, sources": thing(
+        "argoproj.io", "Application", {"sources": [{"repoURL": "x", "ref": "values"}, argo(values=TEXT)]}
+    ),
+    "Argo CD, both": thing(
+        "argoproj.io", "Application", {"source": argo(values="driver: {enabled: true}", valuesObject=VALUES)}
+    ),
+    "Argo CD, several": thing(
+        "argoproj.io", "ApplicationSet", {"template": {"spec": {"source": argo(valuesObject=VALUES)}}}
+    ),
+    "Crossplane": thing(
+        "helm.crossplane.io", "Release",
+        {"forProvider": {"chart": {"name": "gpu-operator", "version": VERSION}, "values": VALUES}},
+    ),
+    "Cluster API": thing(
+        "addons.cluster.x-k8s.io", "HelmChartProxy",
+        {"chartName": "gpu-operator", "version": VERSION, "valuesTemplate": TEXT},
+    ),
+    "kustomize": {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "helmCharts": [{"name": "gpu-operator", "version": VERSION, "valuesInline": VALUES}],
+    },
+    "helmfile": {
+        "repositories": [],
+        "releases": [
+            {"name": "web", "chart": "other/web", "values": [{"replicas": 2}]},
+            {"name": "gpus", "chart": "nvidia/gpu-operator", "version": VERSION, "values": [VALUES]},
+        ],
+    },
+    "Fleet": {
+        "defaultNamespace": "gpus", "helm": {"chart": "gpu-operator", "version": VERSION, "values": VALUES},
+    },
+}  # fmt: skip
+
+
+def converted(*objects: Any) -> Conversion:
+    documents, findings = parse_documents("all.yaml", yaml.safe_dump_all(objects, sort_keys=False).encode())
+    assert not findings
+    return convert(documents, Choices())
+
+
+@pytest.mark.parametrize("tool", OPENED)
+def test_values_are_read_where_they_are(tool: str) -> None:
+    result = converted(NODE, OPENED[tool])
+    data = yaml.safe_load(result.text)
+    assert result.left_out == ()
+    assert data["gpuOperator"]["driver"] == {"enabled": False}
+    assert data["gpuOperator"]["values"]["toolkit"] == VALUES["toolkit"]
+    assert data["gpuOperator"].get("version") == (None if tool == "RKE2's own chart" else VERSION)
+    assert data["pools"][0]["sharing"] == {"mode": "time-slicing", "replicas": 4}
+    assert not [str(entry) for entry in result.leftovers if "not something that" in str(entry)]
+
+
+@pytest.mark.parametrize(("style", "line"), [("|", 7), ("'", 5)])
+def test_a_value_is_found_at_its_place(style: str, line: int) -> None:
+    """In a block at its own line; in a text with escapes at the key of that."""
+    block = "|-\n    gfd:\n      env: [{name: MIG_STRATEGY, value: single}]\n    mig: {}"
+    escaped = "'gfd: {env: [{name: MIG_STRATEGY, value: single}]}\n\n\n    mig: {}'"
+    text = (
+        "apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: gpu-operator}\n"
+        f"spec:\n  valuesContent: {block if style == '|' else escaped}\n"
+    )
+    documents, findings = parse_documents("k3s.yaml", f"a: 1\n---\n{text}".encode())
+    assert not findings
+    (entry,) = [e for e in convert(documents, Choices()).leftovers if e.path == "gfd.env[0]"]
+    assert entry.line == line + 2
+
+
+def test_later_values_go_over_earlier_ones() -> None:
+    more = {"toolkit": {"version": "v1"}, "dcgmExporter": {"serviceMonitor": {"enabled": True}}}
+    config = thing("helm.cattle.io", "HelmChartConfig", {"valuesContent": yaml.safe_dump(more)})
+    data = yaml.safe_load(converted(NODE, OPENED["k3s"], config).text)
+    assert data["monitoring"] == {"prometheusOperator": True}
+    assert data["gpuOperator"]["values"]["toolkit"] == VALUES["toolkit"]
+
+
+ELSEWHERE = {
+    "from a ConfigMap": ("Flux", ("valuesFrom",), [{"kind": "ConfigMap", "name": "values"}]),
+    "set one by one": ("k3s", ("set",), {"driver.enabled": "true"}),
+    "parameters": ("Argo CD, text", ("source", "helm", "parameters"), [{"name": "a", "value": "b"}]),
+    "files of values": ("Argo CD, text", ("source", "helm", "valueFiles"), ["values.yaml"]),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_values_that_are_elsewhere_are_said(case: str) -> None:
+    tool, path, value = ELSEWHERE[case]
+    wrapper = json.loads(json.dumps(OPENED[tool]))
+    inner = wrapper["spec"]
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    result = converted(NODE, wrapper)
+    assert [why for why in result.left_out if "these values of the chart are not read here" in why]
+    assert any(entry.kind == "todo" and path[-1] in entry.path for entry in result.leftovers)
+
+
+NAMED = {
+    "no values": (
+        thing("helm.toolkit.fluxcd.io", "HelmRelease", {"chart": {"spec": {"chart": "gpu-operator"}}}),
+        "has no values of it",
+    ),
+    "eksctl": (
+        {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "managedNodeGroups": [{"name": "g"}]},
+        "kubectl get nodes",
+    ),
+    "OLM": (
+        thing("operators.coreos.com", "Subscription", {"name": "gpu-operator-certified"}),
+        "clusterpolicies",
+    ),
+    "a DaemonSet": (
+        thing("apps", "DaemonSet", {"template": {"spec": {"containers": [{"args": ["--config-file=/c"]}]}}}),
+        "the configuration file that it reads",
+    ),
+    "patches": ({"resources": ["../base"], "patches": [{"path": "max.yaml"}]}, "kustomize build DIR"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_what_is_not_opened_is_named_with_what_to_do(case: str) -> None:
+    wrapper, advice = NAMED[case]
+    result = converted(NODE, wrapper)
+    assert [why for why in result.left_out if advice in why]
+    assert [
+        entry
+        for entry in result.leftovers
+        if entry.kind == "todo" and advice in f"{entry.why} {entry.advice}"
+    ]
+
+
+def test_other_charts_are_nobodys_business() -> None:
+    web = thing(
+        "helm.toolkit.fluxcd.io", "HelmRelease", {"chart": {"spec": {"chart": "web"}}, "values": {"a": 1}}
+    )
+    daemon = thing("apps", "DaemonSet", {"template": {"spec": {"containers": [{"image": "fluent-bit"}]}}})
+    listed = {"resources": ["a.yaml", "b.yaml"]}
+    result = converted(NODE, web, daemon, listed)
+    assert result.left_out == ()
+
+
+PLACEHOLDERS = {
+    "sops": "ENC[AES256_GCM,data:AAAA,iv:B,tag:C,type:str]",
+    "vals": "ref+vault://secret/data/gpu#/key",
+    "vault": "arn:aws:iam::<path:secret/aws#account>:role/x",
+    "template": "{{ .Values.version }}",
+    "variable": "prefix-${CLUSTER:=lab}",
+    "name": "<YOUR_CLUSTER>",
+}
+
+
+def test_each_form_has_an_example() -> None:
+    assert list(PLACEHOLDERS) == [form.name for form in forms()]
+
+
+@pytest.mark.parametrize("form", PLACEHOLDERS)
+def test_placeholders_are_not_carried_over(form: str) -> None:
+    text = PLACEHOLDERS[form]
+    values = {"dcgm": {"hostPort": 5555, "secret": text}, "toolkit": {"env": [{"name": "A", "value": text}]}}
+    result = converted(NODE, {**VALUES, **values})
+    assert text not in result.text
+    assert yaml.safe_load(result.text)["gpuOperator"]["values"]["dcgm"] == {"hostPort": 5555}
+    assert {entry.path for entry in result.leftovers if entry.kind == "todo"} == {
+        "dcgm.secret", "toolkit.env[0].value",
+    }  # fmt: skip
+    assert len(result.left_out) == 2
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": text}}
+    result = converted(NODE, {**quota, "spec": {"hard": {"requests.nvidia.com/gpu": "4"}}})
+    assert "tenants" not in yaml.safe_load(result.text)
+    assert [why for why in result.left_out if "metadata.namespace" in why]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a<b", "p4d.24xlarge", "$HOME", "${", "{}", "<b>bold</b> text", "v1.2", "#!/bin/sh\necho ${A}\n", ""],
+)
+def test_ordinary_texts_are_no_placeholders(text: str) -> None:
+    assert form_of(text) is None
