@@ -13,14 +13,28 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpupool.spec.field_types import Model, NodeFact, Text
+from gpupool.spec.field_types import Hint, Model, NodeFact, Text
 
-DriverVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)*$")]
-ProductLabel = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)
+DriverVersion = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)*$"),
+    Hint('a driver version or branch in quotes, such as "550"'),
 ]
-PciId = Annotated[str, StringConstraints(pattern=r"^0x[0-9A-F]{4}10DE$")]
-ProfileName = Annotated[str, StringConstraints(pattern=r"^[1-9]g\.[0-9]+gb((\+(me|me\.all|gfx))|-me)?$")]
+ProductLabel = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63),
+    Hint("a value of nvidia.com/gpu.product such as NVIDIA-GeForce-RTX-4090"),
+]
+PciId = Annotated[
+    str,
+    StringConstraints(pattern=r"^0x[0-9A-F]{4}10DE$"),
+    Hint("a PCI device id such as 0x27B810DE, in quotes"),
+]
+ProfileName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[1-9]g\.[0-9]+gb((\+(me|me\.all|gfx))|-me)?$"),
+    Hint("a MIG profile such as 1g.10gb or 1g.10gb+me"),
+]
 Whole = Annotated[int, Field(ge=1, le=100_000_000)]
 Index = Annotated[int, Field(ge=0, le=1000)]
 Ratio = Annotated[float, Field(gt=0, le=1)]
@@ -145,7 +159,11 @@ class GpuFile(Model):
         "maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell"
     ]
     """NVIDIA's architecture name in lower case, the value of nvidia.com/gpu.family."""
-    compute_capability: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*\.[0-9]$")]
+    compute_capability: Annotated[
+        str,
+        StringConstraints(pattern=r"^[1-9][0-9]*\.[0-9]$"),
+        Hint('a compute capability in quotes, such as "8.9"'),
+    ]
     """CUDA compute capability, such as "9.0"."""
     memory_mib: Whole
     """Memory of one GPU in MiB, as karpenter.k8s.aws/instance-gpu-memory or nvidia.com/gpu.memory gives

@@ -19,6 +19,7 @@ from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
+_SPLIT = "split it; of nodes leave out status.images, or read them with `gpupool import`"
 _MARKER = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 """A marker stands at the start of a line and nowhere else, literal blocks included (YAML 1.2.2, 9.1)."""
 _BLOCK = re.compile(r"[:-][ \t]+[|>][-+0-9]*[ \t]*(#.*)?$")
@@ -103,7 +104,7 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
     """The objects in `raw`, the content of the file shown as `name`, and what of it could not be read. One
     broken document does not spoil the others."""
     if len(raw) > MAX_BYTES:
-        return [], [Finding(name, 1, 1, "", "the file is larger than 1 MiB", "split it")]
+        return [], [Finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
     documents, findings = list[Document](), list[Finding]()
     for number, (first_line, chunk) in enumerate(_chunks(raw.removeprefix(b"\xef\xbb\xbf"))):
         if number >= MAX_DOCUMENTS:

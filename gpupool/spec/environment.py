@@ -21,6 +21,7 @@ from gpupool.spec.field_types import (
     Count,
     Duration,
     DurationOrNever,
+    Hint,
     LabelKey,
     LabelValue,
     Memory,
@@ -61,7 +62,11 @@ class Cluster(Model):
     """The cluster's name."""
     region: str | None = None
     """Cloud region; needed on eks."""
-    kubernetes_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")] = "1.36"
+    kubernetes_version: Annotated[
+        str,
+        StringConstraints(pattern=r"^1\.[0-9]{2}$"),
+        Hint('a Kubernetes minor version in quotes, such as "1.36"'),
+    ] = "1.36"
     """Kubernetes minor version, in quotes, as "1.36"."""
     kube_context: str | None = None
     """Context in the kubeconfig; default: the current context (local: the local control plane's)."""
@@ -149,7 +154,9 @@ class UsdPerHour(Model):
     """Spot price of one node, USD per hour."""
 
 
-_AmiId = Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-z]+$")]
+_AmiId = Annotated[
+    str, StringConstraints(pattern=r"^ami-[0-9a-z]+$"), Hint("an image's id such as ami-0123456789abcdef0")
+]
 
 
 class ImageTerm(Model):

@@ -6,6 +6,7 @@ Shared by the modules that describe the file's sections; knows none of them.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import date
 from ipaddress import ip_network
 from typing import Annotated, Any
@@ -23,15 +24,35 @@ _DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_KEY = rf"^({_DNS_NAME}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
 _LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Beside a pattern: what to write, for somebody who has written something else ("write ...")."""
+
+    text: str
+
+
+_LABEL_HINT = Hint("at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends")
+_NAME_HINT = Hint("lower-case letters, digits and '-', a letter or digit at both ends")
 Text = Annotated[str, StringConstraints(min_length=1)]
-Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63)]
-NodeName = Annotated[str, StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253)]
-AccountName = Annotated[
-    str, StringConstraints(pattern=rf"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/{_DNS_NAME}$", max_length=317)
+Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63), _NAME_HINT]
+NodeName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253),
+    Hint("a name: words of lower-case letters, digits and '-', joined by '.'"),
 ]
-LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
-LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
-NodeFact = Annotated[str, StringConstraints(pattern=_LABEL_VALUE, min_length=1)]
+AccountName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/{_DNS_NAME}$", max_length=317),
+    Hint("a service account as namespace/name"),
+]
+LabelKey = Annotated[
+    str,
+    StringConstraints(pattern=_LABEL_KEY, max_length=317),
+    Hint("a label key such as team or example.com/team"),
+]
+LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE), _LABEL_HINT]
+NodeFact = Annotated[str, StringConstraints(pattern=_LABEL_VALUE, min_length=1), _LABEL_HINT]
 """What nodes are chosen by as the value of a label: a zone, an instance type (NodePool requirements)."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST_SECONDS = (2**63 - 1) // 10**9
@@ -65,22 +86,39 @@ def _fits_go(longest: str) -> AfterValidator:
 
 _HOURS = f"{_LONGEST_SECONDS // 3600}h"
 # The length is for Python, which reads no number of thousands of digits.
-Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$", max_length=40), _fits_go(_HOURS)]
+Duration = Annotated[
+    str,
+    StringConstraints(pattern=r"^([0-9]+(s|m|h))+$", max_length=40),
+    _fits_go(_HOURS),
+    Hint("a duration such as 30s, 10m or 1h30m"),
+]
 DurationOrNever = Annotated[
     str,
     StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$", max_length=40),
     _fits_go(f'{_HOURS}, or "Never"'),
+    Hint('a duration such as 10m or 1h30m, or "Never"'),
 ]
 DurationWithDays = Annotated[
-    str, StringConstraints(pattern=r"^([0-9]+(s|m|h|d))+$", max_length=40), _fits_go(_HOURS)
+    str,
+    StringConstraints(pattern=r"^([0-9]+(s|m|h|d))+$", max_length=40),
+    _fits_go(_HOURS),
+    Hint("a duration such as 12h, 7d or 1h30m"),
 ]
 """For what Kubernetes never reads."""
-Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
+Version = Annotated[
+    str,
+    StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$"),
+    Hint("a version such as v26.7.0, of a driver such as 595.91.07"),
+]
 AmiAlias = Annotated[
-    str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30)
+    str,
+    StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30),
+    Hint("an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625"),
 ]
 Uuid = Annotated[
-    str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+    str,
+    StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"),
+    Hint("a UUID in lower case such as 0b6f3c1e-5a0d-4c7e-9a54-2f1d7c3e8b90"),
 ]
 
 
@@ -113,6 +151,7 @@ Origin = Annotated[
         pattern=r"^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$", max_length=300
     ),
     CALLABLE,
+    Hint("scheme, host and port alone, in lower case, such as https://models.example.com"),
 ]
 """Scheme, host and port of a web address."""
 
@@ -127,15 +166,23 @@ def _network(text: str) -> str:
 Network = Annotated[str, StringConstraints(max_length=49), AfterValidator(_network)]
 """Addresses in CIDR notation, such as 10.0.0.0/8."""
 Image = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$", max_length=500)
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$", max_length=500),
+    Hint("an image such as registry.example.com/team/app:1.0"),
 ]
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$")]
+Memory = Annotated[
+    str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$"), Hint("an amount of memory such as 512Gi")
+]
 CheckpointPrefix = Annotated[
     str,
     StringConstraints(
         pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/"
         r"([A-Za-z0-9!_*'()=+@:,-][A-Za-z0-9!_.*'()=+@:,-]*/)*$",
         max_length=900,
+    ),
+    Hint(
+        "a folder with a slash at its end, without empty parts or parts that begin with a dot, as "
+        "s3://models/team-vision/"
     ),
 ]
 """A bucket, or folders of it, with a slash at the end; no part of it begins with a dot."""

@@ -6,7 +6,7 @@ Words only. The types are `gpupool.spec`, the places `gpupool.spec.yaml_source`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, get_args, get_origin
@@ -16,44 +16,10 @@ from pydantic.fields import FieldInfo
 
 from gpupool.address_secrets import without_user
 from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
+from gpupool.spec.field_types import Hint
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source
 from gpupool.web_addresses import REMEDY
-
-_PATTERNS = {
-    "pools|priorities": "a field's path that starts with pools, priorities, policies, queue, gpuOperator or "
-    "karpenter, such as pools.*.labels",
-    "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
-    "[0-9]+(s|m|h|d))+$": "a duration such as 12h, 7d or 1h30m",
-    "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
-    "(Mi|Gi|Ti)$": "an amount of memory such as 512Gi",
-    "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
-    "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
-    "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625",
-    "^[0-9a-f]{8}-": "a UUID in lower case such as 0b6f3c1e-5a0d-4c7e-9a54-2f1d7c3e8b90",
-    "^https?://([a-z0-9]": "scheme, host and port alone, in lower case, such as https://models.example.com",
-    "^https?://[^/@?#": "an address such as http://prometheus.monitoring:9090",
-    "^s3://": "a folder with a slash at its end, without empty parts or parts that begin with a dot, as "
-    "s3://models/team-vision/",
-    "^https?://[^/": "an address such as https://id.example.com",
-    "^[^@": "an e-mail address",
-    "^ami-": "an image's id such as ami-0123456789abcdef0",
-    "^[A-Za-z0-9]([A-Za-z0-9.-]": "a host's name or address alone, such as mail.example.com",
-    "^(nats|tls": "an address such as nats://nats.nats:4222",
-    "^(https|oci)": "an address such as oci://registry.example.com/charts",
-    "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
-    "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
-    "{0,61}[A-Za-z0-9])?$": "a label key such as team or example.com/team",
-    "^0x[0-9A-F]": "a PCI device id such as 0x27B810DE, in quotes",
-    "^[1-9]g": "a MIG profile such as 1g.10gb or 1g.10gb+me",
-    "^[1-9][0-9]*\\.[0-9]$": 'a compute capability in quotes, such as "8.9"',
-    "^[0-9]+(\\.": 'a driver version or branch in quotes, such as "550"',
-    "^[A-Za-z0-9]([A-Za-z0-9._-]": "a value of nvidia.com/gpu.product such as NVIDIA-GeForce-RTX-4090",
-    "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
-    "(\\.[a-z0-9]": "a name: words of lower-case letters, digits and '-', joined by '.'",
-    "^[A-Za-z0-9][A-Za-z0-9._:/@-]": "an image such as registry.example.com/team/app:1.0",
-    "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +69,33 @@ def _unclear(kind: str, value: Unclear, loc: Loc, file: _File) -> tuple[str, str
 
 def _in_quotes(text: str, loc: Loc, file: _File) -> str:
     """To quote `text`, where the field takes it then; else what the field takes."""
-    patterns = list(_patterns(_field(loc, file)))
-    if all(re.search(pattern, text) for pattern in patterns):
+    forms = list(_forms(_field(loc, file)))
+    if all(re.search(pattern, text) for pattern, _ in forms):
         return f'put it in quotes: "{text}"'
-    return f"write {_wanted(patterns[-1])}"
+    return f"write {forms[-1][1]}"
 
 
-def _wanted(pattern: str) -> str:
-    return next((text for part, text in _PATTERNS.items() if part in pattern), pattern)
+def _wanted(pattern: str, loc: Loc, file: _File) -> str:
+    """What to write instead of what does not match `pattern`, of the field at `loc` or of keys in it."""
+    hints = (hint for form, hint in _forms(_field(loc, file), keys=True) if form == pattern)
+    return next(hints, "another text")
 
 
-def _patterns(part: Any) -> Iterator[str]:
-    """The pattern of the text that a field takes; of a mapping's values, not of its keys."""
+def _forms(part: Any, keys: bool = False) -> Iterator[tuple[str, str]]:
+    """(pattern, hint) of the text that a field takes; of a mapping's values, and with `keys` of its keys."""
     if isinstance(part, FieldInfo):
-        yield from (found for rule in part.metadata if (found := getattr(rule, "pattern", None)))
-        yield from _patterns(part.annotation)
+        yield from _own_forms(part.metadata)
+        yield from _forms(part.annotation, keys)
         return
-    yield from (
-        found for rule in getattr(part, "__metadata__", ()) if (found := getattr(rule, "pattern", None))
-    )
+    yield from _own_forms(getattr(part, "__metadata__", ()))
     arguments = get_args(part)
-    for argument in arguments[1:] if get_origin(part) is dict else arguments:
-        yield from _patterns(argument)
+    for argument in arguments if keys or get_origin(part) is not dict else arguments[1:]:
+        yield from _forms(argument, keys)
+
+
+def _own_forms(rules: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    hint = next((rule.text for rule in rules if isinstance(rule, Hint)), "")
+    yield from ((found, hint) for rule in rules if (found := getattr(rule, "pattern", None)))
 
 
 def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, file: _File) -> tuple[str, str]:
@@ -160,7 +131,7 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
         case "literal_error":
             return _not_among(value, loc, file)
         case "string_pattern_mismatch":
-            return f"{shown} can't be used here", f"write {_wanted(context['pattern'])}"
+            return f"{shown} can't be used here", f"write {_wanted(context['pattern'], loc, file)}"
         case "duration_too_long":
             return (
                 f"{shown} is longer than Kubernetes' components can count",

@@ -9,13 +9,16 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Model, Name, Text
+from gpupool.spec.field_types import Day, Hint, Model, Name, Text
 
 SECTIONS = ("pools", "priorities", "policies", "queue", "gpuOperator", "karpenter")
 """The sections of an environment that a promotion may carry."""
 
+_SECTIONS = f"{', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}"
 FieldPath = Annotated[
-    str, StringConstraints(pattern=rf"^({'|'.join(SECTIONS)})(\.[^.\s]+)*$", max_length=400)
+    str,
+    StringConstraints(pattern=rf"^({'|'.join(SECTIONS)})(\.[^.\s]+)*$", max_length=400),
+    Hint(f"a field's path that starts with {_SECTIONS}, such as pools.*.labels"),
 ]
 """A field and all below it, as `pools.notebooks.sharing`; `*` is any one name, as in `pools.*.labels`."""
 

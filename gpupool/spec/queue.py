@@ -13,6 +13,7 @@ from gpupool.spec.field_types import (
     CALLABLE,
     Duration,
     DurationWithDays,
+    Hint,
     Image,
     Model,
     Name,
@@ -28,8 +29,11 @@ _Said = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 _Host = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$|^[0-9a-fA-F:.]+$", max_length=253),
+    Hint("a host's name or address alone, such as mail.example.com"),
 ]
-_Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
+_Address = Annotated[
+    str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254), Hint("an e-mail address")
+]
 
 
 class SecretRef(Model):
@@ -45,7 +49,12 @@ class Database(Model):
 
 
 class Nats(Model):
-    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://"), PlainAddress]
+    url: Annotated[
+        str,
+        StringConstraints(pattern=r"^(nats|tls|ws|wss)://"),
+        PlainAddress,
+        Hint("an address such as nats://nats.nats:4222"),
+    ]
     """Server address, without credentials: those are in the Secret of `secretRef`."""
     secret_ref: SecretRef | None = None
     """Where the URL with the credentials is, for a server that asks for some; it replaces `url`."""
@@ -76,7 +85,11 @@ class Alerts(Model):
 
 class Auth(Model):
     issuer: Annotated[
-        str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500), PlainAddress, CALLABLE
+        str,
+        StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500),
+        PlainAddress,
+        CALLABLE,
+        Hint("an address such as https://id.example.com"),
     ]
     """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
     audience: _Said
@@ -85,7 +98,10 @@ class Auth(Model):
 
 class Idle(Model):
     prometheus: Annotated[
-        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500), CALLABLE
+        str,
+        StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500),
+        CALLABLE,
+        Hint("an address such as http://prometheus.monitoring:9090"),
     ]
     """Address of the Prometheus that has DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05
@@ -105,7 +121,10 @@ class Logs(Model):
 
 class Chart(Model):
     repository: Annotated[
-        str, StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500), PlainAddress
+        str,
+        StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500),
+        PlainAddress,
+        Hint("an address such as oci://registry.example.com/charts"),
     ]
     """Where you keep the chart gpu-scheduler: a chart repository, or oci:// and a registry's path."""
     image: Image
@@ -145,9 +164,11 @@ class Queue(Model):
     """How long a job may run that names no timeout."""
     start: Start = Start()
     """How long jobs may take to start on the cluster."""
-    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
-        "mlops.gpu.jobs"
-    )
+    event_prefix: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"),
+        Hint("words of letters, digits, - and _ joined by dots"),
+    ] = "mlops.gpu.jobs"
     """Prefix of event subjects."""
     url: Origin | None = None
     """Public address of the API and its pages, such as https://queue.example.com: no other name is then

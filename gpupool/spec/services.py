@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Image, Model, Name, PlainAddress, Text, Usd
+from gpupool.spec.field_types import Day, Duration, Hint, Image, Model, Name, PlainAddress, Text, Usd
 
 
 class Waiver(Model):
@@ -30,7 +30,13 @@ class Waiver(Model):
 
 
 class PolicyLimits(Model):
-    registries: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._:/-]*[a-z0-9]$")]] = []
+    registries: list[
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[a-z0-9][a-z0-9._:/-]*[a-z0-9]$"),
+            Hint("the beginning of images' names in lower case, such as registry.example.com/team"),
+        ]
+    ] = []
     """Registries that images may come from, host or host/path; default: any."""
     job_ttl: Duration = "168h"
     """Longest ttlSecondsAfterFinished of a GPU job."""
@@ -62,7 +68,15 @@ class Assertion(Model):
     """Image with the gpupool command, pinned by a version or a digest."""
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
     """When to run, as a CronJob schedule."""
-    pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+"), PlainAddress] | None = None
+    pushgateway: (
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^https?://[^/\s]+"),
+            PlainAddress,
+            Hint("an address such as http://pushgateway.monitoring:9091"),
+        ]
+        | None
+    ) = None
     """Address of a Prometheus Pushgateway that gets the figures; default: none."""
 
 
