@@ -58,6 +58,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.projects,
     tenants.access,
     queue.durations,
+    queue.engine,
     queue.ids,
     queue.chart,
     policies.references,
@@ -67,6 +68,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     delivery.names,
     delivery.existing_nodes,
     monitoring.assertion,
+    monitoring.dashboards,
     promotion.origin,
     promotion.paths,
 )

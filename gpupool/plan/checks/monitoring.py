@@ -12,6 +12,13 @@ _FIELDS = 5
 _MACROS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 
 
+def dashboards(context: Context) -> Iterator[Problem]:
+    """There are none yet."""
+    if context.environment.monitoring.grafana:
+        message = "gpupool generates no dashboards yet"
+        yield Problem(("monitoring", "grafana"), message, "leave it out")
+
+
 def assertion(context: Context) -> Iterator[Problem]:
     """An image that is pinned and allowed, and a schedule that a CronJob takes."""
     wanted = context.environment.monitoring.assertion

@@ -59,6 +59,14 @@ def ids(context: Context) -> Iterator[Problem]:
                 yield Problem(loc, message, "give each its own")
 
 
+def engine(context: Context) -> Iterator[Problem]:
+    """The one that there is."""
+    if context.environment.queue.engine != "builtin":
+        message = "gpupool writes no objects for Kueue yet, and its own queue is the only engine"
+        hint = "leave it out; where Kueue is in charge write queue.enabled: false"
+        yield Problem(("queue", "engine"), message, hint)
+
+
 def chart(context: Context) -> Iterator[Problem]:
     """Its image may run, and its processes have one database and a queue to serve."""
     queue = context.environment.queue
@@ -68,11 +76,7 @@ def chart(context: Context) -> Iterator[Problem]:
     yield from images.of_gpupool(context, (*loc, "image"), queue.chart.image)
     for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
         yield Problem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
-    if queue.engine != "builtin":
-        message = f"the chart is of gpupool's own queue, and queue.engine is {queue.engine}"
-        judged = (loc, ("queue", "engine"))
-        yield Problem(loc, message, "use engine: builtin, or remove queue.chart", judged_by=judged)
-    elif queue.database is None:
+    if queue.database is None:
         message = "several processes share one PostgreSQL, and queue.database names none"
         hint = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
         yield Problem(loc, message, hint, judged_by=(loc, ("queue", "database")))

@@ -181,9 +181,9 @@ def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:
-    environment = change(tmp_path, EKS, lambda data: data.update(monitoring={"grafana": True}))
+    environment = change(tmp_path, EKS, lambda data: data.update(monitoring={"dcgmInterval": "30s"}))
     (field,) = environment.settings
-    assert (field.name, field.before, field.after) == ("monitoring.grafana", "false", "true")
+    assert (field.name, field.before, field.after) == ("monitoring.dcgmInterval", "15s", "30s")
     assert environment.change == "changed"
     assert environment.effects == ()
 

@@ -81,7 +81,7 @@ def test_every_pattern_of_the_file_is_looked_at() -> None:
         ("policies.limits.registries", ["Registry.example.com"], "registry.example.com/team"),
         ("queue.chart", {"repository": "oci://a/b", "image": "a b"}, "an image such as"),
         ("monitoring.assertion.pushgateway", "pushgateway:9091", "http://pushgateway.monitoring:9091"),
-        ("queue.alerts.email.to", ["ada"], "an e-mail address"),
+        ("queue.alerts.smtp.to", ["ada"], "an e-mail address"),
     ],
 )
 def test_the_hint_is_the_fields_own(field: str, value: object, hint: str) -> None:
