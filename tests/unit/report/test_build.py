@@ -181,11 +181,11 @@ def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:
-    environment = change(tmp_path, EKS, lambda data: data.update(monitoring={"dcgmInterval": "30s"}))
+    environment = change(tmp_path, EKS, lambda data: data.update(queue={"retries": 5}))
     (field,) = environment.settings
-    assert (field.name, field.before, field.after) == ("monitoring.dcgmInterval", "15s", "30s")
+    assert (field.name, field.before, field.after) == ("queue.retries", "3", "5")
     assert environment.change == "changed"
-    assert environment.effects == ()
+    assert [effect.what for effect in environment.effects] == ["no node is touched"]
 
 
 def test_what_the_queue_does_touches_no_node(tmp_path: Path) -> None:
