@@ -16,6 +16,7 @@ from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
 from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
+from gpupool.convert.device_plugin import NOT_RENAMED
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
@@ -28,6 +29,8 @@ from gpupool.spec.environment import QUEUED
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"
+_RENAMED = ".shared"
+"""What the device plugin adds to a resource with renameByDefault (k8s-device-plugin v0.20.0)."""
 _GRANTS, _EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
 _UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
 
@@ -101,9 +104,7 @@ def _priority(
 def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str, Any] | None:
     name = namespace.document.name
     quotas = list(cluster.in_namespace("ResourceQuota", name))
-    counts = Counter[str]()
-    for quota in quotas:
-        _quota(quota, counts)
+    counts = _least([_quota(quota) for quota in quotas])
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
     if (not label and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
@@ -127,28 +128,49 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     return tenant | _access(cluster, name) | _jobs(cluster, name)
 
 
-def _quota(quota: Part, counts: Counter[str]) -> None:
-    """Add a quota's GPUs to `counts`."""
+def _least(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
+    """Resource -> what all of a namespace's quotas allow: each of them is enforced. Slices that the plugin
+    renames are slices of nvidia.com/gpu here."""
+    counts = Counter[str]()
+    for resource in dict.fromkeys(name for quota in quotas for name in quota):
+        (allowed, _), *more = sorted(
+            (quota[resource] for quota in quotas if resource in quota), key=lambda row: row[0]
+        )
+        counts[resource.removesuffix(_RENAMED)] += allowed
+        for _, part in more:
+            part.left(f"another quota of the namespace allows {allowed}, and both are enforced")
+    return counts
+
+
+def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
+    """Resource -> GPUs that a quota allows to all pods of its namespace, and where it says so."""
     quota.named("namespace")
+    counts: dict[str, tuple[int, Part]] = {}
     if quota.document.name == _PRIORITIES and ours(quota):
         quota.derived()
-        return
+        return counts
+    scoped = next((part for name in ("scopes", "scopeSelector") if (part := quota.at("spec", name))), None)
+    if scoped:
+        why = "it counts some of the namespace's pods only, and gpupool's quotas count all of a tenant's"
+        quota.at("spec").left(why, "keep it beside gpupool's, or give priorities by tenants[].maxPriority")
+        return counts
     for key, part in quota.at("spec", "hard").items():
-        resource = key.removeprefix("requests.")
+        resource = key.removeprefix("requests.").removeprefix("limits.")
         amount = quantity(part.value)
         if resource in ("cpu", "memory") and ours(quota):
             part.derived()  # they follow from the grants
         elif not resource.startswith("nvidia.com/"):
             part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")
-        elif resource == key:
-            part.wrong(
-                "a quota on an extended resource without requests. is never enforced", f"write requests.{key}"
-            )
+        elif key != f"requests.{resource}":  # in the words of the policy quotas-count-gpus
+            part.wrong(f"quota on {key} is never enforced", f"write requests.{resource}")
         elif amount is None or amount.denominator != 1:
             part.wrong("not a whole number of GPUs", "correct it")
         else:
             part.used()
-            counts[resource] += int(amount)
+            counts[resource] = (int(amount), part)
+            if resource.endswith(_RENAMED):
+                part.note("assumed", "gpupool counts these slices as nvidia.com/gpu", NOT_RENAMED[1])
+    return counts
 
 
 def _notes(quota: Part) -> dict[str, str]:

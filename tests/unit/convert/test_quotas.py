@@ -1,0 +1,88 @@
+"""What quotas of a namespace allow together, and what they don't."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.convert.convert import Conversion, convert
+from gpupool.convert.documents import parse_documents
+from gpupool.convert.draft import Choices
+from gpupool.plan.policy_files import SHIPPED
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "a", "labels": {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.count": "8"}},
+}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+
+
+def quota(name: str, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team"}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
+
+
+def gpus(count: int, resource: str = "requests.nvidia.com/gpu") -> dict[str, str]:
+    return {resource: str(count)}
+
+
+def converted(*quotas: dict[str, Any]) -> Conversion:
+    text = yaml.safe_dump_all([NODE, NAMESPACE, *quotas])
+    documents, findings = parse_documents("all.yaml", text.encode())
+    assert not findings
+    return convert(documents, Choices())
+
+
+def granted(*quotas: dict[str, Any]) -> int | None:
+    (tenant, *_) = yaml.safe_load(converted(*quotas).text).get("tenants") or [{}]
+    count: int | None = tenant.get("pools", {}).get("t4", {}).get("gpus")
+    return count
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=4))
+def test_each_quota_of_a_namespace_is_enforced(counts: list[int]) -> None:
+    assert granted(*(quota(f"q{n}", hard=gpus(count)) for n, count in enumerate(counts))) == min(counts)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {"scopes": ["BestEffort"]},
+        {"scopes": ["NotTerminating"]},
+        {
+            "scopeSelector": {
+                "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["x"]}]
+            }
+        },
+    ],
+)
+def test_quotas_of_some_pods_are_not_the_tenants(scope: dict[str, Any]) -> None:
+    assert granted(quota("some", hard=gpus(1), **scope), quota("all", hard=gpus(3))) == 3
+    alone = converted(quota("some", hard=gpus(1), **scope))
+    assert "tenants" not in yaml.safe_load(alone.text)
+    assert any("counts some of the namespace's pods only" in str(entry) for entry in alone.leftovers)
+
+
+def test_renamed_slices_are_slices() -> None:
+    renamed = quota("q", hard=gpus(3, "requests.nvidia.com/gpu.shared") | gpus(2))
+    assert granted(renamed) == 5
+    assert any(
+        "counts these slices as nvidia.com/gpu" in str(entry) for entry in converted(renamed).leftovers
+    )
+
+
+@pytest.mark.parametrize("key", ["limits.nvidia.com/gpu", "nvidia.com/gpu", "limits.nvidia.com/mig-1g.10gb"])
+def test_what_is_never_enforced_is_said_as_the_policy_says_it(key: str) -> None:
+    result = converted(quota("q", hard=gpus(2, key)))
+    assert "tenants" not in yaml.safe_load(result.text)
+    resource = key.removeprefix("limits.")
+    (entry,) = [entry for entry in result.leftovers if entry.kind == "wrong"]
+    ours = f"{entry.why}; {entry.advice}"
+    assert ours == f"quota on {key} is never enforced; write requests.{resource}"
+    policy = (SHIPPED / "quotas-count-gpus.yaml").read_text(encoding="utf-8")
+    assert "' is never enforced; write requests.'" in policy
