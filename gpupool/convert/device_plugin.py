@@ -16,6 +16,13 @@ from gpupool.sharing.replicated import MIN_REPLICAS, too_few_replicas
 _METHODS = {"mps": "mps", "timeSlicing": "time-slicing"}
 """In the order in which the plugin prefers them: with both, mps wins."""
 _STRATEGY = ("flags", "migStrategy")
+_FLAGS = {
+    *("migStrategy", "failOnInitError", "mpsRoot", "nvidiaDriverRoot", "nvidiaDevRoot", "gdrcopyEnabled"),
+    *("gdsEnabled", "mofedEnabled", "useNodeFeatureAPI", "deviceDiscoveryStrategy", "plugin", "gfd"),
+}
+"""What the section `flags` has (api/config/v1/flags.go)."""
+_SHARING = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
+"""What a sharing method has."""
 NOT_MIXED = (
     "gpupool uses the mixed strategy on partitioned nodes",
     "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
@@ -50,6 +57,12 @@ def read(part: Part, name: str, config_map: str) -> PluginConfig:
     """The configuration at `part`."""
     part.says("v1", "version")
     _strategy(part)
+    for key, flag in part.at("flags").items():
+        if key in _SHARING:
+            advice = f"write it to sharing.timeSlicing.{key}, or leave it out"
+            flag.wrong("the plugin ignores it there", advice)
+        elif key not in _FLAGS:
+            flag.wrong("the plugin ignores it: it has no such flag", "remove it")
     method, section = _method(part)
     sharing: dict[str, Any] = {"mode": "exclusive"}
     if section and method:

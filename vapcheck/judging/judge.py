@@ -94,8 +94,6 @@ class Judge:
         templates: bool,
     ) -> Iterator[PolicyFinding]:
         resource = resource_of(document.body, self._kinds)
-        if is_exempt(resource):
-            return
         wrong_kind = unknown_kind(document, self._kinds)
         if wrong_kind:
             yield replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")
@@ -103,6 +101,8 @@ class Judge:
         doubts: list[Doubt] = []
         request = self._request(document.body, resource, operation, old, user, doubts)
         yield from (doubtful(doubt, document) for doubt in doubts)
+        if is_exempt(resource):
+            return
         yield from self._on(replace(request, options=options), document, "", self._policies)
         if templates and self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")

@@ -146,3 +146,21 @@ def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, report
     assert "v26.7.0, which gpupool is tested with" in chosen
     assert ("to stay with v25.10.1" in chosen) == reported
     assert any("driver.version: it is kept" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            "renameByDefault: true",
+            "the plugin ignores it there; write it to sharing.timeSlicing.renameByDefault",
+        ),
+        ("deviceListStrategy: envvar", "the plugin ignores it: it has no such flag"),
+        ("failOnInitError: false", "gpupool leaves it to the device plugin's default"),
+    ],
+)
+def test_flags_that_the_plugin_does_not_have(flags: str, words: str) -> None:
+    text = shared(2).replace("{version: v1,", f"{{version: v1, flags: {{migStrategy: none, {flags}}},")
+    result = converted(text, labels="nvidia.com/device-plugin.config: '1'")
+    assert words in said(result)
+    assert sharing(result) == 2
