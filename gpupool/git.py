@@ -27,9 +27,9 @@ class Repository:
         self._folder = folder
         inside = self.run("rev-parse", "--is-inside-work-tree")
         if inside.returncode or inside.stdout.strip() != b"true":
+            why = _reason(inside) or "a bare one"
             raise NoRepositoryError(
-                f"{folder}: not the working tree of a Git repository ({_reason(inside) or 'a bare one'}); "
-                "run it in a clone"
+                f"{folder}: not the working tree of a Git repository ({why}); run it in a clone"
             )
 
     def run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -76,6 +76,15 @@ class Repository:
         done = self.run("merge-base", one, other)
         return done.stdout.decode().strip() if done.returncode == 0 else None
 
+    def renamed(self, before: str, after: str | None) -> dict[str, str]:
+        """Path in the repository -> the one that it had in commit `before`, of files that were moved or
+        renamed since, up to commit `after` or to the working tree (files that Git knows)."""
+        commits = [before, after] if after else [before]
+        answer = self.ask("diff", "--name-status", "-z", "--find-renames", "--diff-filter=R", *commits)
+        words = answer.decode(errors="surrogateescape").split("\0")
+        return {words[index + 2]: words[index + 1] for index in range(0, len(words) - 2, 3)}
+
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    return done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+    """Git's own words, on one line."""
+    return " ".join(done.stderr.decode(errors="replace").removeprefix("fatal: ").split())

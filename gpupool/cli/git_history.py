@@ -1,7 +1,7 @@
 """What a file said in earlier commits of a branch, newest first.
 
-Follows first parents, so that commits inside merged branches do not count. It does not
-interpret the files.
+Follows first parents, so that commits inside merged branches do not count, and files that were moved or
+renamed. It does not interpret the files.
 """
 
 from __future__ import annotations
@@ -39,17 +39,30 @@ class History(Repository):
         return self.merge_base(base, "HEAD") or base
 
     def content(self, commit: str, path: Path) -> bytes | None:
-        """The file at `path` as `commit` has it, None where it has none."""
-        done = self.run("cat-file", "blob", f"{commit}:{self._inside(path)}")
+        """The file at `path` as `commit` has it, there or where it was then; None where it has none."""
+        return self._blob(commit, self._in_commit(commit, path))
+
+    def _blob(self, commit: str, inside: str) -> bytes | None:
+        done = self.run("cat-file", "blob", f"{commit}:{inside}")
         return done.stdout if done.returncode == 0 else None
+
+    def _in_commit(self, commit: str, path: Path) -> str:
+        """Where `commit` has the file that is at `path` now."""
+        inside = self._inside(path)
+        if self._blob(commit, inside) is not None:
+            return inside
+        return self.renamed(commit, None).get(inside, inside)
 
     def versions(self, commit: str, path: Path) -> Iterator[Version]:
         """The file at `path` as it was in `commit` and before, newest first, wherever it changed."""
-        inside = self._inside(path)
-        log = self.ask("log", "--first-parent", "--format=%H%x09%h%x09%cs%x09%s", commit, "--", inside)
-        for line in log.decode(errors="replace").splitlines():
-            full, short, day, subject = line.split("\t", 3)
-            content = self.content(full, path)
+        inside = self._in_commit(commit, path)
+        form = ["--format=%x01%H%x09%h%x09%cs%x09%s", "--name-only", "-z"]
+        parents = ["--first-parent", "--diff-merges=first-parent", "--follow"]
+        log = self.ask("log", *parents, *form, commit, "--", inside).decode(errors="surrogateescape")
+        for entry in log.split("\x01")[1:]:
+            described, *names = entry.replace("\n", "\0").strip("\0").split("\0")
+            full, short, day, subject = described.split("\t", 3)
+            content = self._blob(full, names[-1] if names else inside)
             if content is not None:
                 yield Version(f"{short} of {day} ({subject})", content)
 

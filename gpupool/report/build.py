@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
@@ -69,6 +69,11 @@ def build(
     cluster of an environment that should be queried. Raises UsageError for a name that is in neither state.
     """
     known = sorted({*base.environments, *head.environments})
+    if not known:
+        raise UsageError(
+            f"no environments here: {head.folder} has none, neither in {base.state.name} nor in "
+            f"{head.state.name}; run this in a project that has some, or give the paths of files"
+        )
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(
@@ -93,7 +98,7 @@ def build(
         cost_threshold=cost_threshold,
         environments=tuple(sorted(parts, key=lambda part: part.name)),
         together=together,
-        notes=tuple(_notes(base, head)),
+        notes=(*_notes(base, head), *_renamed(reads)),
     )
 
 
@@ -270,6 +275,21 @@ def _notes(base: Snapshot, head: Snapshot) -> list[str]:
     elif head.catalog and _differing(head.catalog, _installed_catalog()):
         notes.append("The catalog in this repository is not the one of the gpupool that made this report.")
     return notes
+
+
+def _renamed(reads: Mapping[str, tuple[_Read, _Read]]) -> Iterator[str]:
+    """Environments that go while another comes for the same cluster: a new name is another environment."""
+    gone = {name: old.environment for name, (old, new) in reads.items() if old.content and not new.content}
+    for name, (old, new) in reads.items():
+        if old.content or new.environment is None:
+            continue
+        for former, environment in gone.items():
+            if environment is not None and environment.cluster == new.environment.cluster:
+                yield (
+                    f"{name} is for the cluster of {former}, as if that were renamed. gpupool takes it for "
+                    f"another environment, and refuses to apply it while {former} is there: destroy that "
+                    f"first, with its file as it was (gpupool destroy {former})."
+                )
 
 
 def _differing(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[str]:

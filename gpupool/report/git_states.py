@@ -8,6 +8,7 @@ shipped catalog. The files are not interpreted here.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +23,9 @@ from gpupool.report.model import State
 
 WORKING_TREE = "working tree"
 _POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
+_BESIDE = (_POLICIES, _GPUS, _CATALOG)
+_LINKS = 5
+"""Links to links that are followed."""
 _LINK, _FILES = "120000", ("100644", "100755")
 
 
@@ -65,7 +69,8 @@ def snapshots(
         if merge_base and head_commit is not None:
             base_commit = git.fork(base_commit, head_commit)
             base = f"merge base with {base}"
-        old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
+        after = head_commit if head is not None else None
+        old = git.snapshot(State(base, base_commit, False), base_commit, folder.name, after)
         if head is None:
             state = State(
                 WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/", f"{_GPUS}/"])
@@ -138,14 +143,40 @@ class _States(Repository):
         """Whether anything below `paths` differs from the commit, files that Git does not know included."""
         return bool(self.ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
 
-    def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
-        """The project's files in `commit`, not yet written anywhere."""
-        found = self._listed(commit, [folder, _POLICIES, _GPUS, _CATALOG])
-        return _snapshot(state, self._folder, folder, partial(self._contents, commit, found))
+    def snapshot(self, state: State, commit: str, folder: str, after: str | None = None) -> Snapshot:
+        """The project's files in `commit`, not yet written anywhere. `after`: the commit that it is compared
+        with, None for the working tree."""
+        prefix = self.ask("rev-parse", "--show-prefix").decode().rstrip("\n")
+        if not self._listed(commit, [self._followed(commit, f"{prefix}{folder}")]):
+            prefix = self._former(commit, prefix, folder, after)
+        places = {name: self._followed(commit, f"{prefix}{name}") for name in (folder, *_BESIDE)}
+        found = self._listed(commit, places.values())
+        return _snapshot(state, self._folder, folder, partial(self._contents, commit, found, places))
+
+    def _followed(self, commit: str, path: str) -> str:
+        """The folder at `path` of the repository, or the one in it that a link there leads to."""
+        for _ in range(_LINKS):
+            entry = self.ask("ls-tree", "--full-tree", commit, "--", path).decode(errors="surrogateescape")
+            if not entry.startswith(_LINK):
+                break
+            target = self.ask("cat-file", "blob", f"{commit}:{path}").decode(errors="surrogateescape")
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        return path
+
+    def _former(self, commit: str, prefix: str, folder: str, after: str | None) -> str:
+        """The project's folder as `commit` has it, from which the environments were moved since; `prefix`,
+        where they are now, if they were not."""
+        pairs = self.renamed(commit, after).items()
+        moved = [was for now, was in pairs if posixpath.dirname(now) == f"{prefix}{folder}"]
+        parents = {posixpath.dirname(posixpath.dirname(path)) for path in moved}
+        if len(parents) != 1:
+            return prefix
+        (parent,) = parents
+        return f"{parent}/" if parent else ""
 
     def _listed(self, commit: str, folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Path relative to the project -> mode and hash of the files right in `folders`."""
-        answer = self.ask("ls-tree", "-z", commit, "--", *(f"{folder}/" for folder in folders))
+        """Path in the repository -> mode and hash of the files right in `folders`."""
+        answer = self.ask("ls-tree", "-z", "--full-tree", commit, "--", *(f"{folder}/" for folder in folders))
         rows: dict[str, tuple[str, str]] = {}
         for row in filter(None, answer.split(b"\0")):
             described, _, path = row.decode(errors="surrogateescape").partition("\t")
@@ -154,19 +185,23 @@ class _States(Repository):
         return rows
 
     def _contents(
-        self, commit: str, found: Mapping[str, tuple[str, str]], folder: str, suffixes: tuple[str, ...]
+        self,
+        commit: str,
+        found: Mapping[str, tuple[str, str]],
+        places: Mapping[str, str],
+        folder: str,
+        suffixes: tuple[str, ...],
     ) -> dict[str, bytes]:
         """File name -> content of the files right in `folder` with one of `suffixes`; links are followed."""
         wanted: dict[str, str] = {}
-        prefix = self.ask("rev-parse", "--show-prefix").decode().strip()
         for path, (mode, digest) in sorted(found.items()):
             name = Path(path).name
-            if path != f"{folder}/{name}" or Path(name).suffix not in suffixes or "\n" in name:
+            if path != f"{places[folder]}/{name}" or Path(name).suffix not in suffixes or "\n" in name:
                 continue
             if mode in _FILES:
                 wanted[name] = digest
             elif mode == _LINK:
-                wanted[name] = f"{commit}:{prefix}{path}"
+                wanted[name] = f"{commit}:{path}"
         return self._blobs(wanted)
 
     def _blobs(self, wanted: Mapping[str, str]) -> dict[str, bytes]:

@@ -288,6 +288,33 @@ def test_a_branch_is_judged_by_what_was_merged_even_when_main_went_on(reviewed: 
     reviewed.run("--check", "--base", "main")
 
 
+def test_history_goes_on_where_files_are_moved(reviewed: Project) -> None:
+    """To another folder, and then to another name; before the move the source had 16."""
+    reviewed.git("checkout", "-q", "main")
+    (reviewed.folder / "infra").mkdir()
+    reviewed.git("mv", "environments", "infra/")
+    reviewed.commit("moved")
+    reviewed.git("checkout", "-q", "-B", "change")
+    reviewed.folder /= "infra"
+    reviewed.write("staging", 16)
+    assert "16 in dev" in reviewed.run("--check", "--base", "main").stdout
+    reviewed.write("staging", 2)
+    reviewed.run("--check", "--base", "main", code=1)
+
+
+def test_a_source_that_is_renamed_in_the_change_keeps_its_history(reviewed: Project) -> None:
+    reviewed.git("mv", "environments/dev.yaml", "environments/first.yaml")
+    path = reviewed.path("first")
+    path.write_text(path.read_text().replace("name: dev}", "name: first}"))
+    reviewed.path("staging").write_text(
+        reviewed.path("staging").read_text().replace("from: dev", "from: first")
+    )
+    for merged in (False, True):
+        said = reviewed.run("--check", "--base", "main").stdout
+        assert "staging: fine, nothing that first never had" in said, merged
+        reviewed.commit("renamed")
+
+
 def test_what_only_a_side_branch_had_does_not_count(reviewed: Project) -> None:
     reviewed.git("checkout", "-q", "main")
     reviewed.git("checkout", "-q", "-b", "try")

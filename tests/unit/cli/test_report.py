@@ -126,6 +126,21 @@ def test_wrong_use(project: Path, run: Run, arguments: list[str], said: str) -> 
     assert "Traceback" not in done.stderr
 
 
+def test_a_folder_without_environments(tmp_path: Path, run: Run) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
+    done = run(tmp_path, "--base", "main", code=2)
+    assert "no environments here: environments has none, neither in main nor in working tree" in done.stderr
+
+
+def test_an_environment_that_gets_another_name_is_said(project: Path, run: Run) -> None:
+    data = yaml.safe_load((project / "environments" / "prod.yaml").read_text())
+    (project / "environments" / "prod.yaml").unlink()
+    put(project, "production", data | {"metadata": {"name": "production"}})
+    said = run(project, "--base", "main", "--format", "markdown", *TODAY).stdout
+    assert "production is for the cluster of prod, as if that were renamed." in said
+
+
 def test_outside_of_a_repository(tmp_path: Path, run: Run) -> None:
     (tmp_path / "environments").mkdir()
     put(tmp_path, "prod", EKS)

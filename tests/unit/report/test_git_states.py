@@ -125,6 +125,35 @@ def test_links_are_followed_and_dead_ones_left_out(project: Path) -> None:
     assert "dead" not in base.environments
 
 
+def test_a_folder_that_is_a_link(project: Path) -> None:
+    (project / "environments").rename(project / "real")
+    (project / "shown").symlink_to("real")
+    (project / "environments").symlink_to("shown")
+    commit(project)
+    write(project, real__dev="dev 2")
+    base, head = both(project, "main")
+    assert dict(base.environments) == {"dev": b"dev 1", "prod": b"prod 1"}
+    assert dict(head.environments) == {"dev": b"dev 2", "prod": b"prod 1"}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_project_that_was_moved(project: Path, committed: bool) -> None:
+    """In one commit, or in the working tree so far."""
+    git(project, "checkout", "-q", "-b", "move")
+    (project / "infra" / "gpu").mkdir(parents=True)
+    git(project, "mv", "environments", "policies", "infra/gpu/")
+    if committed:
+        commit(project)
+    write(project, infra__gpu__environments__dev="dev 2")
+    base, head = both(project / "infra" / "gpu", "main")
+    assert dict(base.environments) == {"dev": b"dev 1", "prod": b"prod 1"}
+    assert set(base.policies) == {"own.yaml"}
+    assert dict(head.environments) == {"dev": b"dev 2", "prod": b"prod 1"}
+    if committed:
+        base, head = both(project / "infra" / "gpu", "main", "move")
+        assert base.environments == head.environments
+
+
 def test_a_base_without_environments(project: Path) -> None:
     git(project, "checkout", "-q", "--orphan", "empty")
     git(project, "rm", "-rfq", ".")
