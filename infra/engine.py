@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -40,6 +41,9 @@ logging.getLogger("grpc._server").propagate = False
 
 _STOP_SECONDS = 10.0
 """How long a short command (state export and the like) may take to end after Ctrl-C."""
+
+_INSTALL_SECONDS = 300.0
+"""How long the engine may take to download a plugin (some 40 MB)."""
 
 _LOOK_SECONDS = 0.2
 """How often to check whether Ctrl-C was pressed."""
@@ -246,6 +250,38 @@ def _work_dir() -> Path:
     return folder
 
 
+def with_plugin(pulumi: Path, platform: str, report: Report) -> None:
+    """Have the engine install Pulumi's Kubernetes plugin where it is not there, and no stand-in may serve.
+
+    Raises EngineError where that fails, or takes longer than some minutes.
+    """
+    if pulumi_env.kubernetes_plugin() is not None or pulumi_env.stand_in_allowed(platform):
+        return
+    words = ["plugin", "install", "resource", "kubernetes", version("pulumi-kubernetes")]
+    report(f"installing Pulumi's Kubernetes plugin {words[-1]}")
+    command = [str(pulumi), "--non-interactive", *words]
+    why = ""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+            check=False,
+        )
+        why = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+    except subprocess.TimeoutExpired:
+        why = f"it was not there after {_INSTALL_SECONDS:.0f} s"
+    if pulumi_env.kubernetes_plugin() is None:
+        raise EngineError(
+            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
+            f"Install it where plugins can be downloaded (pulumi {' '.join(words)}) and copy "
+            "~/.pulumi/plugins here; or go on without Helm releases by gpupool's stand-in for it: "
+            f"--stand-in, or {pulumi_env.STAND_IN}=1"
+        )
+
+
 @contextmanager
 def opened(
     name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
@@ -261,6 +297,7 @@ def opened(
     except LocalError as error:
         raise EngineError(str(error)) from error
     variables = pulumi_env.backend(platform)
+    with_plugin(path, platform, report)
     with suppress(OSError):  # where nothing can be written, nothing is opened either
         # The engine writes settings there, and would make it for everybody.
         project.make_private(work_dir / project.OWN)

@@ -100,7 +100,7 @@ class Run:
     def __enter__(self) -> Run:
         if self._operation != "preview" or self._plan.cluster.platform == "local":
             program.require_cluster(self._plan)
-        if self._bundle.releases and pulumi_env.kubernetes_plugin() is None:
+        if self._bundle.releases and self._by_stand_in():
             if self._operation == "up":
                 raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
             if self._operation == "preview":
@@ -115,6 +115,11 @@ class Run:
             self._prepare()
             self._closing = opening.pop_all()
         return self
+
+    def _by_stand_in(self) -> bool:
+        """Whether gpupool's stand-in serves for the Kubernetes plugin, which knows no charts."""
+        platform = self._plan.cluster.platform
+        return pulumi_env.kubernetes_plugin() is None and pulumi_env.stand_in_allowed(platform)
 
     def __exit__(self, *error: Any) -> None:
         self._closing.__exit__(*error)

@@ -6,6 +6,7 @@ Thin: the work is in `infra.stack`, which is imported inside the verbs so that t
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,17 +37,39 @@ DespiteOption = Annotated[
     bool, typer.Option("--despite-gitops", help="Continue even if Argo CD or Flux delivers the environment.")
 ]
 
+StandInOption = Annotated[
+    bool,
+    typer.Option(
+        "--stand-in",
+        help="Use gpupool's stand-in where Pulumi's Kubernetes plugin is missing; it installs no charts.",
+    ),
+]
+
 _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
 _PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
 
 
-def preview(env: EnvArgument, output: FormatOption = "text", allow_delete: AllowOption = None) -> None:
+def _use_stand_in(wanted: bool) -> None:
+    """For this process and its children."""
+    from gpupool.pulumi_plugins.env import STAND_IN
+
+    if wanted:
+        os.environ[STAND_IN] = "1"
+
+
+def preview(
+    env: EnvArgument,
+    output: FormatOption = "text",
+    allow_delete: AllowOption = None,
+    stand_in: StandInOption = False,
+) -> None:
     """Show what `up` would change, tried by the API server; change nothing.
 
     Example: gpupool preview prod
     """
     from infra import stack
 
+    _use_stand_in(stand_in)
     allowed = allow_delete or ()
     _show(_run(f"preview {env}", lambda notify: stack.preview(env, notify, allowed), output), output)
 
@@ -57,6 +80,7 @@ def up(
     output: FormatOption = "text",
     allow_delete: AllowOption = None,
     despite_gitops: DespiteOption = False,
+    stand_in: StandInOption = False,
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
@@ -68,6 +92,7 @@ def up(
     from gpupool.plan.resolve import read_plan
     from infra import delivered, stack
 
+    _use_stand_in(stand_in)
     allowed = allow_delete or ()
     if not yes:
         delivered.require_ours(read_plan(env), despite_gitops)
@@ -99,13 +124,14 @@ def _consent(planned: Result, output: Format) -> None:
     typer.confirm("Do it?", abort=True)
 
 
-def refresh(env: EnvArgument, output: FormatOption = "text") -> None:
+def refresh(env: EnvArgument, output: FormatOption = "text", stand_in: StandInOption = False) -> None:
     """Show what others have changed or deleted in the cluster, and record it, so that `up` restores it.
 
     Example: gpupool refresh local
     """
     from infra import stack
 
+    _use_stand_in(stand_in)
     _show(_run(f"refresh {env}", lambda notify: stack.refresh(env, notify), output), output)
 
 
@@ -114,6 +140,7 @@ def destroy(
     yes: YesOption = False,
     output: FormatOption = "text",
     despite_gitops: DespiteOption = False,
+    stand_in: StandInOption = False,
 ) -> None:
     """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
 
@@ -121,6 +148,7 @@ def destroy(
     """
     from infra import stack
 
+    _use_stand_in(stand_in)
     if not yes:
         if not sys.stdin.isatty():
             print_error(f"destroy deletes everything of {env}; use --yes in scripts")

@@ -20,6 +20,8 @@ from gpupool.cluster.local_layout import Layout, default_folder
 from gpupool.programs.failures import LocalError
 
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
+STAND_IN = "GPUPOOL_STAND_IN"
+"""Variable by which the stand-in for the Kubernetes plugin is asked for, as `--stand-in` does: 1."""
 LANGUAGE_HOST = "pulumi-language-python"
 
 NO_CHARTS = (
@@ -44,6 +46,12 @@ def kubernetes_plugin() -> Path | None:
         return Path(on_path)
     pattern = f"resource-kubernetes-v*/{KUBERNETES_PLUGIN}"
     return next(iter(sorted((pulumi_home() / "plugins").glob(pattern))), None)
+
+
+def stand_in_allowed(platform: str) -> bool:
+    """Whether the stand-in may serve for stacks of `platform` where the plugin is not installed: on the local
+    control plane, and elsewhere where it is asked for."""
+    return platform == "local" or os.environ.get(STAND_IN) == "1"
 
 
 def language_host(pulumi: Path | None) -> Path | None:
