@@ -50,6 +50,11 @@ from gpupool.convert.sharing import Sharings
 from gpupool.findings import Finding
 from gpupool.spec.yaml_source import path_text
 
+_READ = (
+    *("Provisioner", "NodePool", "NodeOverlay", "ClusterPolicy", *node_classes.KINDS),
+    *("Node", "Namespace", "ResourceQuota", "PriorityClass"),
+)
+"""Kinds that pools and tenants are made of."""
 FOREIGN = "not something that a GPU pool is made of"
 
 
@@ -95,7 +100,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     """The environment that `documents` describe, as far as gpupool can express it."""
     charts = [list(wrappers.wrapped(document)) for document in documents]
     opened, unfilled = list[Document](), list[Leftover]()
-    for document in (*documents, *(item.values for found in charts for item in found)):
+    for document in (*documents, *(item.values for sets in charts for item in sets)):
         filled, entries = (document, []) if document.kind else placeholders.without(document)
         opened.append(filled)
         unfilled += entries
@@ -133,14 +138,15 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
 
 def _unfilled(part: Part, given: _Input) -> bool:
     """Whether placeholders keep it from being read; it is then listed with them."""
-    found = placeholders.placeholders(part.document)
-    for item in found:
+    kind = part.document.kind
+    unfilled = placeholders.placeholders(part.document) if not kind or kind in _READ else []
+    for item in unfilled:
         part.account.note(item.leftover(part.document))
-    if found:
-        form = found[0].form
+    if unfilled:
+        form = unfilled[0].form
         part.left(f"it is not read: {form.why}", form.advice, "todo")
-        given.unread.append(f"{part.document.title}: {path_text(found[0].loc)}: {form.why}; {form.advice}")
-    return bool(found)
+        given.unread.append(f"{part.document.title}: {path_text(unfilled[0].loc)}: {form.why}; {form.advice}")
+    return bool(unfilled)
 
 
 def _sort(part: Part, given: _Input) -> None:

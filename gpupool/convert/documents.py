@@ -126,10 +126,10 @@ def inner_document(document: Document, loc: Loc) -> Document | None:
     text = value_at(document.data, loc)
     if not isinstance(text, str):
         return None
-    found, findings = parse_documents(document.file, text.encode(errors="replace"))
-    if len(found) != 1 or findings:
+    documents, findings = parse_documents(document.file, text.encode(errors="replace"))
+    if len(documents) != 1 or findings:
         return None
-    inner, (line, column) = found[0], document.place(loc)
+    inner, (line, column) = documents[0], document.place(loc)
     if document.source is None:
         return replace(inner, source=None, within=document, key=str(loc[-1]))
     own = document.source.text.splitlines()[line - document.first_line : line - document.first_line + 1]

@@ -101,14 +101,14 @@ def _single(node: _Node, profile: str) -> NodeState:
 
 def _instances(node: _Node) -> dict[str, int]:
     """Instances of the node by resource, under the mixed strategy: by labels, else by its capacity."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key in node.labels:
         if key.startswith(f"{PREFIX}mig-") and key.endswith(".count"):
-            found[key.removesuffix(".count")] = node.number(key) or 0
+            counts[key.removesuffix(".count")] = node.number(key) or 0
     for key, value in node.capacity.items():
         if key.startswith(f"{PREFIX}mig-") and not key.endswith(".shared"):
-            found.setdefault(key, as_whole(str(value)) or 0)
-    return {name: count for name, count in found.items() if count}
+            counts.setdefault(key, as_whole(str(value)) or 0)
+    return {name: count for name, count in counts.items() if count}
 
 
 def _mixed(node: _Node, instances: Mapping[str, int]) -> NodeState:

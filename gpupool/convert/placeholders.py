@@ -69,8 +69,15 @@ def form_of(text: Any) -> Form | None:
 
 
 def placeholders(document: Document) -> list[Placeholder]:
-    """All of them, in their order."""
-    return list(_in(document.data, ()))
+    """All of them, in their order; of an object not those in what tools and servers note on it. The name of a
+    configuration within another object counts."""
+    named = [Placeholder((), document.key, form)] if (form := form_of(document.key)) else []
+    rest = (item for item in _in(document.data, ()) if not document.kind or not _noted(item.loc))
+    return [*named, *rest]
+
+
+def _noted(loc: Loc) -> bool:
+    return loc[:1] == ("status",) or loc[:2] in (("metadata", "annotations"), ("metadata", "managedFields"))
 
 
 def _in(value: Any, loc: Loc) -> Iterator[Placeholder]:
@@ -97,9 +104,10 @@ def _is_sops(key: str, value: Any) -> bool:
 def without(document: Document) -> tuple[Document, list[Leftover]]:
     """Values without those that have a placeholder, and their entries in the list. An item of a list goes as
     a whole."""
-    found = placeholders(document)
-    gone = {item.loc for item in found}
-    return replace(document, data=_rest(document.data, (), gone)), [item.leftover(document) for item in found]
+    unfilled = placeholders(document)
+    gone = {item.loc for item in unfilled}
+    entries = [item.leftover(document) for item in unfilled]
+    return replace(document, data=_rest(document.data, (), gone)), entries
 
 
 def _rest(value: Any, loc: Loc, gone: set[Loc]) -> Any:

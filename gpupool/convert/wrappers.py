@@ -59,11 +59,11 @@ def wrapped(document: Document) -> Iterator[Wrapped]:
                     break
 
 
-def account(part: Part, found: Sequence[Wrapped]) -> list[str]:
+def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
     """Mark what is read of a wrapper, and list what is not; what to say of values that were not read."""
-    said = []
+    unread = []
     for row in _rows("opened", part.document):
-        for item in found:
+        for item in sets:
             part.named("namespace")
             for path in row["chart"]:
                 part.at(*item.root, *path).used()
@@ -74,9 +74,9 @@ def account(part: Part, found: Sequence[Wrapped]) -> list[str]:
                 if more := part.at(*item.root, *path):
                     why = "these values of the chart are not read here"
                     more.left(why, "write all values in one file, and convert that", "todo")
-                    said.append(f"{part.document.title}: {'.'.join(map(str, (*item.root, *path)))}: {why}")
+                    unread.append(f"{part.document.title}: {'.'.join(map(str, (*item.root, *path)))}: {why}")
     part.leave(_INSTALLS)
-    return said
+    return unread
 
 
 def named(document: Document) -> tuple[str, str] | None:

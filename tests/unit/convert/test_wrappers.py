@@ -230,3 +230,17 @@ def test_placeholders_are_not_carried_over(form: str) -> None:
 )
 def test_ordinary_texts_are_no_placeholders(text: str) -> None:
     assert form_of(text) is None
+
+
+def test_what_is_noted_on_objects_and_what_is_not_read_may_have_any_text() -> None:
+    script = {"kubectl.kubernetes.io/last-applied-configuration": '{"userData": "echo ${HOME}\\nexit"}'}
+    node = {**NODE, "metadata": {**NODE["metadata"], "annotations": script}}  # type: ignore[dict-item]
+    other = thing("apps", "Deployment", {"image": "${IMAGE}"})
+    result = converted(node, other)
+    assert (result.pools, result.left_out) == (("t4",), ())
+
+
+def test_a_configuration_whose_name_is_a_variable_is_not_read() -> None:
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"${POOL}": PLUGIN}}
+    result = converted(NODE, held)
+    assert [why for why in result.left_out if "a variable is not filled in" in why]
