@@ -135,7 +135,7 @@ def _terms(spec: Part) -> list[dict[str, Any]]:
     """How the image is found, as amiSelectorTerms of v1; empty where nothing readable says it."""
     terms, old = spec.at("amiSelectorTerms").value, spec.at("amiSelector").value
     if isinstance(terms, list):
-        return terms if all(isinstance(term, dict) and _is_plain(term) for term in terms) else []
+        return terms if all(isinstance(term, dict) and _is_term(term) for term in terms) else []
     if not isinstance(old, dict) or not _is_plain(old):
         return []
     named = {key: value for key, value in old.items() if key in ("aws-ids", "aws::ids")}
@@ -145,6 +145,12 @@ def _terms(spec: Part) -> list[dict[str, Any]]:
     term = {words[key]: value for key, value in old.items() if key in words}
     tags = {key: value for key, value in old.items() if key not in words}
     return [term | ({"tags": tags} if tags else {})]
+
+
+def _is_term(term: dict[str, Any]) -> bool:
+    """Whether its fields are text, but for the tags, which are texts by name."""
+    own = [value for key, value in term.items() if key != "tags"]
+    return all(isinstance(value, str) for value in own) and _is_plain(term.get("tags", {}))
 
 
 def _is_plain(value: Any) -> bool:

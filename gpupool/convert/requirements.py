@@ -2,7 +2,7 @@
 and labels of the user's own.
 
 Karpenter takes what satisfies all requirements of a key (karpenter v1.14.1, pkg/scheduling/requirements.go).
-What is left of the values that there are is worked out; where nobody can know what is left, no pool is made,
+What is left of the values that there are is worked out; where that can't be known, no pool is made,
 since one without the requirement could start what the user excluded. Requirements about machines are for
 `gpupool.convert.machines`.
 """

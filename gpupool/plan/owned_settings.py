@@ -32,7 +32,7 @@ class OwnedValue:
 
 @dataclass(frozen=True, slots=True)
 class OwnedVariable:
-    """What operands are told by a variable or an argument."""
+    """What a variable or an argument configures in operands."""
 
     operands: tuple[str, ...]
     variables: tuple[str, ...]
@@ -107,7 +107,7 @@ def undoing(settings: Any, partitioned: bool) -> Iterator[Setting]:
 
 
 def _environment(settings: Any, operand: str) -> Iterator[tuple[str, Any, tuple[Loc, ...]]]:
-    """(name, value, places) of what an operand is told by variables, and by arguments, whose names keep their
+    """(name, value, places) of an operand's variables, and of its arguments, whose names keep their
     dashes."""
     env = value_at(settings, (operand, "env"))
     for index, row in enumerate(env if isinstance(env, list) else ()):

@@ -103,7 +103,7 @@ def test_what_cant_be_worked_out_makes_no_pool(requirements: list[tuple[str, ...
 
 @pytest.mark.parametrize("operator", ["NotIn", "Gt", "Lt", "DoesNotExist"])
 def test_unknown_properties_of_machines(operator: str) -> None:
-    """They can only narrow machines that are named; of others nobody can tell which are left."""
+    """They can only narrow machines that are named; of others it is unknown which are left."""
     family = ("karpenter.k8s.aws/instance-family", "In", "g5")
     unknown = ("karpenter.k8s.aws/instance-network-bandwidth", operator, "9999")
     result = converted(pool(family, ON_DEMAND, unknown))
@@ -125,3 +125,11 @@ def test_reservations_of_the_node_class_are_used_where_no_requirement_excludes_t
     assert converted(pool(TYPES), own).pools == ()
     assert converted(pool(TYPES, (BOUGHT, "NotIn", "spot")), own).pools == ()
     assert converted(pool(TYPES, ON_DEMAND), own).pools == ("gpus",)
+
+
+@pytest.mark.parametrize("term", [{"alias": {"a": "b"}}, {"id": ["x"]}, {"name": "a", "tags": {"a": 1}}, "x"])
+def test_what_is_no_selector_of_images_is_no_crash(term: object) -> None:
+    own = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}}
+    own["spec"] = {"role": "nodes", "amiSelectorTerms": [term]}
+    result = converted(pool(TYPES, ON_DEMAND), own)
+    assert any("amiSelectorTerms" in str(entry) for entry in result.leftovers)
