@@ -13,8 +13,9 @@ from generators import device_requests
 from generators.device_plugin import DEFAULT_KEY
 from generators.device_plugin import config_map_name as device_plugin_config_map
 from generators.manifest import HelmRelease, Manifest
-from generators.metadata import manifest_of, merged
+from generators.metadata import manifest_of
 from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.spec.environment import CLUSTER_POLICY
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.manifest import HelmRelease
-from generators.metadata import merged
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import Plan
 
 

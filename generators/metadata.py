@@ -61,16 +61,6 @@ def content_name(prefix: str, content: Any) -> str:
     return f"{prefix}-{digest[:10]}"
 
 
-def merged(ours: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Helm values `over` merged into `ours`, mapping by mapping; anything else replaces."""
-    result = dict(ours)
-    for key, value in over.items():
-        inner = result.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
-    return result
-
-
 def quantities(counts: Mapping[str, int]) -> dict[str, str]:
     """Resource counts as quantities, always text: integers make GitOps tools see differences for ever
     (Karpenter documentation v1.14, NodePool limits)."""

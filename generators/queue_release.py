@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from generators.manifest import HelmRelease
-from generators.metadata import merged
 from generators.project_files import gpu_texts, policy_texts
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.queue import RELEASE, Chart, SecretKey
 from gpupool.schema import chart_values as chart

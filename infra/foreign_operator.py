@@ -7,45 +7,45 @@ up on destroy would not bring the owner's value back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from generators.manifest import Manifest
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import OPERANDS, Object, cluster_policy, config_name
+from gpupool.cluster.live_objects import Object, cluster_policy, config_name
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import Plan
 from gpupool.plan.owned_settings import undoing
 
 _OURS = "gpupool-"
 
 
-def check(plan: Plan, api: KubeApi) -> None:
-    """Raise GpupoolError where the ClusterPolicy that is to be patched is missing, has another name, is
+def check(manifest: Manifest, api: KubeApi) -> None:
+    """Raise GpupoolError where the ClusterPolicy that `manifest` patches is missing, has another name, is
     taken, or has settings that would undo the pools."""
-    name, live = plan.gpu_operator.cluster_policy, cluster_policy(api)
+    live = cluster_policy(api)
     if live is None:
         raise GpupoolError(
             "there is no ClusterPolicy; install the GPU Operator, or let gpupool do it "
             "(gpuOperator.install: true)"
         )
     there = live["metadata"]["name"]
-    if there != name:
+    if there != manifest.name:
         raise GpupoolError(
-            f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is {name}; write "
-            f"gpuOperator.clusterPolicy: {there}"
+            f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is "
+            f"{manifest.name}; write gpuOperator.clusterPolicy: {there}"
         )
-    if problems := list(_problems(plan, live)):
+    if problems := list(_problems(manifest.body["spec"], live)):
         raise GpupoolError("\n".join(problems))
 
 
-def _problems(plan: Plan, live: Object) -> Iterator[str]:
+def _problems(patch: Mapping[str, Any], live: Object) -> Iterator[str]:
     where = f"ClusterPolicy {live['metadata']['name']}: spec"
-    partitioned = any(pool.mig_config for pool in plan.pools)
-    for operand in OPERANDS if partitioned else OPERANDS[:1]:
+    for operand in patch:
         config = config_name(live, operand)
         if config and not config.startswith(_OURS):
             yield (
                 f"{where}.{operand}.config.name is {config}, set by somebody else; clear it for the pools' "
                 "configurations"
             )
-    for setting in undoing(live.get("spec"), partitioned):
+    for setting in undoing(live.get("spec"), partitioned="migManager" in patch):
         yield f"{where}.{setting.name}: gpupool derives it: {setting.why}; remove it"

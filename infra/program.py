@@ -39,8 +39,9 @@ def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     """Register `bundle` as the resources of this stack, and the plan's figures as its outputs."""
     hooks = static_nodes.hooks(lambda: connect(plan))
     manifests = tuple(bundle)
-    if any(manifest.patch and manifest.kind == "ClusterPolicy" for manifest in manifests):
-        foreign_operator.check(plan, connect(plan))
+    for manifest in manifests:
+        if manifest.patch and manifest.kind == "ClusterPolicy":
+            foreign_operator.check(manifest, connect(plan))
     if plan.cluster.platform == "static":
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
     made = apply.register(manifests, bundle.releases, provider(plan), hooks)

@@ -40,22 +40,22 @@ class History(Repository):
 
     def content(self, commit: str, path: Path) -> bytes | None:
         """The file at `path` as `commit` has it, there or where it was then; None where it has none."""
-        return self._blob(commit, self._in_commit(commit, path))
+        return self._in_commit(commit, path)[1]
 
     def _blob(self, commit: str, inside: str) -> bytes | None:
         done = self.run("cat-file", "blob", f"{commit}:{inside}")
         return done.stdout if done.returncode == 0 else None
 
-    def _in_commit(self, commit: str, path: Path) -> str:
-        """Where `commit` has the file that is at `path` now."""
+    def _in_commit(self, commit: str, path: Path) -> tuple[str, bytes | None]:
+        """Where `commit` has the file that is at `path` now, and its content; None where it has none."""
         inside = self._inside(path)
-        if self._blob(commit, inside) is not None:
-            return inside
-        return self.renamed(commit, None).get(inside, inside)
+        content = self._blob(commit, inside)
+        former = self.renamed(commit, None).get(inside) if content is None else None
+        return (former, self._blob(commit, former)) if former else (inside, content)
 
     def versions(self, commit: str, path: Path) -> Iterator[Version]:
         """The file at `path` as it was in `commit` and before, newest first, wherever it changed."""
-        inside = self._in_commit(commit, path)
+        inside, _ = self._in_commit(commit, path)
         form = ["--format=%x01%H%x09%h%x09%cs%x09%s", "--name-only", "-z"]
         parents = ["--first-parent", "--diff-merges=first-parent", "--follow"]
         log = self.ask("log", *parents, *form, commit, "--", inside).decode(errors="surrogateescape")

@@ -215,7 +215,7 @@ def _chart(part: Part, given: _Input) -> None:
     chart = plugin_values.place(data)
     if chart is not None:
         given.plugin_charts.append(part.at(*chart))
-    if is_operator_values(data) or part.document.chart == wrappers.OPERATOR:
+    if is_operator_values(data) or part.document.chart == operator_values.CHART:
         given.operators.append(operator_values.read(part, "values"))
     elif chart is None and (other := plugin_values.other_chart(data)):
         part.left(f"values of the chart {other}, which the GPU Operator brings", "uninstall that release")

@@ -28,6 +28,8 @@ NOT_MIXED = (
     "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
 )
 """Why another MIG strategy is left, and what to do."""
+RENAMED = ".shared"
+"""What the plugin adds to a shared resource with renameByDefault."""
 NOT_RENAMED = (
     "gpupool keeps the usual resource name",
     "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",

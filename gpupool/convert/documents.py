@@ -132,8 +132,8 @@ def inner_document(document: Document, loc: Loc) -> Document | None:
     inner, (line, column) = documents[0], document.place(loc)
     if document.source is None:
         return replace(inner, source=None, within=document, key=str(loc[-1]))
-    own = document.source.text.splitlines()[line - document.first_line : line - document.first_line + 1]
-    block = document.fixed is None and own and _BLOCK.search(own[0])
+    own = document.source.line(line - document.first_line + 1) if document.fixed is None else ""
+    block = _BLOCK.search(own)
     place = {"first_line": line + 1} if block else {"fixed": (line, column)}
     return replace(inner, within=document, key=str(loc[-1]), **place)
 

@@ -11,7 +11,7 @@ from typing import Any
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft
 from gpupool.convert.spec_words import fits
-from gpupool.convert.values import merged
+from gpupool.plan.helm_values import merged
 
 _NAMES: tuple[tuple[str, ...], ...] = (("settings", "clusterName"), ("settings", "aws", "clusterName"))
 _QUEUES: tuple[tuple[str, ...], ...] = (

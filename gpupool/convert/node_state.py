@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.catalog.models import GpuModel, mig_resource
+from gpupool.convert.device_plugin import RENAMED
 from gpupool.convert.values import as_whole
 from gpupool.sharing import GPU_RESOURCE
 
 PREFIX = "nvidia.com/"
 PRODUCT, COUNT = f"{PREFIX}gpu.product", f"{PREFIX}gpu.count"
 _REPLICAS, _STRATEGY = f"{PREFIX}gpu.replicas", f"{PREFIX}gpu.sharing-strategy"
-_SHARED, _PARTITIONED = "-SHARED", "-MIG-"
-_RENAMED = f"{GPU_RESOURCE}.shared"
+_SHARED, PARTITIONED = "-SHARED", "-MIG-"
+_SLICES = f"{GPU_RESOURCE}{RENAMED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,13 @@ class _Node:
 
 def product(labels: Mapping[str, str]) -> str:
     """The GPU's product name without what its sharing adds."""
-    return labels.get(PRODUCT, "").partition(_PARTITIONED)[0].removesuffix(_SHARED)
+    return labels.get(PRODUCT, "").partition(PARTITIONED)[0].removesuffix(_SHARED)
 
 
 def of(labels: Mapping[str, str], capacity: Mapping[str, Any], gpu: GpuModel) -> NodeState:
     """What the node with these labels and this capacity says of its `gpu`s."""
     node = _Node(labels, capacity, gpu)
-    _, single, profile = labels.get(PRODUCT, "").partition(_PARTITIONED)
+    _, single, profile = labels.get(PRODUCT, "").partition(PARTITIONED)
     if single:
         return _single(node, profile)
     if instances := _instances(node):
@@ -106,7 +107,7 @@ def _instances(node: _Node) -> dict[str, int]:
         if key.startswith(f"{PREFIX}mig-") and key.endswith(".count"):
             counts[key.removesuffix(".count")] = node.number(key) or 0
     for key, value in node.capacity.items():
-        if key.startswith(f"{PREFIX}mig-") and not key.endswith(".shared"):
+        if key.startswith(f"{PREFIX}mig-") and not key.endswith(RENAMED):
             counts.setdefault(key, as_whole(str(value)) or 0)
     return {name: count for name, count in counts.items() if count}
 
@@ -138,8 +139,8 @@ def _replicated(node: _Node) -> NodeState:
     replicas, strategy = node.number(_REPLICAS), node.labels.get(_STRATEGY)
     suffix = node.labels.get(PRODUCT, "").endswith(_SHARED)
     gpus = node.gpus or 1
-    offered = node.offered(GPU_RESOURCE, _RENAMED)
-    renamed = bool(node.offered(_RENAMED))
+    offered = node.offered(GPU_RESOURCE, _SLICES)
+    renamed = bool(node.offered(_SLICES))
     if replicas == 0:
         return _unknown(node, f"its label {_REPLICAS} says 0: its GPUs are in MIG mode and have no instances")
     if replicas is None:

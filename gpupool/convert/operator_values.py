@@ -18,7 +18,8 @@ from gpupool.convert.implied import implied
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
-from gpupool.convert.values import is_clear, merged
+from gpupool.convert.values import is_clear
+from gpupool.plan.helm_values import merged
 from gpupool.plan.owned_settings import given_variables, undoing
 from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
@@ -49,7 +50,8 @@ installs, or of an operator that somebody else runs."""
 _OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
 _SHIPPED_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
-_CHART, _CHART_LABEL = "gpu-operator", "helm.sh/chart"
+CHART = "gpu-operator"
+_CHART_LABEL = "helm.sh/chart"
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ def read(part: Part, origin: Origin) -> OperatorSettings:
     """The settings at `part`, a document."""
     policy = origin != "values"
     found = OperatorSettings(part.at("spec" if policy else "gpu-operator") or part, origin)
-    found.version = part.document.chart_version if part.document.chart == _CHART else ""
+    found.version = part.document.chart_version if part.document.chart == CHART else ""
     if policy:
         part.named()
         found.version = (part.text("metadata", "labels", _CHART_LABEL) or "").removeprefix("gpu-operator-")

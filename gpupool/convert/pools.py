@@ -39,18 +39,15 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
     made: list[Made] = []
     for group in _paired(fleets):
         found = list(by_model(group[0].selection.machines))
-        problem = _unusable([gpu for gpu, _ in found], group[0].selection.unusable)
-        if reason := next((fleet.bought.left_out for fleet in group if fleet.bought.left_out), None):
+        reason: tuple[str, str, Kind] | None = None
+        if left_out := next(filter(None, (fleet.bought.left_out for fleet in group)), None):
+            reason = (*left_out, "left")
+        elif problem := _unusable([gpu for gpu, _ in found], group[0].selection.unusable):
+            reason = (problem, "narrow its requirements to the intended GPUs, and convert again", "todo")
+        if reason:
             for fleet in group:
                 fleet.part.left(*reason)
             draft.left_out.append(f"{group[0].name}: {reason[0]}")
-            continue
-        if problem:
-            for fleet in group:
-                fleet.part.left(
-                    problem, "narrow its requirements to the intended GPUs, and convert again", "todo"
-                )
-            draft.left_out.append(f"{group[0].name}: {problem}")
             continue
         for gpu, types in found:
             pool = _pool(group, gpu, types, len(found) > 1, sharings, choices, draft)

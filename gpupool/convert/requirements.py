@@ -67,10 +67,9 @@ def _capacity_types(bought: Bought, parts: Sequence[Part]) -> None:
     if types is None:
         return
     _use(parts)
-    named = any("reserved" in _texts(part) for part in parts if part.word("operator") == "In")
     bought.capacity_types = tuple(name for name in _BOUGHT if name in types)
     bought.may_be_reserved = "reserved" in types
-    if named and bought.may_be_reserved:
+    if bought.may_be_reserved and "reserved" in _listed(parts):
         bought.left_out = (RESERVED, KEEP)
     elif not bought.capacity_types:
         bought.left_out = (f"no capacity type satisfies its requirements of {_CAPACITY_TYPE}", "correct them")
@@ -78,8 +77,8 @@ def _capacity_types(bought: Bought, parts: Sequence[Part]) -> None:
 
 def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:
     """Zones, by name or id, and regions: all there are is not known here, so that some must be named."""
-    listed = [text for part in parts if part.word("operator") == "In" for text in _texts(part)]
-    places = _remaining(tuple(dict.fromkeys(listed)), parts)
+    listed = _listed(parts)
+    places = _remaining(listed, parts)
     anywhere = not listed and all(part.word("operator") == "Exists" for part in parts)
     if places is None:
         return
@@ -106,14 +105,19 @@ def _of_machines(bought: Bought, key: str, parts: Sequence[Part], named: bool) -
 
 def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:
     """A label of the user's, which nodes get if it has one value left."""
-    listed = [text for part in parts if part.word("operator") == "In" for text in _texts(part)]
-    values = _remaining(tuple(dict.fromkeys(listed)), parts)
+    values = _remaining(_listed(parts), parts)
     if values is not None and len(values) == 1 and node_labels.taken(key, values[0]):
         bought.labels[key] = values[0]
         _use(parts)
         return
     for part in parts:
         part.left("gpupool has no such requirement", "label the pool's nodes with one value (pools[].labels)")
+
+
+def _listed(parts: Sequence[Part]) -> tuple[str, ...]:
+    """The values that requirements name as allowed, each once."""
+    texts = (text for part in parts if part.word("operator") == "In" for text in _texts(part))
+    return tuple(dict.fromkeys(texts))
 
 
 def _remaining(values: tuple[str, ...], parts: Sequence[Part]) -> tuple[str, ...] | None:

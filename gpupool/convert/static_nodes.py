@@ -21,7 +21,7 @@ from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.leftovers import Kind
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.convert.node_state import PRODUCT, NodeState
+from gpupool.convert.node_state import PARTITIONED, PRODUCT, NodeState
 from gpupool.convert.sharing import Sharings, problem_of, slices, spelled
 from gpupool.convert.values import as_whole
 from gpupool.plan.model import POOL_LABEL
@@ -139,7 +139,7 @@ def model(labels: Mapping[str, str]) -> GpuModel | None:
     product = node_state.product(labels)
     found = [gpu for gpu in catalog_here().models.values() if product in gpu.product_labels]
     memory = as_whole(labels.get("nvidia.com/gpu.memory", ""))
-    if len(found) > 1 and memory is not None and "-MIG-" not in labels[PRODUCT]:
+    if len(found) > 1 and memory is not None and PARTITIONED not in labels[PRODUCT]:
         found.sort(key=lambda gpu: abs(gpu.memory_mib - memory))
     return found[0] if found else None
 

@@ -16,7 +16,7 @@ from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
 from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
-from gpupool.convert.device_plugin import NOT_RENAMED
+from gpupool.convert.device_plugin import NOT_RENAMED, RENAMED
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
@@ -29,8 +29,6 @@ from gpupool.spec.environment import QUEUED
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"
-_RENAMED = ".shared"
-"""What the device plugin adds to a resource with renameByDefault (k8s-device-plugin v0.20.0)."""
 _GRANTS, _EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
 _UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
 
@@ -136,7 +134,7 @@ def _least(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
         (allowed, _), *more = sorted(
             (quota[resource] for quota in quotas if resource in quota), key=lambda row: row[0]
         )
-        counts[resource.removesuffix(_RENAMED)] += allowed
+        counts[resource.removesuffix(RENAMED)] += allowed
         for _, part in more:
             part.left(f"another quota of the namespace allows {allowed}, and both are enforced")
     return counts
@@ -168,7 +166,7 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
         else:
             part.used()
             counts[resource] = (int(amount), part)
-            if resource.endswith(_RENAMED):
+            if resource.endswith(RENAMED):
                 part.note("assumed", "gpupool counts these slices as nvidia.com/gpu", NOT_RENAMED[1])
     return counts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from gpupool.spec.yaml_scalars import Unclear
@@ -34,17 +34,6 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Helm values with those of a later file over them, as Helm merges them: mapping by mapping."""
-    result = dict(values)
-    for key, value in over.items():
-        inner = result.get(key)
-        if isinstance(inner, dict) and isinstance(value, dict):
-            value = merged(inner, value)
-        result[key] = value
-    return result
 
 
 def leaves(value: Any, loc: Loc) -> Iterator[Loc]:

@@ -19,12 +19,13 @@ from gpupool.convert.account import Part
 from gpupool.convert.documents import Document, inner_document
 from gpupool.convert.embedded import is_operator_values
 from gpupool.convert.karpenter_values import is_karpenter_values
+from gpupool.convert.operator_values import CHART as OPERATOR_CHART
+from gpupool.convert.plugin_values import SECTION as PLUGIN_CHART
 from gpupool.convert.plugin_values import place as plugin_chart
 from gpupool.convert.spec_words import fits
 from gpupool.spec.yaml_source import Loc, value_at
 
-OPERATOR = "gpu-operator"
-_CHARTS = (OPERATOR, "nvidia-device-plugin", "karpenter", "gpu-feature-discovery")
+_CHARTS = (OPERATOR_CHART, PLUGIN_CHART, "karpenter", "gpu-feature-discovery")
 _INSTALLS = "gpupool installs the chart by itself, where it is not left to others (install: false)"
 
 
@@ -49,8 +50,7 @@ def wrapped(document: Document) -> Iterator[Wrapped]:
     """The values of GPU charts in `document`."""
     for row in _rows("opened", document):
         for root in _roots(row, document):
-            chart = next((name for path in row["chart"] if (name := _word(document, (*root, *path)))), "")
-            chart = chart.rpartition("/")[2]
+            chart = _chart(row, root, document)
             for loc in _places(row, root, document):
                 values = _values(document, loc)
                 if values is not None and _concerns_gpus(chart, values.data):
@@ -62,12 +62,12 @@ def wrapped(document: Document) -> Iterator[Wrapped]:
 def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
     """Mark what is read of a wrapper, and list what is not; what to say of values that were not read."""
     unread = []
+    part.named("namespace")
     for row in _rows("opened", part.document):
         for item in sets:
-            part.named("namespace")
             for path in row["chart"]:
                 part.at(*item.root, *path).used()
-            if item.values.chart == OPERATOR and fits("version", item.values.chart_version):
+            if item.values.chart == OPERATOR_CHART and fits("version", item.values.chart_version):
                 part.at(*item.root, *row["version"]).used()
             part.at(*item.loc).used()
             for path in row.get("elsewhere", ()):
@@ -95,11 +95,15 @@ def gpu_chart(document: Document) -> str:
     """The GPU chart that a wrapper installs without values that are read; empty where there is none."""
     for row in _rows("opened", document):
         for root in _roots(row, document):
-            for path in row["chart"]:
-                chart = _word(document, (*root, *path)).rpartition("/")[2]
-                if chart in _CHARTS:
-                    return chart
+            if (chart := _chart(row, root, document)) in _CHARTS:
+                return chart
     return ""
+
+
+def _chart(row: Mapping[str, Any], root: Loc, document: Document) -> str:
+    """The name of the chart, without its repository; empty where none is named."""
+    names = (_word(document, (*root, *path)) for path in row["chart"])
+    return next(filter(None, names), "").rpartition("/")[2]
 
 
 def _rows(table: str, document: Document) -> Iterator[Mapping[str, Any]]:

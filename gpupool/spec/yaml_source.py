@@ -94,8 +94,12 @@ class Source:
             if (child := node.children.get(part)) is None:
                 return None
             node = child
-        number = re.compile(r"[-+0-9.]+").match(_lines(self.text)[node.line - 1], node.column - 1)
+        number = re.compile(r"[-+0-9.]+").match(self.line(node.line), node.column - 1)
         return number[0] if number else None
+
+    def line(self, number: int) -> str:
+        """A line of the file, counted from 1."""
+        return _lines(self.text)[number - 1]
 
     def finding(self, loc: Loc, message: str, hint: str) -> Finding:
         line, column = self.place(loc)
@@ -104,7 +108,7 @@ class Source:
 
 @functools.lru_cache(maxsize=1)
 def _lines(text: str) -> list[str]:
-    """The lines of a file; asked for once for each number that is wrong in it."""
+    """The lines of a file, which is asked for many of them one after the other."""
     return _LINE_END.split(text)
 
 
