@@ -77,6 +77,7 @@ lint: setup ## formatting, lint, types, layers
 	@ruff format --check .
 	@ruff check .
 	@mypy
+	@mypy --config-file tests/mypy.ini
 	@lint-imports
 
 format: setup ## format the sources

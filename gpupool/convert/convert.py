@@ -100,8 +100,15 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     """The environment that `documents` describe, as far as gpupool can express it."""
     charts = [list(wrappers.wrapped(document)) for document in documents]
     opened, unfilled = list[Document](), list[Leftover]()
+    wrapping = {id(document) for document, sets in zip(documents, charts, strict=True) if sets}
     for document in (*documents, *(item.values for sets in charts for item in sets)):
-        filled, entries = (document, []) if document.kind else placeholders.without(document)
+        whole = (
+            document.kind
+            or id(document) in wrapping
+            or is_device_plugin(document.data)
+            or is_mig_parted(document.data)
+        )
+        filled, entries = (document, []) if whole else placeholders.without(document)
         opened.append(filled)
         unfilled += entries
     held = [(index, loc, inner) for index, document in enumerate(opened) for loc, inner in embedded(document)]

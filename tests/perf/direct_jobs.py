@@ -37,7 +37,7 @@ def directly(cluster: Cluster, labels: dict[str, str] | None = None, *, suspend:
             placement=((0, 1),), gpu_micro=offer.gpu_micro, rate_micro=offer.rate_micro,
             hold_micro=0, run_limit_s=3600,
         )  # fmt: skip
-        body: dict[str, Any] = manifest(job, plan, tenant)
+        body: dict[str, Any] = manifest(job, plan, tenant, database="bench")
         body["metadata"]["labels"] |= labels or {}
         body["spec"]["suspend"] = suspend
         return await cluster.create(session, body)

@@ -21,8 +21,8 @@ from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.plan_source import Current, current
 from gpupool.queue.records import Outcome
-from gpupool.queue.roles.policies import mirror
-from gpupool.queue.store import attempts, dispatch, jobs, logs
+from gpupool.queue.roles.policies import policies_of
+from gpupool.queue.store import attempts, dispatch, jobs, logs, plans
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -74,10 +74,11 @@ async def _grown(url: str, present: Current) -> int:
                 row = await (await connection.execute(SIZE.encode())).fetchone()
             return int(row["bytes"]) if row else 0
 
-        await mirror(db, present)
-        begin, now = await size(), datetime.now(UTC)
+        now = datetime.now(UTC)
         epoch = await dispatch.lead(db, dispatch.ROLE, "bench", 3600)
         assert epoch is not None
+        await plans.enact(db, epoch, present.hash, policies_of(present), "bench", now)
+        begin = await size()
         ended = 0
         while ended < JOBS:
             now += timedelta(seconds=1)

@@ -12,8 +12,8 @@ import yaml
 
 from generators import generate
 from generators.emit import yaml_text
-from generators.metadata import merged
 from gpupool import shipped
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape

@@ -29,7 +29,7 @@ ISSUER = "https://id.example.com"
 CLUSTER = "https://kubernetes.default.svc"
 PEOPLE = {"oidc_groups": ("vision-people",)}
 AUTH = {"auth_issuer": ISSUER, "auth_audience": "gpupool"}
-PRIVATE = {
+PRIVATE: dict[str, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey] = {
     "rsa": rsa.generate_private_key(public_exponent=65537, key_size=2048),
     "ec": ec.generate_private_key(ec.SECP256R1()),
     "ed": ed25519.Ed25519PrivateKey.generate(),

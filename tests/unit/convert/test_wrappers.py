@@ -244,3 +244,20 @@ def test_a_configuration_whose_name_is_a_variable_is_not_read() -> None:
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"${POOL}": PLUGIN}}
     result = converted(NODE, held)
     assert [why for why in result.left_out if "a variable is not filled in" in why]
+
+
+def test_a_configuration_in_a_file_of_its_own_is_not_read_with_a_placeholder() -> None:
+    """Without it the nodes would have whole GPUs."""
+    config = yaml.safe_load(PLUGIN.replace("replicas: 4", 'replicas: "${REPLICAS}"'))
+    node = {**NODE, "metadata": {"name": "a", "labels": {**NODE["metadata"]["labels"]}}}  # type: ignore[index]
+    node["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "all"  # type: ignore[index]
+    result = converted(node, config)
+    assert result.pools == ()
+    assert [why for why in result.left_out if "a variable is not filled in" in why]
+
+
+def test_placeholders_in_wrapped_values_are_listed_once() -> None:
+    values = VALUES | {"dcgm": {"secret": "ENC[AES256_GCM,data:A,type:str]"}}
+    release = {"name": "gpus", "chart": "nvidia/gpu-operator", "values": [values]}
+    result = converted(NODE, {"repositories": [], "releases": [release]})
+    assert [entry.path for entry in result.leftovers if "SOPS" in entry.why] == ["dcgm.secret"]

@@ -66,9 +66,10 @@ def parts(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def test_every_pattern_of_the_file_is_looked_at() -> None:
     """The schema's patterns are those of the types."""
+    models: tuple[type[BaseModel], ...] = (Environment, *parts(Environment))
     seen = {
         pattern
-        for kind in (Environment, *parts(Environment))
+        for kind in models
         for field in kind.model_fields.values()
         for pattern, _ in messages._forms(field, keys=True)
     }
