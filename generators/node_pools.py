@@ -23,7 +23,7 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
     grace = pool.termination_grace_period
     spec = {
         "weight": capacity.weight,
-        "limits": _limits(pool, capacity),
+        "limits": quantities(pool.limits(capacity)),
         "disruption": {
             # Moving a running GPU job to save a node costs more than the node.
             "consolidationPolicy": "WhenEmpty",
@@ -42,13 +42,6 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
         },
     }
     return manifest_of(plan, "NodePool", capacity.name, pool=pool, spec=spec)
-
-
-def _limits(pool: Pool, capacity: Capacity) -> dict[str, str]:
-    """Nodes, and the slices that so many of the largest machine have: Karpenter counts what a node
-    advertises, which is slices (Karpenter 1.14.1, pkg/controllers/state)."""
-    slices = {name: count * capacity.max_nodes for name, count in pool.slices_per_node.items()}
-    return quantities({"nodes": capacity.max_nodes, **slices})
 
 
 def _requirements(pool: Pool, capacity: Capacity) -> list[dict[str, Any]]:

@@ -114,8 +114,8 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
     ]
     gpu = draw(st.sampled_from(models))
     nodes = draw(_static_nodes(name) if platform == "static" else _cloud_nodes(gpu, platform))
-    most = nodes.get("max") or len(nodes["names"])
     pool: Data = {"name": name, "gpu": gpu.key, "nodes": nodes}
+    most = nodes_max(pool)
     sharing = draw(sharings(gpu))
     if sharing is not None:
         pool["sharing"] = sharing
@@ -133,9 +133,13 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
 @st.composite
 def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     types = draw(st.lists(st.sampled_from(startable(gpu, platform)), min_size=1, max_size=3, unique=True))
-    most = draw(st.integers(1, 50))
-    shares = st.sampled_from((0, 1)) if most == 1 else st.sampled_from((0, 0.01, 0.3, 0.5, 0.7, 0.99, 1))
-    nodes: Data = {"instanceTypes": types, "max": most, "spotShare": draw(shares)}
+    sizes = [gpus_of(gpu, name) for name in types]
+    least = -(-max(sizes) // min(sizes))
+    most = draw(st.integers(least, 50))
+    both = most >= 2 * least
+    shares = st.sampled_from((0, 0.01, 0.3, 0.5, 0.7, 0.99, 1)) if both else st.sampled_from((0, 1))
+    bound = {"max": most} if len(set(sizes)) == 1 else {"maxGpus": most * min(sizes)}
+    nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)
     if draw(st.booleans()):
@@ -175,15 +179,24 @@ def per_gpu(pool: Data) -> dict[str, int]:
     return {"nvidia.com/gpu": sharing.get("replicas", 1)}
 
 
+def gpus_max(pool: Data) -> int:
+    """GPUs that a pool as written may have."""
+    return int(pool["nodes"].get("maxGpus") or gpus_per_node(pool) * nodes_max(pool))
+
+
 def nodes_max(pool: Data) -> int:
     """Nodes that a pool as written may have."""
-    return int(pool["nodes"].get("max") or len(pool["nodes"]["names"]))
+    nodes = pool["nodes"]
+    if "maxGpus" in nodes:
+        gpu = load_catalog()[pool["gpu"]]
+        return int(nodes["maxGpus"] // min(gpus_of(gpu, name) for name in nodes["instanceTypes"]))
+    return int(nodes.get("max") or len(nodes["names"]))
 
 
 @st.composite
 def grants(draw: st.DrawFn, pool: Data) -> Data:
     """Something of `pool` that it can have."""
-    gpus = gpus_per_node(pool) * nodes_max(pool)
+    gpus = gpus_max(pool)
     if draw(st.booleans()):
         return {"gpus": draw(st.integers(1, gpus))}
     sharing = pool.get("sharing") or {"mode": "exclusive"}

@@ -190,13 +190,15 @@ def _tenant_row(tenant: Tenant) -> tuple[str, ...]:
 
 
 def _pool_row(pool: Pool) -> tuple[str, ...]:
-    nodes = ", ".join(pool.node_names) or (
-        f"{pool.warm}-{pool.nodes_max}" if pool.capacities else f"up to {pool.nodes_max}"
-    )
+    alike = pool.one_size
+    nodes = ", ".join(pool.node_names)
+    if not alike:
+        nodes = f"up to {pool.gpus_max} GPUs" + (f", {pool.warm} nodes warm" if pool.warm else "")
+    elif not nodes:
+        nodes = f"{pool.warm}-{pool.nodes_max}" if pool.capacities else f"up to {pool.nodes_max}"
     if len(pool.capacities) > 1:
-        nodes += (
-            " (" + ", ".join(f"{capacity.max_nodes} {capacity.type}" for capacity in pool.capacities) + ")"
-        )
+        sides = ((side.max_nodes if alike else side.max_gpus, side.type) for side in pool.capacities)
+        nodes += f" ({', '.join(f'{count} {capacity_type}' for count, capacity_type in sides)})"
     sizes = sorted({machine.gpus for machine in pool.machines})
     return (
         pool.name,

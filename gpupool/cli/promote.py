@@ -44,6 +44,10 @@ def promote(
     nodes_max: Annotated[
         int | None, typer.Option("--max", min=1, help="nodes.max of pools that are new; default: SOURCE's.")
     ] = None,
+    max_gpus: Annotated[
+        int | None,
+        typer.Option("--max-gpus", min=1, help="nodes.maxGpus of pools that are new; default: SOURCE's."),
+    ] = None,
     allow_delete: Annotated[
         bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE does not have.")
     ] = False,
@@ -62,7 +66,7 @@ def promote(
     Example: gpupool promote dev staging --write
     """
     if check:
-        if write or only or nodes_max or allow_delete or skip or ahead:
+        if write or only or nodes_max or max_gpus or allow_delete or skip or ahead:
             raise UsageError("--check goes with --base and --format only")
         from gpupool.cli.promote_check import answer
 
@@ -82,7 +86,8 @@ def promote(
     from gpupool.spec.load import find_environment
     from gpupool.spec.yaml_source import display_path
 
-    wish = Wish(frozenset(only or ()), allow_delete, nodes_max)
+    sizes = {key: size for key, size in (("max", nodes_max), ("maxGpus", max_gpus)) if size is not None}
+    wish = Wish(frozenset(only or ()), allow_delete, sizes)
     paths = [find_environment(env) for env in named]
     if paths[0].resolve() == paths[1].resolve():
         raise UsageError(f"name two different environments; {named[0]} and {named[1]} are one file")

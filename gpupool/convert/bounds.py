@@ -1,7 +1,8 @@
-"""A Karpenter pool's limits -> the most nodes that the pool may have. A pool of gpupool is never unbounded.
+"""A Karpenter pool's limits -> how large the pool may get. A pool of gpupool is never unbounded.
 
-Karpenter counts what nodes advertise (v1.14.1, pkg/controllers/state): of a shared GPU its slices. Where
-machines differ in size, the largest counts, so the pool never gets larger than it was.
+Karpenter counts what nodes advertise (v1.14.1, pkg/controllers/state): of a shared GPU its slices. A limit of
+slices says how many GPUs there may be; what other limits allow depends on the machine, and the largest
+counts, so the pool never gets larger than it was.
 """
 
 from __future__ import annotations
@@ -10,97 +11,145 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from gpupool.catalog.models import InstanceType
+from gpupool.catalog.project import catalog_here
 from gpupool.convert.account import Part
+from gpupool.convert.draft import DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.sharing import GPU_RESOURCE
 
 NODES = "nodes"
+Limits = Sequence[tuple[str, Part]]
 
 
-def nodes_max(
-    part: Part,
-    limits: Sequence[tuple[str, Part]],
-    types: Sequence[InstanceType],
-    slices: Mapping[str, int],
-    unbounded: int,
+def sizes_of(pool: DraftPool) -> list[int]:
+    """GPUs of the pool's machines, ascending, each number once."""
+    gpu = catalog_here()[pool.gpu]
+    return sorted({gpu.instance_type(name).gpus for name in pool.instance_types}) or [pool.gpus or 1]
+
+
+def gpus_of(pool: DraftPool) -> int:
+    """Most physical GPUs of the pool."""
+    return pool.max_gpus or (pool.max or len(pool.names)) * sizes_of(pool)[-1]
+
+
+def bound(pool: DraftPool, gpus: int) -> None:
+    """Let the pool have so many physical GPUs: by nodes where its machines have one number of them."""
+    sizes = sizes_of(pool)
+    if len(sizes) == 1:
+        pool.max = gpus // sizes[0]
+    else:
+        pool.max_gpus = gpus
+
+
+def startable(
+    fleets: Sequence[tuple[Part, Limits]], types: Sequence[InstanceType], per_gpu: Mapping[str, int]
+) -> list[InstanceType]:
+    """Those of `types` that the limits of each fleet allow one node of; the smallest if there is none.
+    `per_gpu`: slices of one GPU."""
+    amounts = [_amounts(limits, per_gpu) for _, limits in fleets]
+    fitting = [row for row in types if all(_nodes(row, amount, per_gpu) != 0 for amount in amounts)]
+    fewest = min(row.gpus for row in types)
+    kept = fitting or [row for row in types if row.gpus == fewest]
+    if gone := [row.name for row in types if row not in kept]:
+        why = f"within its limits no {' and no '.join(gone)} can start: left out"
+        fleets[0][0].note("assumed", why, "add it to nodes.instanceTypes, and raise the bound")
+    return kept
+
+
+def gpus_max(
+    part: Part, limits: Limits, types: Sequence[InstanceType], per_gpu: Mapping[str, int], unbounded: int
 ) -> int:
-    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded` if
-    there is no limit."""
-    amounts: dict[str, Fraction] = {}
-    sizes = _sizes(types, slices)
+    """The most physical GPUs that `limits` allow of `types`, a multiple of the smallest machine's and at
+    least that; `unbounded` of the largest machine if there is no limit. `per_gpu`: slices of one GPU."""
+    smallest, largest = min(row.gpus for row in types), max(row.gpus for row in types)
+    one_size = smallest == largest
+    unit, field = (largest, "max") if one_size else (1, "maxGpus")
+    amounts = _amounts(limits, per_gpu)
     for name, limit in limits:
-        amount = quantity(limit.value)
-        if amount is None:
+        if quantity(limit.value) is None:
             limit.wrong("not an amount", 'write it as text, such as "8"')
-        elif name not in sizes:
-            limit.left("gpupool bounds a pool by its nodes", "bound it by nodes or GPUs instead")
-        else:
-            amounts[name] = amount
+        elif name not in amounts:
+            limit.left("gpupool bounds a pool by its nodes or GPUs", "bound it by those instead")
     if not amounts:
         part.note(
             "assumed",
-            f"nothing bounds it, and a pool is never unbounded: max {unbounded} was written",
-            "correct nodes.max, or convert again with --max",
+            "nothing bounds it, and a pool is never unbounded: "
+            f"{field} {unbounded * largest // unit} was written",
+            f"correct nodes.{field}, or convert again with --max",
         )
-        return unbounded
-    allowed = {name: int(amount / sizes[name]) for name, amount in amounts.items()}
+        return unbounded * largest
+    allowed = {name: _gpus(name, amount, types, per_gpu) for name, amount in amounts.items()}
     least = min(allowed.values())
-    binding = [name for name, count in allowed.items() if count == least]
-    gpus = max(row.gpus for row in types)
-    if NODES not in dict(limits) and slices.get(GPU_RESOURCE, gpus) > gpus and GPU_RESOURCE in dict(limits):
+    binding = [name for name, gpus in allowed.items() if gpus == least]
+    if NODES not in amounts and per_gpu.get(GPU_RESOURCE, 1) > 1 and GPU_RESOURCE in amounts:
         part.note(
             "assumed",
-            f"Karpenter counts slices, of which the largest machine has {slices[GPU_RESOURCE]}",
-            "raise nodes.max if the limit meant physical GPUs",
+            f"Karpenter counts slices, of which the largest machine has {per_gpu[GPU_RESOURCE] * largest}",
+            f"raise nodes.{field} if the limit meant physical GPUs",
         )
     for name, limit in limits:
         if name in binding:
             limit.used()
         elif name in allowed:
-            limit.left(f"{', '.join(binding)} allows fewer nodes: {least} instead of {allowed[name]}")
-    counts = {row.name: _nodes_of(row, amounts, types, slices) for row in types}
-    _said(part, counts, least, binding)
-    return max(least, 1)
+            fewer = f"{least // unit} instead of {allowed[name] // unit}"
+            limit.left(f"{', '.join(binding)} allows fewer {'nodes' if one_size else 'GPUs'}: {fewer}")
+    written = max(least - least % smallest, smallest)
+    if least < smallest:
+        less = f"{' and '.join(binding)} is less than the smallest machine has"
+        part.note("assumed", f"{less}: {field} {written // unit} was written", "check it")
+    else:
+        _say_range(part, types, amounts, per_gpu, written)
+    return written
 
 
-def _said(part: Part, counts: Mapping[str, int], least: int, binding: Sequence[str]) -> None:
-    """Report how many nodes the limits mean where that depends on the machine, whose types have `counts`; if
-    one node is left of several, a person has to decide."""
-    written, most = max(least, 1), max(counts.values())
-    if most > written:
-        fewest = min(counts, key=lambda name: counts[name])
-        part.note(
-            "todo" if written == 1 else "assumed",
-            f"machines differ in size: its limits allow {most} nodes of "
-            f"{max(counts, key=lambda name: counts[name])} and {counts[fewest]} of {fewest}; "
-            f"max {written} was written, for the largest",
-            "set nodes.max to the intended number, and name machines of one size in nodes.instanceTypes",
-        )
-    elif least == 0:
-        part.note(
-            "assumed",
-            f"{' and '.join(binding)} is less than the largest machine has: max 1 was written",
-            "check it",
-        )
-
-
-def _nodes_of(
-    row: InstanceType,
-    amounts: Mapping[str, Fraction],
+def _say_range(
+    part: Part,
     types: Sequence[InstanceType],
-    slices: Mapping[str, int],
-) -> int:
-    """How many machines of one type the limits allow."""
-    largest = max(other.gpus for other in types)
-    sizes = _sizes([row], {name: count * row.gpus // largest for name, count in slices.items()})
-    return min(int(amount / sizes[name]) for name, amount in amounts.items())
+    amounts: Mapping[str, Fraction],
+    per_gpu: Mapping[str, int],
+    written: int,
+) -> None:
+    """Report how many nodes the limits mean where that depends on the machine."""
+    nodes = {row: _nodes(row, amounts, per_gpu) or 0 for row in types}
+    most = max(types, key=lambda row: nodes[row] * row.gpus)
+    if nodes[most] * most.gpus <= written:
+        return
+    fewest = min(types, key=lambda row: nodes[row] * row.gpus)
+    one_size = len({row.gpus for row in types}) == 1
+    field, number = ("max", written // types[0].gpus) if one_size else ("maxGpus", written)
+    part.note(
+        "assumed",
+        f"machines differ in size: its limits allow {nodes[most]} nodes of {most.name} and {nodes[fewest]} "
+        f"of {fewest.name}; {field} {number} was written, for the largest",
+        f"set nodes.{field} to the intended number",
+    )
 
 
-def _sizes(types: Sequence[InstanceType], slices: Mapping[str, int]) -> dict[str, Fraction]:
-    """What the largest machine counts in each limit."""
-    return {
+def _amounts(limits: Limits, per_gpu: Mapping[str, int]) -> dict[str, Fraction]:
+    """The limits that bound a pool and can be read."""
+    amounts = {name: quantity(limit.value) for name, limit in limits}
+    known = {NODES, "cpu", "memory", *per_gpu}
+    return {name: amount for name, amount in amounts.items() if amount is not None and name in known}
+
+
+def _nodes(row: InstanceType, amounts: Mapping[str, Fraction], per_gpu: Mapping[str, int]) -> int | None:
+    """How many machines of one type the limits allow; None if nothing bounds them."""
+    return min((int(amount / _size(name, row, per_gpu)) for name, amount in amounts.items()), default=None)
+
+
+def _gpus(name: str, amount: Fraction, types: Sequence[InstanceType], per_gpu: Mapping[str, int]) -> int:
+    """The physical GPUs that one limit allows."""
+    if name in per_gpu:
+        return int(amount / per_gpu[name])
+    return int(amount / max(_size(name, row, per_gpu) for row in types)) * max(row.gpus for row in types)
+
+
+def _size(name: str, row: InstanceType, per_gpu: Mapping[str, int]) -> Fraction:
+    """What one machine counts in a limit."""
+    sizes = {
         NODES: Fraction(1),
-        "cpu": Fraction(max(row.vcpus for row in types)),
-        "memory": Fraction(max(row.memory_gib for row in types)) * 1024**3,
-        **{name: Fraction(count) for name, count in slices.items()},
+        "cpu": Fraction(row.vcpus),
+        "memory": Fraction(row.memory_gib) * 1024**3,
+        **{resource: Fraction(count * row.gpus) for resource, count in per_gpu.items()},
     }
+    return sizes[name]

@@ -24,6 +24,7 @@ class DraftPool:
     sharing: Values = field(default_factory=lambda: {"mode": "exclusive"})
     instance_types: list[str] = field(default_factory=list)
     max: int | None = None
+    max_gpus: int | None = None
     warm: int = 0
     spot_share: float = 0.0
     image: Values | None = None

@@ -10,7 +10,7 @@ import re
 
 from gpupool.catalog.models import GpuModel
 from gpupool.catalog.project import catalog_here
-from gpupool.convert import mig_parted
+from gpupool.convert import bounds, mig_parted
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Choices, Draft, DraftPool
 from gpupool.convert.mig_parted import PER_GPU
@@ -128,8 +128,9 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
     else:
         types = catalog_here()[pool.gpu].instance_types
         pool.instance_types = [row.name for row in types if row.karpenter]
-        pool.max = choices.max
+        bounds.bound(pool, choices.max * bounds.sizes_of(pool)[-1])
         why = (
-            f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} at most"
+            f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} of the "
+            "largest at most"
         )
-        part.note("assumed", why, "correct nodes.instanceTypes and nodes.max")
+        part.note("assumed", why, "correct nodes.instanceTypes and the bound")

@@ -122,7 +122,7 @@ def _pool(
             leave_out(other.part, problem)
         return None
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
-    _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
+    _sizes(pool, group, types, slices(sharing, gpu, 1), choices)
     pool.zones = fleet.bought.zones
     pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
     pool.termination_grace_period = fleet.termination_grace_period
@@ -131,7 +131,7 @@ def _pool(
     pool.origin = [*(_origin(other) for other in group), *origin]
     if split:
         why = f"its machines have several GPUs; {name} is the part with the {gpu.title}, bounded as it was"
-        fleet.part.note("assumed", why, "lower nodes.max of the parts")
+        fleet.part.note("assumed", why, "lower the bounds of the parts")
     if fleet.selection.enumerated:
         listed = ", ".join(pool.instance_types)
         why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"
@@ -143,7 +143,7 @@ def _pool(
 def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
     """The fleets' budgets, which are equal or set by only one of them."""
     for fleet in reversed(group):
-        said = budgets.read(fleet.budgets, pool.max or 1)
+        said = budgets.read(fleet.budgets, bounds.gpus_of(pool) // bounds.sizes_of(pool)[0])
         if fleet.budgets:
             pool.max_unavailable, pool.window = said
     for fleet in group:
@@ -167,21 +167,25 @@ def _origin(fleet: Fleet) -> str:
 
 
 def _sizes(
-    pool: DraftPool, group: list[Fleet], types: list[InstanceType], slices: dict[str, int], choices: Choices
+    pool: DraftPool, group: list[Fleet], types: list[InstanceType], per_gpu: dict[str, int], choices: Choices
 ) -> None:
-    """Most nodes, those kept warm, and the share of spot."""
+    """Machines that can start, how many GPUs they may have, nodes kept warm, and the share of spot."""
+    types = bounds.startable(
+        [(fleet.part, fleet.limits) for fleet in group if not fleet.warm], types, per_gpu
+    )
+    pool.instance_types = [row.name for row in types]
     counts = []
     for fleet in group:
         if fleet.warm:
-            counts.append(fleet.warm)
+            counts.append(fleet.warm * max(row.gpus for row in types))
             for _, limit in fleet.limits:
                 limit.left(f"spec.replicas says how many nodes there are: {fleet.warm}")
             pool.warm += fleet.warm
         else:
-            counts.append(bounds.nodes_max(fleet.part, fleet.limits, types, slices, choices.max))
-    pool.max = sum(counts)
+            counts.append(bounds.gpus_max(fleet.part, fleet.limits, types, per_gpu, choices.max))
+    bounds.bound(pool, sum(counts))
     if len(group) == 2:
-        pool.spot_share = _share(counts[1], pool.max)
+        pool.spot_share = _share(counts[1], sum(counts), bounds.sizes_of(pool))
     elif group[0].bought.capacity_types == ("spot",):
         pool.spot_share = 1.0
     elif len(group[0].bought.capacity_types) == 2:
@@ -190,7 +194,8 @@ def _sizes(
 
 def _both(pool: DraftPool, part: Part) -> None:
     """Either capacity type: Karpenter takes spot while there is any; gpupool keeps a share."""
-    pool.spot_share = 0.5 if (pool.max or 0) > 1 else 0.0
+    sizes = bounds.sizes_of(pool)
+    pool.spot_share = 0.5 if len(capacities("", bounds.gpus_of(pool), sizes, 0.5)) == 2 else 0.0
     part.note(
         "assumed",
         "it takes spot nodes while there are any, then on-demand ones; gpupool keeps a share: "
@@ -199,11 +204,13 @@ def _both(pool: DraftPool, part: Part) -> None:
     )
 
 
-def _share(spot: int, total: int) -> float:
-    """The shortest share that gives so many spot nodes of `total` (`gpupool.plan.capacity.capacities`)."""
+def _share(spot: int, total: int, sizes: Sequence[int]) -> float:
+    """The shortest share that gives so many spot GPUs of `total` (`gpupool.plan.capacity.capacities`)."""
     for digits in (1, 2, 3, 4, 5, 6):
         share = round(spot / total, digits)
-        sides = {side.type: side.max_nodes for side in capacities("x", total, min(max(share, 0.0), 1.0))}
+        sides = {
+            side.type: side.max_gpus for side in capacities("x", total, sizes, min(max(share, 0.0), 1.0))
+        }
         if 0 < share < 1 and sides.get("spot", 0) == spot:
             return share
     return spot / total
@@ -212,7 +219,11 @@ def _share(spot: int, total: int) -> float:
 def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
     """The weights, compared with those of the NodePools that each fleet becomes. One that becomes two, of
     on-demand and spot nodes, has no weight of its own any more."""
-    sides = [side for pool in pools for side in capacities(pool.name, pool.max or 1, pool.spot_share)]
+    sides = [
+        side
+        for pool in pools
+        for side in capacities(pool.name, bounds.gpus_of(pool), bounds.sizes_of(pool), pool.spot_share)
+    ]
     for fleet in group if pools else ():
         ours = {side.type: side.weight for side in sides if side.type in fleet.bought.capacity_types}
         weight = fleet.part.at("spec", "weight")

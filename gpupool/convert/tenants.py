@@ -15,6 +15,7 @@ from gpupool.catalog.models import mig_resource
 from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
+from gpupool.convert.bounds import gpus_of
 from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
 from gpupool.convert.device_plugin import NOT_RENAMED, RENAMED
 from gpupool.convert.draft import Draft, DraftPool
@@ -122,7 +123,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     for resource, count in counts.items():
         if count:
             why = f"its quota of {resource} is {count} more than the pools can have together"
-            namespace.note("wrong", why, "raise nodes.max")
+            namespace.note("wrong", why, "raise nodes.max or nodes.maxGpus")
     return tenant | _access(cluster, name) | _jobs(cluster, name)
 
 
@@ -231,10 +232,7 @@ def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]
 
 def _offer(pool: DraftPool) -> dict[str, int]:
     """Extended resource -> what all nodes of the pool have together."""
-    gpu = catalog_here()[pool.gpu]
-    sizes = [gpu.instance_type(name).gpus for name in pool.instance_types] or [pool.gpus or 1]
-    nodes = pool.max or len(pool.names)
-    return {name: count * nodes for name, count in sharings.slices(pool.sharing, gpu, max(sizes)).items()}
+    return sharings.slices(pool.sharing, catalog_here()[pool.gpu], gpus_of(pool))
 
 
 def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:

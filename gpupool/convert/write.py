@@ -93,7 +93,8 @@ def _nodes(pool: DraftPool) -> dict[str, Any]:
         if (pool.gpus or 1) > 1:
             fields["gpus"] = pool.gpus
         return fields
-    fields = {"instanceTypes": pool.instance_types, "max": pool.max}
+    size = {"max": pool.max} if pool.max_gpus is None else {"maxGpus": pool.max_gpus}
+    fields = {"instanceTypes": pool.instance_types, **size}
     for key, value in (("warm", pool.warm), ("spotShare", pool.spot_share), ("zones", pool.zones)):
         if value:
             fields[key] = value

@@ -138,7 +138,7 @@ def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
         object=f"pool {pool.name}",
         reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        repair=f"raise pools[{pool.name}].nodes.max in the file, then {inputs.apply()}; or end jobs",
+        repair=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; or end jobs",
         level=Level.drift if longest >= limits.PENDING else Level.settling,
     )
 

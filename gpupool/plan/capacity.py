@@ -7,7 +7,7 @@ The one place where GPUs become slices. Pure; what a combination may not be is j
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.plan.model import Capacity, Machine, Pool, Window
@@ -61,18 +61,29 @@ def _times(slices: Mapping[str, int], gpus: int) -> dict[str, int]:
     return {name: count * gpus for name, count in slices.items()}
 
 
-def capacities(pool: str, nodes_max: int, spot_share: float) -> tuple[Capacity, ...]:
-    """The NodePools of a pool: their limits are what makes a spot share hold, since Karpenter itself has
-    no ratio (facts of Karpenter 1.14: weights order, they do not divide). Rounded to the nearest node,
-    and a share strictly between 0 and 1 leaves at least one node to each side."""
-    spot = round(nodes_max * spot_share)
-    if 0 < spot_share < 1 and nodes_max > 1:
-        spot = min(max(spot, 1), nodes_max - 1)
+def gpus_max(nodes: spec.Nodes, machines: Collection[Machine]) -> int:
+    """Most physical GPUs that `machines` of the pool may have together; 0 where the file does not say it."""
+    if nodes.max_gpus is not None:
+        return nodes.max_gpus
+    return (nodes.max or len(nodes.names)) * max(machine.gpus for machine in machines)
+
+
+def capacities(pool: str, gpus: int, sizes: Collection[int], spot_share: float) -> tuple[Capacity, ...]:
+    """The NodePools of a pool of so many physical GPUs, whose machines have `sizes` of them: their limits are
+    what makes a spot share hold, since Karpenter itself has no ratio (facts of Karpenter 1.14: weights order,
+    they do not divide). Rounded to the nearest of the smallest machines, and a share strictly between 0 and
+    1 leaves each side at least the largest machine, where there are GPUs for both."""
+    smallest = min(sizes)
+    nodes, least = gpus // smallest, -(-max(sizes) // smallest)
+    spot = round(nodes * spot_share)
+    if 0 < spot_share < 1 and nodes >= 2 * least:
+        spot = min(max(spot, least), nodes - least)
     result = []
-    if nodes_max - spot:
-        result.append(Capacity(pool, "on-demand", nodes_max - spot, 10))
+    if nodes - spot:
+        result.append(Capacity(pool, "on-demand", (nodes - spot) * smallest, nodes - spot, 10))
     if spot:
-        result.append(Capacity(f"{pool}-spot" if nodes_max - spot else pool, "spot", spot, 20))
+        name = f"{pool}-spot" if nodes - spot else pool
+        result.append(Capacity(name, "spot", spot * smallest, spot, 20))
     return tuple(result)
 
 

@@ -8,7 +8,7 @@ number such as the slices of a node is worked out here once and typed nowhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -88,7 +88,10 @@ class Capacity:
     """Name of the NodePool."""
     type: str
     """spot or on-demand."""
+    max_gpus: int
+    """Most physical GPUs of its nodes."""
     max_nodes: int
+    """Most nodes: all of them the smallest machine."""
     weight: int
     """Karpenter tries the higher weight first, so spot goes before on-demand."""
 
@@ -115,7 +118,10 @@ class Pool:
     """At least one."""
     capacities: tuple[Capacity, ...]
     """What Karpenter may start; empty for nodes that exist already."""
+    gpus_max: int
+    """Most physical GPUs, all nodes together."""
     nodes_max: int
+    """Most nodes: all of them the smallest machine."""
     warm: int
     """Nodes kept ready whatever the demand."""
     spot_share: float
@@ -151,9 +157,43 @@ class Pool:
         return max(self.machines, key=lambda machine: machine.gpus).slices
 
     @property
+    def one_size(self) -> bool:
+        """Whether all machines have the same number of GPUs."""
+        return len({machine.gpus for machine in self.machines}) == 1
+
+    @property
+    def bounded_by(self) -> str:
+        """The field of the file to change where the pool is too small."""
+        return "nodes.max" if self.one_size else "nodes.maxGpus"
+
+    def largest_machines(self) -> Iterator[tuple[str, Machine]]:
+        """The machines of the pool at its maximum, each with its capacity type: as many of the largest as
+        there are GPUs for, and smaller ones for the rest."""
+        by_size = sorted(self.machines, key=lambda machine: -machine.gpus)
+        for capacity in self.capacities:
+            left = capacity.max_gpus
+            for machine in by_size:
+                count, left = divmod(left, machine.gpus)
+                yield from ((capacity.type, machine) for _ in range(count))
+        if not self.capacities:
+            yield from (("on-demand", machine) for machine in self.machines for _ in range(self.nodes_max))
+
+    def slices_of(self, gpus: int) -> Mapping[str, int]:
+        """Extended resource -> count on so many physical GPUs."""
+        return {name: count * gpus for name, count in self.sharing.slices_per_gpu(self.gpu).items()}
+
+    @property
     def slices_max(self) -> Mapping[str, int]:
         """Extended resource -> count on all nodes that the pool may have."""
-        return {name: count * self.nodes_max for name, count in self.slices_per_node.items()}
+        return self.slices_of(self.gpus_max)
+
+    def limits(self, capacity: Capacity) -> Mapping[str, int]:
+        """What bounds a NodePool. Karpenter counts what nodes advertise, which is slices (1.14.1,
+        pkg/controllers/state). It counts nodes only between two batches of pods
+        (kubernetes-sigs/karpenter#2915), so a number of nodes says something only where the slices say the
+        same."""
+        nodes = {"nodes": capacity.max_nodes} if self.one_size else {}
+        return {**nodes, **self.slices_of(capacity.max_gpus)}
 
     @property
     def lends_whole_gpus(self) -> bool:
@@ -204,8 +244,20 @@ class Pool:
             kept = min(floor, capacity.max_nodes)
             floor -= kept
             lowest += kept * min(known) * HOURS_PER_MONTH
-            highest += capacity.max_nodes * max(known) * HOURS_PER_MONTH
+            highest += self._dearest(capacity.max_gpus, known) * HOURS_PER_MONTH
         return (round(lowest, 2), round(highest, 2))
+
+    def _dearest(self, gpus: int, prices: Sequence[float]) -> float:
+        """The most that machines with so many GPUs together cost, of the machines' `prices`."""
+        most = [0.0] * (gpus + 1)
+        for count in range(1, gpus + 1):
+            fitting = [
+                most[count - machine.gpus] + price
+                for machine, price in zip(self.machines, prices, strict=True)
+                if machine.gpus <= count
+            ]
+            most[count] = max(fitting, default=0.0)
+        return max(most)
 
     @property
     def _monthly_usd(self) -> dict[str, float | None]:
@@ -286,11 +338,11 @@ class Plan:
 
 _KEYS: Keys = {
     Plan: "environment platform=cluster.platform pools priorities tenants queue monthlyUsd=_monthly_usd",
-    Pool: "name gpu=gpu.key mode=sharing.mode nodesMax warm jobsOnly gpusPerNode slicesPerNode "
+    Pool: "name gpu=gpu.key mode=sharing.mode nodesMax gpusMax warm jobsOnly gpusPerNode slicesPerNode "
     "gpuEquivalents=equivalents labels taints monthlyUsd=_monthly_usd machines nodePools=capacities "
     "nodes=node_names nodeSelector",
     Machine: "instanceType gpus slices usdPerHour size",
-    Capacity: "name capacityType=type maxNodes",
+    Capacity: "name capacityType=type maxNodes maxGpus",
     Taint: Taint.as_dict,
     Share: Share.as_dict,
     Priority: "name value level",

@@ -10,7 +10,7 @@ from hashlib import sha256
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError
 from gpupool.plan import model as plan
-from gpupool.plan.capacity import capacities, machines, parse_window, sharing_of
+from gpupool.plan.capacity import capacities, gpus_max, machines, parse_window, sharing_of
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.field_types import memory_mib
@@ -27,8 +27,9 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         kinds = machines(gpu, sharing, nodes, static)
     except CatalogError:
         return None
-    nodes_max = nodes.max or len(nodes.names)
-    if not kinds or not nodes_max:
+    gpus = gpus_max(nodes, kinds) if kinds else 0
+    sizes = {machine.gpus for machine in kinds}
+    if not kinds or gpus < max(sizes):
         return None
     mig = mig_config_name(sharing)
     return plan.Pool(
@@ -37,8 +38,9 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         gpu=gpu,
         sharing=sharing,
         machines=kinds,
-        capacities=() if static else capacities(pool.name, nodes_max, nodes.spot_share),
-        nodes_max=nodes_max,
+        capacities=() if static else capacities(pool.name, gpus, sizes, nodes.spot_share),
+        gpus_max=gpus,
+        nodes_max=gpus // min(sizes),
         warm=nodes.warm,
         spot_share=nodes.spot_share,
         image=nodes.image,

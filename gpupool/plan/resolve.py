@@ -36,6 +36,7 @@ _CAPACITY: tuple[Loc, ...] = (
     ("sharing",),
     ("nodes", "instanceTypes"),
     ("nodes", "max"),
+    ("nodes", "maxGpus"),
     ("nodes", "names"),
     ("nodes", "gpus"),
 )

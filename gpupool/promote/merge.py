@@ -8,6 +8,7 @@ be promoted, and nothing else has changed. The caller checks that it is a valid 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,8 +48,9 @@ class Wish:
     """Names of pools, or of sections; empty for everything."""
     delete: bool = False
     """Whether to delete pools and priorities that the source does not have."""
-    nodes_max: int | None = None
-    """`nodes.max` of pools that are new; default: the source's."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """`max` or `maxGpus` of the nodes of pools that are new, where the source's pool has the field; default:
+    the source's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +161,16 @@ class _Merge:
         lines = f"- {piece}"
         if every and node and not every.flow and not node.anchored:
             lines = self.theirs.lines_of(node)
+        sizes: dict[str, int] = {}
         if section == "pools":
-            sized = f"nodes.max {self.wish.nodes_max}" if self.wish.nodes_max else "its sizes"
+            nodes = named(self.source, section)[name].get("nodes", {})
+            sizes = {key: size for key, size in self.wish.sizes.items() if key in nodes}
+            sized = " and ".join(f"nodes.{key} {size}" for key, size in sizes.items()) or "its sizes"
             lines = f"# New from {self.source.name}, with {sized}: see that they fit here.\n{lines}"
             self.new.append(name)
         self.ours.insert_item((section,), at, lines, piece)
-        if section == "pools" and self.wish.nodes_max:
-            self.ours.set(("pools", at, "nodes", "max"), str(self.wish.nodes_max))
+        for key, size in sizes.items():
+            self.ours.set(("pools", at, "nodes", key), str(size))
 
     def fields(self, loc: Loc, theirs: tuple[Any, ...], ours: tuple[Any, ...], rules: Rules) -> None:
         """Carry over what is at `loc` (of the shape), which the two texts have at `theirs` and `ours`."""

@@ -40,10 +40,7 @@ def present(bundle: Bundle) -> Iterator[Found]:
 
 def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[Found]:
     limits = mapping(item.body, "spec", "limits")
-    planned = {"nodes": capacity.max_nodes} | {
-        name: number * capacity.max_nodes for name, number in pool.slices_per_node.items()
-    }
-    for name, number in planned.items():
+    for name, number in pool.limits(capacity).items():
         if count(limits.get(name)) != number:
             message = f"limit of {name} is {limits.get(name, 'missing')}, planned {number}"
             yield Found(message, item, f"spec.limits[{name}]", {"planned": number})

@@ -119,7 +119,7 @@ def oversubscribed(bundle: Bundle) -> Iterator[Found]:
         for pool in bundle.plan.pools:
             grants = {tenant.name: tenant.grants.get(pool.name, {}) for tenant in bundle.plan.tenants}
             gpus = {name: _gpus(pool, grant) for name, grant in grants.items() if grant}
-            total, there = sum(gpus.values(), Fraction(0)), pool.nodes_max * pool.gpus_per_node
+            total, there = sum(gpus.values(), Fraction(0)), pool.gpus_max
             if total > OVERSUBSCRIBED * there:
                 message = (
                     f"pool {pool.name!r} has {there} GPUs at most, of which tenants are promised "

@@ -194,6 +194,9 @@ class Nodes(Model):
     """Cloud instance types that carry the pool's GPU (eks, local)."""
     max: Positive | None = None
     """Most nodes the pool may have; a pool is never unbounded."""
+    max_gpus: Positive | None = None
+    """Most physical GPUs the pool may have, in place of `max`: where machines have different numbers of GPUs,
+    since Karpenter does not keep to a number of nodes there (eks, local)."""
     warm: Count = 0
     """Nodes kept ready, whatever the demand."""
     spot_share: Share = 0.0

@@ -82,7 +82,7 @@ async def _grown(url: str, present: Current) -> int:
         ended = 0
         while ended < JOBS:
             now += timedelta(seconds=1)
-            await jobs.submit(db, [new_job("tenant-0") for _ in range(20)], now=now)
+            await jobs.submit(db, [new_job("tenant-0", present.hash) for _ in range(20)], now=now)
             decision = decide(await take_snapshot(db, now, 64), present.supply)
             await dispatch.claim(db, epoch, decision, present.hash, 60, now)
             for job in await attempts.take(db, "bench", 64, 60):

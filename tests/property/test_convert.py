@@ -48,7 +48,7 @@ def generated(plan: Plan) -> str:
 def seen(pool: Pool) -> Any:
     """What of a pool a cluster can show: all but prose, and a share that two numbers of nodes stand for."""
     return (
-        *(pool.name, pool.gpu.key, pool.sharing, pool.machines, pool.capacities, pool.nodes_max, pool.warm),
+        *(pool.name, pool.gpu.key, pool.sharing, pool.machines, pool.capacities, pool.gpus_max, pool.warm),
         *(pool.zones, pool.consolidate_after, pool.expire_after, dict(pool.labels), pool.taints),
         *(pool.termination_grace_period, pool.jobs_only),
         *(pool.max_unavailable, pool.window, pool.image, pool.node_names),

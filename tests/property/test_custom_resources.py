@@ -73,6 +73,7 @@ FIELDS: dict[tuple[str, ...], st.SearchStrategy[Any]] = {
     ("taints",): st.one_of(taints, st.lists(st.fixed_dictionaries({"key": texts, "value": texts}))),
     ("maintenance", "maxUnavailable"): counts,
     ("nodes", "max"): counts,
+    ("nodes", "maxGpus"): counts,
     ("nodes", "warm"): counts,
     ("nodes", "spotShare"): st.one_of(st.floats(0, 1), counts),
     ("nodes", "zones"): st.lists(texts.map("us-east-1{}".format), max_size=2),

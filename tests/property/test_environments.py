@@ -23,6 +23,7 @@ from gpupool.plan.model import Plan
 from tests.environment_strategies import (
     Data,
     environments,
+    gpus_max,
     gpus_of,
     gpus_per_node,
     load_catalog,
@@ -93,7 +94,7 @@ def test_slices_agree_everywhere(environment: Data) -> None:
         if node_labels(made, pool):
             assert times(configured_per_gpu(made, pool), gpus_per_node(pool)) == per_node
         for resource, count in per_node.items():
-            assert slots.pop((pool["name"], resource)) == count * nodes_max(pool)
+            assert slots.pop((pool["name"], resource)) == count // gpus_per_node(pool) * gpus_max(pool)
     assert not slots
 
 
@@ -111,8 +112,8 @@ def test_karpenter_counts_what_the_nodes_will_advertise(environment: Data) -> No
         limits = Counter[str]()
         for node_pool in own:
             limits.update({name: int(value) for name, value in node_pool["spec"]["limits"].items()})
-        most = nodes_max(pool)
-        assert limits == {"nodes": most, **times(per_gpu(pool), gpus_per_node(pool) * most)}
+        alike = {"nodes": nodes_max(pool)} if "max" in pool["nodes"] else {}
+        assert limits == {**alike, **times(per_gpu(pool), gpus_max(pool))}
         for node_pool in own:
             for name in pool["nodes"]["instanceTypes"]:
                 gpus = gpus_of(load_catalog()[pool["gpu"]], name)
@@ -151,9 +152,7 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
         wanted, bound = Counter[str](), Counter[str]()
         for name, grant in tenant["pools"].items():
             wanted.update(granted(written[name], grant))
-            bound.update(
-                times(per_gpu(written[name]), gpus_per_node(written[name]) * nodes_max(written[name]))
-            )
+            bound.update(times(per_gpu(written[name]), gpus_max(written[name])))
         hard = dict(quotas[tenant["namespace"]])
         compute = {name: hard.pop(name, None) for name in ("requests.cpu", "requests.memory")}
         assert {name: int(value) for name, value in hard.items()} == {

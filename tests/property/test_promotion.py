@@ -122,7 +122,7 @@ def test_sizes_and_everything_outside_of_the_pools_stay(pair: tuple[Data, Data],
     for pool in promoted.data["pools"]:
         if pool["name"] in before:
             old = before[pool["name"]]
-            for field in ("max", "warm", "spotShare", "zones", "names", "selector", "gpus"):
+            for field in ("max", "maxGpus", "warm", "spotShare", "zones", "names", "selector", "gpus"):
                 assert pool["nodes"].get(field) == old["nodes"].get(field)
             machines = theirs[pool["name"]] if theirs[pool["name"]]["gpu"] != old["gpu"] else old
             assert pool["nodes"].get("instanceTypes") == machines["nodes"].get("instanceTypes")

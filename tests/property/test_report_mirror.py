@@ -89,7 +89,7 @@ def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
     assert [(r.resource, r.after, r.before) for r in totals.resource_changes(other, one)] == [
         (r.resource, r.before, r.after) for r in forth_resources
     ]
-    assert totals.gpus(one, other).before == sum(p.gpus_per_node * p.nodes_max for p in one.pools)
+    assert totals.gpus(one, other).before == sum(pool.gpus_max for pool in one.pools)
 
 
 @examples("report", 40)

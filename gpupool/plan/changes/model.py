@@ -73,13 +73,10 @@ class PoolState:
     slices_per_node: Mapping[str, int]
     slices_max: Mapping[str, int]
     """Extended resource -> count with all nodes there."""
+    gpus_max: int
+    """Physical GPUs with all nodes there."""
     cost: Cost | None
     """None where a price is unknown."""
-
-    @property
-    def gpus_max(self) -> int:
-        """Physical GPUs with all nodes there."""
-        return self.gpus_per_node * self.nodes_max
 
 
 @dataclass(frozen=True, slots=True)

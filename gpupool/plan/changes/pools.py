@@ -82,5 +82,6 @@ def _state(pool: Pool | None) -> PoolState | None:
         gpus_per_node=pool.gpus_per_node,
         slices_per_node=dict(pool.slices_per_node),
         slices_max=dict(pool.slices_max),
+        gpus_max=pool.gpus_max,
         cost=Cost(*cost) if cost else None,
     )

@@ -13,9 +13,9 @@ def resource_changes(before: Plan | None, after: Plan | None) -> tuple[ResourceC
 
 
 def gpus(before: Plan | None, after: Plan | None) -> BeforeAfter[int]:
-    """Physical GPUs with every pool at its maximum, on its largest machine."""
+    """Physical GPUs with every pool at its maximum."""
     pools = (plan.pools if plan else () for plan in (before, after))
-    return BeforeAfter(*(sum(pool.gpus_per_node * pool.nodes_max for pool in every) for every in pools))
+    return BeforeAfter(*(sum(pool.gpus_max for pool in every) for every in pools))
 
 
 def nodes(before: Plan | None, after: Plan | None) -> BeforeAfter[int]:

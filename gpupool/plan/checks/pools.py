@@ -1,4 +1,4 @@
-"""Pools: the GPU exists, can be shared that way, sits in those machines, and there is a bound on them."""
+"""Pools: the GPU exists, can be shared that way, and sits in those machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
-_CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones", "termination_grace_period")
+_CLOUD_FIELDS = ("instance_types", "max_gpus", "warm", "spot_share", "zones", "termination_grace_period")
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
@@ -39,7 +39,7 @@ def platform_fields(context: Context) -> Iterator[Problem]:
         for field in foreign:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
-                chosen = "names or a selector" if platform == "static" else "instanceTypes and max"
+                chosen = "names or a selector" if platform == "static" else "instanceTypes"
                 yield Problem(
                     (*loc, alias),
                     f"nodes.{alias} has no meaning on platform {platform}",
@@ -53,10 +53,6 @@ def platform_fields(context: Context) -> Iterator[Problem]:
 def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
     if not nodes.instance_types:
         yield Problem((*loc, "instanceTypes"), "no instance type is named", "list those the pool may start")
-    if nodes.max is None:
-        yield Problem(
-            (*loc, "max"), 'field "max" is missing', "say how many nodes there may be; no pool is unbounded"
-        )
 
 
 def _static_nodes(context: Context, loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
@@ -137,17 +133,6 @@ def sharing(context: Context) -> Iterator[Problem]:
             yield Problem(field, problem.message, problem.hint, (field,) if shared.layout else ())
 
 
-def sizes(context: Context) -> Iterator[Problem]:
-    for index, pool in enumerate(context.environment.pools):
-        nodes, loc = pool.nodes, ("pools", index, "nodes")
-        if nodes.max is not None and nodes.warm > nodes.max:
-            message = f"{nodes.warm} warm nodes are more than the maximum of {nodes.max}"
-            yield Problem((*loc, "warm"), message, "lower warm or raise max")
-        if nodes.max == 1 and 0 < nodes.spot_share < 1:
-            message = f"a spot share of {nodes.spot_share:g} can't be kept with one node"
-            yield Problem((*loc, "spotShare"), message, "use 0 or 1, or raise max to 2 or more")
-
-
 def zones(context: Context) -> Iterator[Problem]:
     """Zones lie in the cluster's region; elsewhere no node could ever start."""
     region = context.environment.cluster.region
@@ -194,7 +179,3 @@ def maintenance(context: Context) -> Iterator[Problem]:
                 yield Problem(
                     (*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"'
                 )
-        if pool.nodes.max is not None and pool.maintenance.max_unavailable > pool.nodes.max:
-            wanted, most = pool.maintenance.max_unavailable, pool.nodes.max
-            message = f"{wanted} nodes may be unavailable, but there are {most} at most"
-            yield Problem((*loc, "maxUnavailable"), message, f"use at most {pool.nodes.max}")

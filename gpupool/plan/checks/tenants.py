@@ -57,10 +57,9 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]
         message = f"{given[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
         yield Problem((*loc, given[0]), message, f"say gpus or {pool.sharing.grant_field}")
         return
-    gpus_max = pool.nodes_max * pool.gpus_per_node
-    if grant.gpus is not None and grant.gpus > gpus_max:
-        message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {gpus_max}"
-        hint = f"{pool.nodes_max} nodes x {pool.gpus_per_node} GPUs; raise nodes.max or grant less"
+    if grant.gpus is not None and grant.gpus > pool.gpus_max:
+        message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {pool.gpus_max}"
+        hint = _raise(pool, f"{pool.gpus_per_node} GPUs")
         yield Problem((*loc, "gpus"), message, hint)
         return
     try:
@@ -81,7 +80,12 @@ def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, st
         return f"pool {pool.name!r} has no {resource}", f"it offers {offered}; name one of its profiles"
     per_node = pool.slices_per_node[resource]
     message = f"{count} x {resource} of pool {pool.name!r} are more than its maximum of {most}"
-    return message, f"{pool.nodes_max} nodes x {per_node} a node; raise nodes.max or grant less"
+    return message, _raise(pool, f"{per_node} a node")
+
+
+def _raise(pool: Pool, per_node: str) -> str:
+    sum_of_it = f"{pool.nodes_max} nodes x {per_node}; " if pool.one_size else ""
+    return f"{sum_of_it}raise {pool.bounded_by} or grant less"
 
 
 def budgets(context: Context) -> Iterator[Problem]:

@@ -159,7 +159,8 @@ def offers_of(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
             continue
         units = request = wish.gpu_count
         if supply.gpu_micro[resource] == MICRO:
-            possible = units <= size or (units % size == 0 and units <= size * len(supply.nodes))
+            whole = sum(node.slots.get(resource) == size for node in supply.nodes)
+            possible = units <= size or (units % size == 0 and units <= size * whole)
         else:
             possible = wish.gpu_count == 1
             if wish.isolation == "exclusive" and not pool.sharing.layout:
@@ -197,7 +198,7 @@ def _why_none(plan: Plan, tenant: Tenant, pools: list[Pool], wish: Wish) -> Refu
     if wish.gpu_count > 1:
         sharing = [pool.name for pool in pools if not _of_whole_gpus(pool)]
         whole = [
-            f"{pool.name} ({pool.gpus_per_node} on a node, {pool.nodes_max} nodes)"
+            f"{pool.name} ({pool.gpus_per_node} on a node, {pool.gpus_max} in all)"
             for pool in plan.pools
             if _of_whole_gpus(pool)
         ]

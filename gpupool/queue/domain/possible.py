@@ -45,7 +45,7 @@ class Possible:
         if pool is None or not pool.slots(offer.resource):
             return refusals.no_pool(offer)
         count, units = self.slots.nodes_for(offer)
-        fits = units <= self.slots.total(offer.pool, offer.resource) and count <= len(pool.nodes)
+        fits = count <= sum(node.slots.get(offer.resource, 0) >= units for node in pool.nodes)
         return None if fits else refusals.above_pool(offer, pool)
 
     def unaffordable(self, job: Queued, offer: Offer) -> Waiting | None:

@@ -164,8 +164,8 @@ def _allowance(budget: Budget) -> Allowance:
 
 
 def _pool(pool: Pool) -> PoolSupply:
-    types = [c.type for c in pool.capacities for _ in range(c.max_nodes)] or ["on-demand"] * pool.nodes_max
-    nodes = tuple(Node(number, type, pool.slices_per_node) for number, type in enumerate(types))
+    machines = list(pool.largest_machines())
+    nodes = tuple(Node(number, type, machine.slices) for number, (type, machine) in enumerate(machines))
     spot = any(node.capacity_type == "spot" for node in nodes)
     return PoolSupply(
         name=pool.name,

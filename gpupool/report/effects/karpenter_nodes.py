@@ -152,14 +152,16 @@ def _deleted(
 
 
 def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
-    was, now = old[1].max_nodes, new[1].max_nodes
+    alike = old[0].one_size and new[0].one_size
+    was, now = (capacity.max_nodes if alike else capacity.max_gpus for capacity in (old[1], new[1]))
+    counted = "nodes" if alike else "GPUs"
     if now < was:
         yield NodeEffect(
             "stay",
             old[0].name,
-            f"maximum of NodePool {new[1].name} goes from {was} to {now}",
-            f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
-            f"while there are {now} or more",
+            f"maximum of NodePool {new[1].name} goes from {was} to {now}{'' if alike else ' GPUs'}",
+            f"no node goes because of it: {counted} above {now} stay until they are empty, and none is "
+            f"started while there are {now} or more",
             new[1].name,
         )
 

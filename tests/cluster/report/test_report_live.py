@@ -38,7 +38,7 @@ ENVIRONMENT = {
         {
             "name": "narrowed",
             "gpu": "a10g",
-            "nodes": {"instanceTypes": ["g5.xlarge", "g5.12xlarge"], "max": 2, "consolidateAfter": "1h"},
+            "nodes": {"instanceTypes": ["g5.xlarge", "g5.12xlarge"], "maxGpus": 8, "consolidateAfter": "1h"},
         },
         {
             "name": "dropped",

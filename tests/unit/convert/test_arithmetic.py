@@ -92,7 +92,7 @@ def test_budgets(row: dict[str, object], expected: tuple[int | None, str | None]
 @given(st.integers(2, 200).flatmap(lambda total: st.tuples(st.just(total), st.integers(1, total - 1))))
 def test_a_share_gives_the_nodes_that_it_was_made_of(sizes: tuple[int, int]) -> None:
     total, spot = sizes
-    sides = {side.type: side.max_nodes for side in capacities("x", total, _share(spot, total))}
+    sides = {side.type: side.max_nodes for side in capacities("x", total, (1,), _share(spot, total, (1,)))}
     assert sides == {"spot": spot, "on-demand": total - spot}
 
 

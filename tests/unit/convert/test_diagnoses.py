@@ -108,23 +108,32 @@ SIZES = "{key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarg
 
 
 @pytest.mark.parametrize(
-    ("limits", "most", "kind", "range_"),
+    ("limits", "size", "types"),
     [
-        ('nvidia.com/gpu: "8"', 1, "todo", "8 nodes of g5.xlarge and 1 of g5.48xlarge"),
-        ('nvidia.com/gpu: "4"', 1, "todo", "4 nodes of g5.xlarge and 0 of g5.48xlarge"),
-        ('nvidia.com/gpu: "16"', 2, "assumed", "16 nodes of g5.xlarge and 2 of g5.48xlarge"),
-        ('nvidia.com/gpu: "8", cpu: "20"', 1, "todo", "5 nodes of g5.xlarge and 0 of g5.12xlarge"),
+        ('nvidia.com/gpu: "8"', {"maxGpus": 8}, ["g5.xlarge", "g5.12xlarge", "g5.48xlarge"]),
+        ('nvidia.com/gpu: "4"', {"maxGpus": 4}, ["g5.xlarge", "g5.12xlarge"]),
+        ('nvidia.com/gpu: "18"', {"maxGpus": 18}, ["g5.xlarge", "g5.12xlarge", "g5.48xlarge"]),
+        ('nvidia.com/gpu: "8", cpu: "20"', {"max": 5}, ["g5.xlarge"]),
+        ("nodes: 2", {"maxGpus": 16}, ["g5.xlarge", "g5.12xlarge", "g5.48xlarge"]),
     ],
 )
-def test_a_limit_over_sizes_says_how_many_nodes_it_means(
-    limits: str, most: int, kind: str, range_: str
+def test_a_limit_over_sizes_bounds_the_gpus_of_what_can_start(
+    limits: str, size: dict[str, int], types: list[str]
 ) -> None:
     result = pool_of(SIZES, f"  limits: {{{limits}}}\n")
-    ((said, why),) = entries(result, "machines differ in size")
-    assert said == kind
-    assert range_ in why
     (pool,) = yaml.safe_load(result.text)["pools"]
-    assert pool["nodes"]["max"] == most
+    nodes = {key: pool["nodes"].get(key) for key in ("max", "maxGpus") if key in pool["nodes"]}
+    assert (nodes, pool["nodes"]["instanceTypes"]) == (size, types)
+    assert bool(entries(result, "can start: left out")) == (len(types) < 3)
+
+
+def test_a_limit_whose_meaning_depends_on_the_machine_is_listed() -> None:
+    result = pool_of(SIZES, "  limits: {cpu: 400}\n")
+    (pool,) = yaml.safe_load(result.text)["pools"]
+    assert pool["nodes"]["maxGpus"] == 16
+    ((kind, why),) = entries(result, "machines differ in size")
+    assert kind == "assumed"
+    assert "100 nodes of g5.xlarge and 2 of g5.48xlarge" in why
 
 
 @pytest.mark.parametrize("limit", ['nvidia.com/gpu: "8"', "nodes: 1"])

@@ -39,7 +39,12 @@ CLOUD: Data = {
             "name": "batch",
             "gpu": "l4",
             "sharing": {"mode": "mps", "replicas": 4},
-            "nodes": {"instanceTypes": ["g6.xlarge", "g6.12xlarge"], "max": 4, "warm": 1, "spotShare": 0.5},
+            "nodes": {
+                "instanceTypes": ["g6.xlarge", "g6.12xlarge"],
+                "maxGpus": 16,
+                "warm": 1,
+                "spotShare": 0.5,
+            },
         },
     ],
     "priorities": [

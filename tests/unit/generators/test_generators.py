@@ -145,7 +145,11 @@ def test_a_changed_layout_changes_the_nodes_labels() -> None:
 
 
 def test_one_overlay_for_each_size_of_machine() -> None:
-    nodes = {"instanceTypes": ["g4dn.xlarge", "g4dn.2xlarge", "g4dn.12xlarge"], "max": 4, "spotShare": 0.5}
+    nodes = {
+        "instanceTypes": ["g4dn.xlarge", "g4dn.2xlarge", "g4dn.12xlarge"],
+        "maxGpus": 16,
+        "spotShare": 0.5,
+    }
     overlays = of_kind(
         made(pool(nodes=nodes, sharing={"mode": "time-slicing", "replicas": 3})), "NodeOverlay"
     )

@@ -17,16 +17,23 @@ from tests.environment_strategies import plan_of, windows
 CATALOG = load_catalog()
 
 
-@given(st.integers(1, 500), st.floats(0, 1, allow_nan=False))
-def test_a_spot_share_is_kept_by_two_bounds(nodes_max: int, share: float) -> None:
-    made = capacities("pool", nodes_max, share)
-    assert sum(capacity.max_nodes for capacity in made) == nodes_max
-    assert all(capacity.max_nodes >= 1 for capacity in made)
-    spot = sum(capacity.max_nodes for capacity in made if capacity.type == "spot")
-    assert abs(spot - nodes_max * share) <= 1
-    if 0 < share < 1 and nodes_max > 1:
-        assert {capacity.type for capacity in made} == {"spot", "on-demand"}
-    assert len({capacity.name for capacity in made}) == len(made)
+@given(
+    st.integers(1, 500),
+    st.sampled_from([(1,), (8,), (1, 4), (4, 8), (1, 4, 8)]),
+    st.floats(0, 1, allow_nan=False),
+)
+def test_a_spot_share_is_kept_by_two_bounds(nodes: int, sizes: tuple[int, ...], share: float) -> None:
+    smallest, largest = min(sizes), max(sizes)
+    gpus = nodes * smallest
+    sides = capacities("pool", gpus, sizes, share)
+    assert sum(side.max_gpus for side in sides) == gpus
+    assert all(side.max_gpus == side.max_nodes * smallest >= smallest for side in sides)
+    spot = sum(side.max_gpus for side in sides if side.type == "spot")
+    assert abs(spot - gpus * share) <= max(largest, smallest)
+    if 0 < share < 1 and gpus >= 2 * largest:
+        assert {side.type for side in sides} == {"spot", "on-demand"}
+        assert all(side.max_gpus >= largest for side in sides)
+    assert len({side.name for side in sides}) == len(sides)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +48,12 @@ def test_a_spot_share_is_kept_by_two_bounds(nodes_max: int, share: float) -> Non
     ],
 )
 def test_spot_shares(nodes_max: int, share: float, expected: dict[str, tuple[str, int]]) -> None:
-    made = capacities("pool", nodes_max, share)
+    made = capacities("pool", nodes_max * 8, (8,), share)
     assert {capacity.name: (capacity.type, capacity.max_nodes) for capacity in made} == expected
 
 
 def test_spot_goes_first() -> None:
-    weights = {capacity.type: capacity.weight for capacity in capacities("pool", 4, 0.5)}
+    weights = {capacity.type: capacity.weight for capacity in capacities("pool", 4, (1,), 0.5)}
     assert weights["spot"] > weights["on-demand"]
 
 

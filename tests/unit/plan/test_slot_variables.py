@@ -24,7 +24,7 @@ def test_shared_and_exclusive_slots_of_each_kind_of_pool() -> None:
     mixed = {
         "gpu": "t4",
         "sharing": sliced,
-        "nodes": {"instanceTypes": ["g4dn.xlarge", "g4dn.12xlarge"], "max": 1},
+        "nodes": {"instanceTypes": ["g4dn.xlarge", "g4dn.12xlarge"], "maxGpus": 4},
     }
     whole = {"gpu": "t4", "nodes": {"instanceTypes": ["g4dn.12xlarge"], "max": 2}}
     mps = {**one, "sharing": {"mode": "mps", "replicas": 4}}

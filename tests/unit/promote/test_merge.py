@@ -133,9 +133,11 @@ def test_a_new_pool_is_marked_and_brings_its_sizes_or_the_given_one() -> None:
     promoted = into(NEW, POOL)
     assert promoted.new == ("b",)
     assert body(promoted) == NEW.replace("# for b", "# New from dev, with its sizes: see that they fit here.")
-    sized = into(NEW, POOL, Wish(nodes_max=2))
+    sized = into(NEW, POOL, Wish(sizes={"max": 2, "maxGpus": 8}))
     assert "# New from dev, with nodes.max 2:" in sized.text
     assert "{instanceTypes: [g4dn.xlarge], max: 2}" in sized.text
+    mixed = NEW.replace("[g4dn.xlarge], max: 9", "[g4dn.xlarge, g4dn.12xlarge], maxGpus: 36")
+    assert "g4dn.12xlarge], maxGpus: 8}" in into(mixed, POOL, Wish(sizes={"max": 2, "maxGpus": 8})).text
 
 
 def test_a_pool_that_is_kept_neither_comes_nor_goes() -> None:

@@ -24,7 +24,7 @@ def state(**fields: object) -> PoolState:
     given = {
         "name": "p", "gpu": "h100-80gb", "gpu_title": "", "mode": "exclusive", "sharing": "", "layout": {},
         "instance_types": (), "nodes_max": 1, "warm": 0, "gpus_per_node": 2,
-        "slices_per_node": {"nvidia.com/gpu": 2}, "slices_max": {}, "cost": None, **fields,
+        "slices_per_node": {"nvidia.com/gpu": 2}, "slices_max": {}, "gpus_max": 2, "cost": None, **fields,
     }  # fmt: skip
     return PoolState(**given)  # type: ignore[arg-type]
 

@@ -1,0 +1,104 @@
+"""How large a pool may get: by nodes or, where machines have different numbers of GPUs, by physical GPUs.
+
+Karpenter counts nodes only between two batches of pods (kubernetes-sigs/karpenter#2915), while its limit of
+slices holds within a batch too. Where all machines have the same number of GPUs the two say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from gpupool.catalog.models import CatalogError
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.spec import environment as spec
+from gpupool.spec.yaml_source import Loc
+
+
+def bounds(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes")
+        sizes = _sizes(context, pool)
+        if context.platform not in (None, "static"):
+            yield from _bound(context, loc, pool.nodes, sizes)
+        yield from _within(("pools", index), pool, sizes)
+
+
+def _sizes(context: Context, pool: spec.Pool) -> list[int]:
+    """GPUs of the machines that the file names and the catalog knows, ascending, each number once; [1] where
+    there are none."""
+    gpu = context.gpu(pool.gpu)
+    sizes = set[int]()
+    for name in pool.nodes.instance_types:
+        try:
+            sizes |= {gpu.instance_type(name).gpus} if gpu else set()
+        except CatalogError:
+            continue  # a finding of its own
+    return sorted(sizes) or [1]
+
+
+def _bound(context: Context, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[Problem]:
+    both = ((*loc, "max"), (*loc, "maxGpus"))
+    alike = len(sizes) == 1
+    field, counted = ("max", "nodes") if alike else ("maxGpus", "GPUs")
+    if nodes.max is None and nodes.max_gpus is None:
+        if not any(map(context.gaps.touches, both)):
+            message = f'field "{field}" is missing'
+            yield Problem(
+                (*loc, field), message, f"say how many {counted} there may be; no pool is unbounded"
+            )
+    elif nodes.max is not None and nodes.max_gpus is not None:
+        message = f"max {nodes.max} and maxGpus {nodes.max_gpus} both bound the pool"
+        yield Problem(both[0], message, f"leave {'maxGpus' if alike else 'max'} out", both)
+    elif nodes.max is not None and not alike:
+        message = (
+            f"max {nodes.max} can't be kept with machines of {_listed(sizes)} GPUs: Karpenter does not count "
+            "nodes while it starts several"
+        )
+        hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest"
+        yield Problem((*loc, "max"), message, hint)
+    elif nodes.max_gpus is not None:
+        yield from _gpus((*loc, "maxGpus"), nodes.max_gpus, sizes)
+
+
+def _gpus(loc: Loc, gpus: int, sizes: list[int]) -> Iterator[Problem]:
+    """Machines can fill the number, and it has room for each of them."""
+    smallest, largest = sizes[0], sizes[-1]
+    if gpus < largest:
+        fewest = -(-largest // smallest) * smallest
+        message = f"no machine with {largest} GPUs fits in {gpus}"
+        yield Problem(loc, message, f"use at least {fewest}, or smaller machines")
+    elif gpus % smallest:
+        below = gpus - gpus % smallest
+        message = f"{gpus} GPUs are no multiple of {smallest}, which the smallest machine has"
+        yield Problem(loc, message, f"use {below} or {below + smallest}")
+
+
+def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[Problem]:
+    """What else the file says of the pool's nodes fits within its bound."""
+    nodes = pool.nodes
+    if nodes.max_gpus is not None:
+        most, field = nodes.max_gpus // sizes[0], "maxGpus"
+    elif nodes.max is not None:
+        most, field = nodes.max, "max"
+    else:
+        return
+    if most and nodes.warm > most:
+        message = f"{nodes.warm} warm nodes are more than the maximum of {most}"
+        yield Problem((*loc, "nodes", "warm"), message, f"lower warm or raise {field}")
+    least = -(-sizes[-1] // sizes[0]) if nodes.max_gpus is not None else 1
+    if least <= most < 2 * least and 0 < nodes.spot_share < 1:
+        if nodes.max_gpus is None:
+            there, enough = "one node", "max to 2"
+        else:
+            there = f"{nodes.max_gpus} GPUs and machines of {sizes[-1]}"
+            enough = f"maxGpus to {2 * least * sizes[0]}"
+        message = f"a spot share of {nodes.spot_share:g} can't be kept with {there}"
+        yield Problem((*loc, "nodes", "spotShare"), message, f"use 0 or 1, or raise {enough} or more")
+    unavailable = pool.maintenance.max_unavailable
+    if most and unavailable > most:
+        message = f"{unavailable} nodes may be unavailable, but there are {most} at most"
+        yield Problem((*loc, "maintenance", "maxUnavailable"), message, f"use at most {most}")
+
+
+def _listed(sizes: Collection[int]) -> str:
+    return " and ".join(str(size) for size in sizes)
