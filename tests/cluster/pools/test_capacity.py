@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Pool
+from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.plan.resolve import read_plan
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
 from tests.cluster.pools.pods import make_pods, nodes_of, running_on
@@ -29,7 +29,7 @@ def full_nodes(pool: Pool) -> int:
 
 def within_bound(cluster: Any, pool: Pool) -> bool:
     """Whether the pool's nodes offer no more than the plan says."""
-    nodes = nodes_of(cluster, pool)
+    nodes = cluster.nodes(f"{POOL_LABEL}={pool.name}")
     return len(nodes) <= pool.nodes_max and all(
         sum(int(node["status"].get("capacity", {}).get(name, 0)) for node in nodes) <= most
         for name, most in pool.slices_max.items()

@@ -9,7 +9,7 @@ import pytest
 from gpupool.findings import SpecError
 from gpupool.plan.model import Pool
 from gpupool.queue.domain.supply import supply_of
-from tests.unit.report.plans import plan_of
+from tests.environment_strategies import plan_of
 
 MIXED = ["g6.xlarge", "g6.12xlarge"]
 LARGE = ["g6.12xlarge", "g6.48xlarge"]
@@ -20,7 +20,7 @@ def environment(**nodes: Any) -> dict[str, Any]:
     return {
         "apiVersion": "gpupool.dev/v1alpha1",
         "kind": "Environment",
-        "metadata": {"name": "e"},
+        "metadata": {"name": "random"},
         "cluster": {"platform": "local", "name": "e"},
         "pools": [pool],
     }
