@@ -62,8 +62,7 @@ def gpus_max(
     """The most physical GPUs that `limits` allow of `types`, a multiple of the smallest machine's and at
     least that; `unbounded` of the largest machine if there is no limit. `per_gpu`: slices of one GPU."""
     smallest, largest = min(row.gpus for row in types), max(row.gpus for row in types)
-    one_size = smallest == largest
-    unit, field = (largest, "max") if one_size else (1, "maxGpus")
+    unit, field, counted = _counted_in(types)
     amounts = _amounts(limits, per_gpu)
     for name, limit in limits:
         if quantity(limit.value) is None:
@@ -92,7 +91,7 @@ def gpus_max(
             limit.used()
         elif name in allowed:
             fewer = f"{least // unit} instead of {allowed[name] // unit}"
-            limit.left(f"{', '.join(binding)} allows fewer {'nodes' if one_size else 'GPUs'}: {fewer}")
+            limit.left(f"{', '.join(binding)} allows fewer {counted}: {fewer}")
     written = max(least - least % smallest, smallest)
     if least < smallest:
         less = f"{' and '.join(binding)} is less than the smallest machine has"
@@ -115,14 +114,19 @@ def _say_range(
     if nodes[most] * most.gpus <= written:
         return
     fewest = min(types, key=lambda row: nodes[row] * row.gpus)
-    one_size = len({row.gpus for row in types}) == 1
-    field, number = ("max", written // types[0].gpus) if one_size else ("maxGpus", written)
+    unit, field, _ = _counted_in(types)
     part.note(
         "assumed",
         f"machines differ in size: its limits allow {nodes[most]} nodes of {most.name} and {nodes[fewest]} "
-        f"of {fewest.name}; {field} {number} was written, for the largest",
+        f"of {fewest.name}; {field} {written // unit} was written, for the largest",
         f"set nodes.{field} to the intended number",
     )
+
+
+def _counted_in(types: Sequence[InstanceType]) -> tuple[int, str, str]:
+    """GPUs of what the bound counts, its field, and what it counts: nodes where machines have one size."""
+    alike = len({row.gpus for row in types}) == 1
+    return (types[0].gpus, "max", "nodes") if alike else (1, "maxGpus", "GPUs")
 
 
 def _amounts(limits: Limits, per_gpu: Mapping[str, int]) -> dict[str, Fraction]:

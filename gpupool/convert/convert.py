@@ -100,14 +100,11 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     """The environment that `documents` describe, as far as gpupool can express it."""
     charts = [list(wrappers.wrapped(document)) for document in documents]
     opened, unfilled = list[Document](), list[Leftover]()
-    wrapping = {id(document) for document, sets in zip(documents, charts, strict=True) if sets}
-    for document in (*documents, *(item.values for sets in charts for item in sets)):
-        whole = (
-            document.kind
-            or id(document) in wrapping
-            or is_device_plugin(document.data)
-            or is_mig_parted(document.data)
-        )
+    inner_values = [(item.values, ()) for sets in charts for item in sets]
+    for document, sets in (*zip(documents, charts, strict=True), *inner_values):
+        data = document.data
+        # Of values the leaf goes. What makes pools is left unread; a wrapper's inner values follow.
+        whole = document.kind or sets or is_device_plugin(data) or is_mig_parted(data)
         filled, entries = (document, []) if whole else placeholders.without(document)
         opened.append(filled)
         unfilled += entries

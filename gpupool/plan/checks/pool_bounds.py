@@ -6,7 +6,7 @@ slices holds within a batch too. Where all machines have the same number of GPUs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from gpupool.catalog.models import CatalogError
 from gpupool.plan.checks.context import Context, Problem
@@ -50,9 +50,10 @@ def _bound(context: Context, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> I
         message = f"max {nodes.max} and maxGpus {nodes.max_gpus} both bound the pool"
         yield Problem(both[0], message, f"leave {'maxGpus' if alike else 'max'} out", both)
     elif nodes.max is not None and not alike:
+        machines = f"machines of {' and '.join(map(str, sizes))} GPUs"
         message = (
-            f"max {nodes.max} can't be kept with machines of {_listed(sizes)} GPUs: Karpenter does not count "
-            "nodes while it starts several"
+            f"max {nodes.max} can't be kept with {machines}: Karpenter does not count nodes while it starts "
+            "several"
         )
         hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest"
         yield Problem((*loc, "max"), message, hint)
@@ -98,7 +99,3 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[Problem]:
     if most and unavailable > most:
         message = f"{unavailable} nodes may be unavailable, but there are {most} at most"
         yield Problem((*loc, "maintenance", "maxUnavailable"), message, f"use at most {most}")
-
-
-def _listed(sizes: Collection[int]) -> str:
-    return " and ".join(str(size) for size in sizes)

@@ -84,8 +84,8 @@ def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, st
 
 
 def _raise(pool: Pool, per_node: str) -> str:
-    sum_of_it = f"{pool.nodes_max} nodes x {per_node}; " if pool.one_size else ""
-    return f"{sum_of_it}raise {pool.bounded_by} or grant less"
+    product = f"{pool.nodes_max} nodes x {per_node}; " if pool.one_size else ""
+    return f"{product}raise {pool.bounded_by} or grant less"
 
 
 def budgets(context: Context) -> Iterator[Problem]:
