@@ -51,3 +51,24 @@ def running_on(kube: Any, pool: Pool, count: int) -> bool:
     assert len(running) == count, f"{len(running)} of {count} pods of {pool.name} run"
     names = set(nodes_of(kube, pool))
     return all(pod["spec"]["nodeName"] in names for pod in running)
+
+
+def within_bound(cluster: Any, pool: Pool) -> bool:
+    """Whether the pool's nodes offer no more than the plan says."""
+    nodes = cluster.nodes(f"{POOL_LABEL}={pool.name}")
+    return len(nodes) <= pool.nodes_max and all(
+        sum(int(node["status"].get("capacity", {}).get(name, 0)) for node in nodes) <= most
+        for name, most in pool.slices_max.items()
+    )
+
+
+def refusal(kube: Any, pool: Pool) -> str | None:
+    """What Karpenter says of a pod of the pool that can't have a node."""
+    pending = [
+        pod for pod in kube.pods("default", f"of={pool.name}") if pod["status"].get("phase") == "Pending"
+    ]
+    for pod in pending:
+        for event in kube.events(pod["metadata"]["name"], "default"):
+            if "limits" in event and pool.name in event:
+                return event
+    return None

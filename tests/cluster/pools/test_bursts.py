@@ -6,8 +6,7 @@ from typing import Any
 
 from gpupool.plan.model import POOL_LABEL, Pool
 from tests.cluster.pools.command_line import CommandLine
-from tests.cluster.pools.pods import make_pods, running_on
-from tests.cluster.pools.test_capacity import refusal, within_bound
+from tests.cluster.pools.pods import make_pods, refusal, running_on, within_bound
 
 MACHINES = {"instanceTypes": ["g5.xlarge", "g5.12xlarge"], "maxGpus": 12, "consolidateAfter": "1h"}
 MIXED = {

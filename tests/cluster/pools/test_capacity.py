@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.plan.model import Pool
 from gpupool.plan.resolve import read_plan
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
-from tests.cluster.pools.pods import make_pods, nodes_of, running_on
+from tests.cluster.pools.pods import make_pods, nodes_of, refusal, running_on, within_bound
 
 POOLS = read_plan(str(SHIPPED)).pools
 
@@ -25,15 +25,6 @@ def wanted(pool: Pool, nodes: int) -> list[str]:
 def full_nodes(pool: Pool) -> int:
     """Nodes of the pool when all of them are the largest machine."""
     return pool.gpus_max // pool.gpus_per_node
-
-
-def within_bound(cluster: Any, pool: Pool) -> bool:
-    """Whether the pool's nodes offer no more than the plan says."""
-    nodes = cluster.nodes(f"{POOL_LABEL}={pool.name}")
-    return len(nodes) <= pool.nodes_max and all(
-        sum(int(node["status"].get("capacity", {}).get(name, 0)) for node in nodes) <= most
-        for name, most in pool.slices_max.items()
-    )
 
 
 def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> None:
@@ -74,18 +65,6 @@ def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> No
         lambda: all(within_bound(cluster, pool) for pool in POOLS),
         3.0,
     )
-
-
-def refusal(kube: Any, pool: Pool) -> str | None:
-    """What Karpenter says of a pod of the pool that can't have a node."""
-    pending = [
-        pod for pod in kube.pods("default", f"of={pool.name}") if pod["status"].get("phase") == "Pending"
-    ]
-    for pod in pending:
-        for event in kube.events(pod["metadata"]["name"], "default"):
-            if "limits" in event and pool.name in event:
-                return event
-    return None
 
 
 @pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.name)
