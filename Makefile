@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup go up down test test-fast test-all bench lint format lock schema kinds golden clean
+.PHONY: help setup go uv client up down test test-fast test-floors test-all audit sbom release bench docs lint format lock schema kinds golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,12 +39,13 @@ up: export GPUPOOL_URL := $(or $(GPUPOOL_URL),http://localhost:$(or $(GPUPOOL_PO
 # What the queue may do on the cluster is what its account may, also here.
 LAUNCHER := system:serviceaccount:gpupool-system:gpupool-launcher
 
-up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs
+up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs (MONITORING=1: and Prometheus)
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
 	@gpupool serve local --dev --echo http://example --background --kubeconfig "$${GPUPOOL_LOCAL_DIR:-.gpupool/local}/kubeconfig" --as $(LAUNCHER)
 	@gpupool jobs submit --pool research-a100 --tenant vision --image python:3.13 --wait --at-most 15m -- python3 -c 'print("hello")'
+	@$(if $(MONITORING),gpupool local monitoring local)
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
@@ -52,6 +53,7 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@echo "the job queue and its page:  http://localhost:$${GPUPOOL_PORT:-8021}"
 
 down: setup ## stop the local control plane and the job queue; nothing is left
+	@gpupool local monitoring --stop >/dev/null
 	@gpupool serve local --stop --purge
 	@gpupool local down
 
@@ -61,17 +63,59 @@ PARALLEL := -n $(WORKERS)
 # Areas of tests run whole where files have changed since this commit, and those of ALWAYS (tests/sampling.py).
 SINCE ?= HEAD
 
-test: go ## the tests, the real control plane included; where code is unchanged a share, another every day
+test: go ## the tests, the real control plane included; where code is unchanged a share, another with every commit
 	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-fast: setup ## the tests that need no cluster
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest --ignore tests/cluster -m "not cluster" $(PARALLEL) $(PYTEST_ARGS)
+test-fast: setup ## tests that need no cluster and are quick: two minutes
+	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest --ignore tests/cluster -m "not cluster and not slow" $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: go ## every test that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
 	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)
 
+# Packages of the lowest versions that pyproject.toml allows, what these need, and the newest that test them.
+FLOORS := build/floors
+test-floors: setup uv ## the unit tests with the oldest packages that pyproject.toml allows
+	@mkdir -p $(FLOORS)
+	@$(LOCK) --resolution lowest-direct --only-binary :all: pyproject.toml --all-extras -o $(FLOORS)/lowest.lock
+	@$(LOCK) pyproject.toml --all-extras requirements-dev.in --constraints $(FLOORS)/lowest.lock -o $(FLOORS)/requirements.lock
+	@uv venv --quiet --clear --seed --python $(BIN)/python $(FLOORS)/venv
+	@uv pip install --quiet --python $(FLOORS)/venv --require-hashes --only-binary :all: -r $(FLOORS)/requirements.lock
+	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable .
+	@PATH=$(CURDIR)/$(FLOORS)/venv/bin:$$PATH GPUPOOL_FLOORS=1 python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
+
+AUDIT := build/audit
+$(AUDIT)/.ready: tools/audit/requirements.lock | setup
+	@$(BIN)/python -m venv --clear $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $<
+	@touch $@
+
+audit: $(AUDIT)/.ready ## ask the Python Packaging Advisory Database about every pinned package
+	@$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-dev.lock
+
+sbom: $(AUDIT)/.ready ## write what is installed as CycloneDX: build/sbom.json, and of the image build/sbom-image.json
+	@$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible -o build/sbom.json requirements.lock
+	@$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible -o build/sbom-image.json requirements-image.lock
+
+ifdef VERSION
+release: setup ## everything that a release consists of, into dist, twice and compared; VERSION=X.Y.Z writes that version first
+	@python .ci/release.py version $(VERSION)
+	@$(MAKE) --no-print-directory golden
+else
+release: go $(AUDIT)/.ready
+	@python .ci/release.py build
+endif
+
+pictures: setup ## draw the dashboards with Grafana's own components, into docs/pictures (npm, prometheus, chromium)
+	@python -m tests.pictures
+
 bench: go ## measure, and compare with tests/perf/expectations.yaml
 	@python -m tests.perf
+
+docs: setup ## write the documentation as a site into build/docs, and fail where a link leads nowhere
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r docs/site/requirements.lock
+	@sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky --conf-dir docs/site . build/docs
+	@cp build/docs/README.html build/docs/index.html
+	@echo "build/docs/index.html"
 
 lint: setup ## formatting, lint, types, layers
 	@ruff format --check .
@@ -84,24 +128,36 @@ format: setup ## format the sources
 	@ruff format .
 	@ruff check --fix .
 
-lock: setup ## pin requirements*.in again, with hashes
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tools/uv/requirements.lock
-	@for file in requirements requirements-dev tools/go/requirements tools/uv/requirements examples/kubeflow-step/requirements \
-    examples/spark-rapids/requirements; do \
-	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
-	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done
+LOCK := uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+  --custom-compile-command "make lock"
 
-schema: setup ## write schemas of the environment file, GPU models, jobs and the chart's values, and gpupool/client/gpu_types.py
+lock: setup uv ## pin what is installed again, with hashes: everything, for development, in the image, tools, examples
+	@$(LOCK) pyproject.toml --all-extras -o requirements.lock
+	@$(LOCK) pyproject.toml --all-extras requirements-dev.in -o requirements-dev.lock
+	@$(LOCK) pyproject.toml --extra queue --constraints requirements.lock -o requirements-image.lock
+	@for file in tools/audit/requirements docs/site/requirements tools/go/requirements tools/uv/requirements examples/kubeflow-step/requirements examples/spark-rapids/requirements; do \
+	  $(LOCK) $$file.in -o $$file.lock || exit 1; done
+
+uv: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tools/uv/requirements.lock
+
+client: setup ## build the client's own wheel, gpupool-client, into build
+	@rm -rf build/client && mkdir -p build && cp -RL gpupool/client build/client
+	@cd build/client && python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --wheel-dir .. .
+
+schema: setup ## write schemas of the environment file, GPU models, jobs and the chart's values, and what is made in gpupool/client
 	@for of in environment catalog; do \
 	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
 	@python -m gpupool.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
+	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
 	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
-	@python -m gpupool.schema.gpu_types > build-schema.tmp && mv build-schema.tmp gpupool/client/gpu_types.py
+	@for of in gpu_types sync_client; do \
+	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
 
-kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
-	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
+kinds: go ## write vapcheck/server/kinds/*.json from API servers of each known minor (built first, minutes each)
+	@GPUPOOL_LOCAL_APIS=all python -m gpupool.local.kinds_from_cluster
 
-GOLDEN ?= tests/golden tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/unit/test_plain_names.py tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
 
 golden: schema ## write schemas and golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet $(GOLDEN)

@@ -1,5 +1,4 @@
-"""What pyproject.toml can't say: folders at the top of the repository, and the lock of what gpupool needs, go
-into the wheel as gpupool/shipped/.
+"""What pyproject.toml can't say: parts of the repository that go into the wheel, as gpupool/shipped.
 
 `gpupool.shipped` finds them there. Nothing else is decided here.
 """
@@ -13,8 +12,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows")
-LOCK = "requirements.lock"
+SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows/gpupool.yaml", "requirements.lock")
 
 
 class BuildWithShipped(build_py):
@@ -28,10 +26,12 @@ class BuildWithShipped(build_py):
         if self.editable_mode:
             return
         for name in SHIPPED:
-            target = Path(self.build_lib, "gpupool", "shipped", name)
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
-        shutil.copy(ROOT / LOCK, Path(self.build_lib, "gpupool", "shipped", LOCK))
+            source, target = ROOT / name, Path(self.build_lib, "gpupool", "shipped", name)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target)
 
 
 setup(cmdclass={"build_py": BuildWithShipped})

@@ -1,20 +1,21 @@
 """Plan -> list of manifests. Pure: no files, no clock, no cluster; one concern per module.
 
 GENERATORS is the only place where a generator is registered. Generators do not depend on each other; what two
-of them must agree on (a name, a label) is in `generators.metadata` or in the Plan.
+of them must agree on (a name, a label) is in `gpupool.generators.metadata` or in the Plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from generators import (
+from gpupool.generators import (
     admission_policies,
     assertion,
     device_plugin,
     gpu_operator,
     karpenter,
     mig_parted,
+    monitoring,
     namespaces,
     network,
     node_classes,
@@ -28,7 +29,7 @@ from generators import (
     static_nodes,
     warm_nodes,
 )
-from generators.manifest import Bundle, HelmRelease, Manifest, bundle
+from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.plan.model import Plan
 
 GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
@@ -39,6 +40,7 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
     network.generate,
     device_plugin.generate,
     mig_parted.generate,
+    monitoring.generate,
     gpu_operator.generate,
     karpenter.generate,
     queue_release.generate,

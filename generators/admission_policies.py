@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import object_labels
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import object_labels
 from gpupool.plan.model import Plan
 from gpupool.plan.policies import Action, Policies
 from gpupool.plan.policy_files import BINDING, read_objects

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generators import restricted_pod
-from generators.kinds import KINDS
-from generators.manifest import Manifest
-from generators.metadata import content_name, manifest_of, object_labels
-from generators.project_files import gpu_texts, policy_texts
+from gpupool.generators import restricted_pod
+from gpupool.generators.kinds import KINDS
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import content_name, manifest_of, object_labels
+from gpupool.generators.project_files import gpu_texts, policy_texts
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.policy_files import read_objects
 from gpupool.spec.services import Assertion
@@ -76,6 +76,8 @@ def _namespaces(plan: Plan) -> Mapping[str, _Rules]:
         namespace = body["metadata"].get("namespace")
         if body["kind"] == "ConfigMap" and namespace:
             found.setdefault(str(namespace), _POLICY_RULES)
+    if plan.monitoring.grafana:
+        found.setdefault(plan.monitoring.dashboards.namespace, {"": ("configmaps",)})
     return found
 
 

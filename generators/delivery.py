@@ -2,8 +2,8 @@
 
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
 added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
-in `generators.lasting` (what must not be deleted by accident) and `generators.kinds` (in which order). What
-else applies to an engine is in `gpupool.plan.delivery`.
+in `lasting` (what must not be deleted by accident) and `kinds` (in which order). What else applies to an
+engine is in `gpupool.plan.delivery`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from generators import delivery_argocd, delivery_flux
-from generators.manifest import Bundle, Manifest, Part
+from gpupool.generators import delivery_argocd, delivery_flux
+from gpupool.generators.manifest import Bundle, Manifest, Part
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.model import Plan
 

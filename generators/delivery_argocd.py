@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generators import lasting
-from generators.layout import DELIVERY, INDEX, manifest_path, release_path
-from generators.manifest import Bundle, HelmRelease, Manifest, Part
-from generators.metadata import MANAGED_BY
+from gpupool.generators import lasting
+from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
+from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, SYSTEM_NAMESPACE, Plan
 
 START = "-f"
 FOLDER = f"{DELIVERY}/argocd"

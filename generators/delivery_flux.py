@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generators import lasting
-from generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
-from generators.layout import DELIVERY, manifest_path
-from generators.manifest import Bundle, HelmRelease, Manifest, Part
-from generators.metadata import MANAGED_BY
+from gpupool.generators import lasting
+from gpupool.generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
+from gpupool.generators.layout import DELIVERY, manifest_path
+from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, Plan
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, Plan
 
 START = "-k"
 FOLDER = f"{DELIVERY}/flux"

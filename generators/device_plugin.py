@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.emit import yaml_text
-from generators.manifest import Manifest
-from generators.metadata import content_name, manifest_of
+from gpupool.generators.emit import yaml_text
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import content_name, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 

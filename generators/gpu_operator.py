@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators import device_requests
-from generators.device_plugin import DEFAULT_KEY
-from generators.device_plugin import config_map_name as device_plugin_config_map
-from generators.manifest import HelmRelease, Manifest
-from generators.metadata import manifest_of
-from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.generators import device_requests
+from gpupool.generators.device_plugin import DEFAULT_KEY
+from gpupool.generators.device_plugin import config_map_name as device_plugin_config_map
+from gpupool.generators.manifest import HelmRelease, Manifest
+from gpupool.generators.metadata import manifest_of
+from gpupool.generators.mig_parted import config_map_name as mig_config_map
+from gpupool.generators.monitoring import fields_map_name
+from gpupool.monitoring import exporter
 from gpupool.plan.helm_values import merged
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.spec.environment import CLUSTER_POLICY
@@ -43,8 +45,10 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
     else:
         # Tolerations are one field as a whole: setting it would take the owner's own away.
         wanted = _policy_spec(values(plan))
-        operands = ("devicePlugin", "migManager") if mig_config_map(plan) else ("devicePlugin",)
+        operands = ["devicePlugin", *(["migManager"] if mig_config_map(plan) else [])]
         configs = {operand: {"config": wanted[operand]["config"]} for operand in operands}
+        if plan.monitoring.prometheus_operator:
+            configs["dcgmExporter"] = {"config": {"name": fields_map_name(plan)}}
         name = plan.gpu_operator.cluster_policy
         policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": name}}
         yield Manifest({**policy, "spec": configs}, patch=True)
@@ -65,15 +69,31 @@ def values(plan: Plan) -> dict[str, Any]:
         "daemonsets": {"tolerations": tolerations},
         # The chart's own list lets the worker onto control-plane nodes, as a single-node cluster needs.
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, *tolerations]}},
-        "dcgmExporter": {
-            "serviceMonitor": {"enabled": plan.prometheus_operator, "interval": plan.dcgm_interval},
-        },
+        "dcgmExporter": _exporter(plan),
     }
     chosen = merged(ours, plan.gpu_operator.values)
     chosen = merged(chosen, device_requests.values(plan.gpu_operator))
     if _reboots(plan):
         chosen["migManager"]["env"] = device_requests.with_variables(chosen["migManager"], [_REBOOT])
     return chosen
+
+
+def _exporter(plan: Plan) -> dict[str, Any]:
+    """Settings of the DCGM exporter, but for those that the file sets itself. On shared GPUs it looks at the
+    processes of the node, to know whose memory and time are whose (dcgm-exporter issue 594)."""
+    if plan.cluster.platform == "local":
+        return {"serviceMonitor": {"enabled": False}}  # the simulated operator runs no exporter
+    theirs: Any = plan.gpu_operator.values.get("dcgmExporter")
+    rows = (theirs.get("env") if isinstance(theirs, Mapping) else None) or []
+    own = [{"name": name, "value": value} for name, value in exporter.settings(plan).items()]
+    named = {row.get("name") for row in rows if isinstance(row, Mapping)}
+    return {
+        "config": {"create": False, "name": fields_map_name(plan)},
+        "env": [*(row for row in own if row["name"] not in named), *rows],
+        **({"hostPID": True} if exporter.shared_pools(plan) else {}),
+        # `gpupool.generators.monitoring` has one that knows nodes and pools.
+        "serviceMonitor": {"enabled": False},
+    }
 
 
 def operand_tolerations(plan: Plan) -> list[dict[str, str]]:

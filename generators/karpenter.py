@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.manifest import HelmRelease
+from gpupool.generators.manifest import HelmRelease
 from gpupool.plan.helm_values import merged
 from gpupool.plan.model import Plan
 

@@ -57,6 +57,8 @@ class Kind:
     """The kinds that it must follow, of its own pool or namespace. Deletion runs the other way: NodePools go
     first and take their nodes with them while Karpenter and the operator still run. A namespace comes before
     everything in it."""
+    chart: str | None = None
+    """The chart that brings its definition (CRD); None for kinds of Kubernetes itself."""
     listed: tuple[str | None, ...] = (None,)
     """Namespaces where those that an earlier file made are looked for, None for all. Of some kinds a cluster
     has many that gpupool does not manage. Empty: looked for where the file has one."""
@@ -95,6 +97,7 @@ class Kind:
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
+_PROMETHEUS = "monitoring.coreos.com/v1"
 _POLICY = "ValidatingAdmissionPolicy"
 _OURS = (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
 _ROLES = ("Role", "ClusterRole", "ServiceAccount")
@@ -118,13 +121,19 @@ KINDS = (
     Kind("LimitRange", "v1", BOUNDS),
     Kind("NetworkPolicy", "networking.k8s.io/v1", BOUNDS),
     Kind("ConfigMap", "v1", PARAMETERS, listed=_OURS),
-    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",), dependents=True),
-    Kind("KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", MACHINES, (RELEASE,), listed=(), holds_jobs=True),
+    Kind("ServiceMonitor", _PROMETHEUS, OPERATORS, chart="kube-prometheus-stack", listed=_OURS),
+    Kind("PrometheusRule", _PROMETHEUS, OPERATORS, chart="kube-prometheus-stack", listed=_OURS),
+    Kind("GrafanaDashboard", "grafana.integreatly.org/v1beta1", OPERATORS, chart="grafana-operator"),
+    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",), "gpu-operator", dependents=True),
+    Kind(
+        "KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", MACHINES, (RELEASE,), "karpenter", (), holds_jobs=True
+    ),
     Kind(
         "EC2NodeClass",
         "karpenter.k8s.aws/v1",
         MACHINES,
         (RELEASE,),
+        chart="karpenter",
         listed=(),
         accepted="Ready",
         holds_jobs=True,
@@ -135,6 +144,7 @@ KINDS = (
         "karpenter.sh/v1alpha1",
         MACHINES,
         (RELEASE,),
+        chart="karpenter",
         accepted="ValidationSucceeded",
         refusal_lasts=True,
     ),
@@ -144,6 +154,7 @@ KINDS = (
         "karpenter.sh/v1",
         POOLS,
         ("ClusterPolicy", RELEASE, *NODE_CLASSES, "NodeOverlay"),
+        chart="karpenter",
         accepted="Ready",
         holds_jobs=True,
         dependents=True,

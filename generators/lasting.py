@@ -6,10 +6,10 @@ every engine. It must not depend on an engine.
 
 from __future__ import annotations
 
-from generators import quotas
-from generators.kinds import BOUNDS, kind_of
-from generators.manifest import Manifest
-from generators.metadata import TENANT_LABEL
+from gpupool.generators import quotas
+from gpupool.generators.kinds import BOUNDS, kind_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.plan.pods import LAUNCHER_ACCOUNT
 
 

@@ -5,7 +5,7 @@ Must not depend on the contents of the files.
 
 from __future__ import annotations
 
-from generators.manifest import HelmRelease, Manifest
+from gpupool.generators.manifest import HelmRelease, Manifest
 
 INDEX = "index.json"
 DELIVERY = "delivery"

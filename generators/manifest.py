@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.kinds import OPERATORS, WAVES, Wave, kind_of, rank_of
+from gpupool.generators.kinds import OPERATORS, WAVES, Wave, kind_of, rank_of
 from gpupool.plan.delivery import PULUMI, Delivery
 from gpupool.plan.model import OPERATOR_NAMESPACE
 

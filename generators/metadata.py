@@ -1,6 +1,6 @@
 """What all generated objects have in common: labels that show where they come from, and derived names.
 
-Must not depend on any particular kind of object; the versions of their APIs are in `generators.kinds`.
+Must not depend on any particular kind of object; the versions of their APIs are in `kinds`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from generators.kinds import KINDS, rank_of
-from generators.manifest import Manifest
-from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
+from gpupool.generators.kinds import KINDS, rank_of
+from gpupool.generators.manifest import Manifest
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, POOL_LABEL, Plan, Pool
 from gpupool.plan.tenants import Tenant
 
-MANAGED_BY = "app.kubernetes.io/managed-by"
 TENANT_LABEL = "gpupool.dev/tenant"
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.reserved_addresses import closed_networks

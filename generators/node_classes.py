@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of
 from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
 from gpupool.spec.environment import Karpenter
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of, quantities
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Machine, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 

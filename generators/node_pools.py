@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of, quantities
-from generators.node_classes import reference
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of, quantities
+from gpupool.generators.node_classes import reference
 from gpupool.plan.model import Capacity, Plan, Pool, Window
 
 _WEEK_MINUTES = 7 * 1440

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from generators.manifest import Manifest
-from generators.metadata import TENANT_LABEL, manifest_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity

@@ -4,10 +4,11 @@ preempts, and the one with which warm nodes' pods are preempted."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of
-from gpupool.plan.model import Plan
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of
+from gpupool.plan.model import LEVEL_LABEL, Plan
 
 WARM_PRIORITY = "gpupool-warm"
 _WARM_VALUE = -10
@@ -17,8 +18,7 @@ _WARM_VALUE = -10
 def generate(plan: Plan) -> Iterator[Manifest]:
     for priority in plan.priorities:
         policy = "PreemptLowerPriority" if priority.preempts else "Never"
-        described = priority.description or f"{priority.level} GPU jobs"
-        yield _class(plan, priority.name, priority.value, policy, described)
+        yield _class(plan, priority.name, priority.value, policy, priority.description, priority.level)
         if priority.queue_class != priority.name:
             described = f"{priority.name} for pods of the job queue, which preempts by itself"
             yield _class(plan, priority.queue_class, priority.value, "Never", described)
@@ -28,13 +28,17 @@ def generate(plan: Plan) -> Iterator[Manifest]:
         yield _class(plan, WARM_PRIORITY, value, "Never", "Keeps warm nodes; anything may push it out")
 
 
-def _class(plan: Plan, name: str, value: int, preemption: str, description: str) -> Manifest:
+def _class(
+    plan: Plan, name: str, value: int, preemption: str, description: str, level: str | None = None
+) -> Manifest:
+    described: dict[str, Any] = {"description": description} if description else {}
     return manifest_of(
         plan,
         "PriorityClass",
         name,
+        labels={LEVEL_LABEL: level} if level else None,
         value=value,
         globalDefault=False,
         preemptionPolicy=preemption,
-        description=description,
+        **described,
     )

@@ -1,6 +1,6 @@
 """The queue in the cluster: the Helm release of charts/gpu-scheduler, with what the file says as its values.
 
-Accounts and rights are `generators.rbac`'s. The chart and its image are the user's to publish: without
+Accounts and rights are `rbac`'s. The chart and its image are the user's to publish: without
 `queue.chart` there is no release. Must not hold a default for what the chart's values have one for.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from generators.manifest import HelmRelease
-from generators.project_files import gpu_texts, policy_texts
+from gpupool.generators.manifest import HelmRelease
+from gpupool.generators.project_files import gpu_texts, policy_texts
 from gpupool.plan.helm_values import merged
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.queue import RELEASE, Chart, SecretKey
@@ -52,7 +52,9 @@ def values(plan: Plan, given: Chart, database: SecretKey) -> dict[str, Any]:
         webhook=_secret(plan.queue.webhook) if plan.queue.webhook else None,
         smtp_password=_secret(smtp.password) if smtp and smtp.password else None,
         nats=_secret(plan.queue.nats_secret) if plan.queue.nats_secret else None,
-        api=_opened(*chart.API_SERVER_PORTS, plan.queue.auth_issuer),
+        metrics_key=_secret(plan.queue.metrics_key) if plan.queue.metrics_key else None,
+        service_monitor=_monitor(plan),
+        api=_opened(*chart.API_SERVER_PORTS, plan.queue.auth_issuer, plan.queue.idle_prometheus),
         dispatcher=_opened(
             plan.queue.nats_url,
             plan.queue.idle_prometheus,
@@ -62,6 +64,13 @@ def values(plan: Plan, given: Chart, database: SecretKey) -> dict[str, Any]:
         executor=_opened(*chart.API_SERVER_PORTS, *plan.queue.targets),
     )
     return made.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+def _monitor(plan: Plan) -> chart.ServiceMonitor | None:
+    key, monitoring = plan.queue.metrics_key, plan.monitoring
+    if key is None or not monitoring.prometheus_operator:
+        return None
+    return chart.ServiceMonitor(api_key=_secret(key), labels=monitoring.labels)
 
 
 def _opened(*reached: str | int | None) -> chart.Component:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of, quantities
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import manifest_of
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT, LEASE
 from gpupool.plan.tenants import Tenant

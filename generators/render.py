@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from generators import delivery
-from generators.emit import yaml_text
-from generators.layout import INDEX, manifest_path, release_path
-from generators.manifest import Bundle, HelmRelease
 from gpupool.findings import GpupoolError
+from gpupool.generators import delivery
+from gpupool.generators.emit import yaml_text
+from gpupool.generators.layout import INDEX, manifest_path, release_path
+from gpupool.generators.manifest import Bundle, HelmRelease
 
 _SCHEMA = 1
 _APPLIED = (".yaml", ".yml", ".json", ".jsonnet")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.manifest import Manifest
+from gpupool.generators.manifest import Manifest
 from gpupool.plan.model import Plan, Pool
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators import restricted_pod
-from generators.manifest import Manifest
-from generators.metadata import manifest_of, object_labels
-from generators.priorities import WARM_PRIORITY
+from gpupool.generators import restricted_pod
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import manifest_of, object_labels
+from gpupool.generators.priorities import WARM_PRIORITY
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 
 _SELECTOR = "gpupool.dev/warm"

@@ -4,4 +4,4 @@ Everything else may import this package; it imports nothing of the rest, does no
 neither Pulumi nor Kubernetes clients.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -40,9 +40,9 @@ def without_secrets(text: str) -> str:
     text = _without_users(text)
     parts: list[str] = []
     done = at = 0
-    while found := _ASSIGNED.search(text, at):
-        at = found.end()  # the value of another name may have a secret in it, as the query of an address has
-        if secret_name(found[1]) and (value := _VALUE.match(text, at)):
+    while match := _ASSIGNED.search(text, at):
+        at = match.end()  # the value of another name may have a secret in it, as the query of an address has
+        if secret_name(match[1]) and (value := _VALUE.match(text, at)):
             parts += [text[done:at], HIDDEN]
             done = at = value.end()
     return "".join(parts) + text[done:]
@@ -80,12 +80,12 @@ def _without_users(text: str) -> str:
     end = at = len(text)
     while (at := text.rfind("@", 0, at)) >= 0:
         mark = text.rfind("://", max(0, at - _LONGEST_USER), at)
-        found = _USER.fullmatch(text, mark + 3, at) if mark >= 0 else None
-        if found is None:
+        match = _USER.fullmatch(text, mark + 3, at) if mark >= 0 else None
+        if match is None:
             continue
-        if found["password"] is None and not _TOKEN_AS_USER.search(text, max(0, mark - 5), mark):
+        if match["password"] is None and not _TOKEN_AS_USER.search(text, max(0, mark - 5), mark):
             continue
-        kept = mark + 3 if found["password"] is None else found.start("password")
+        kept = mark + 3 if match["password"] is None else match.start("password")
         parts += [text[at:end], HIDDEN]
         end = at = kept
     return text[:end] + "".join(reversed(parts))

@@ -1,6 +1,6 @@
 """The Pulumi program: stack name -> environment file -> Plan -> manifests -> resources.
 
-Run by Pulumi's Python language host. `gpupool up` runs the same `infra.program` without this file.
+Run by Pulumi's Python language host. `gpupool up` runs the same `gpupool.infra.program` without this file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pulumi
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from gpupool.findings import GpupoolError
-from infra import program
+from gpupool.infra import program
 
 try:
     program.run(pulumi.get_stack())

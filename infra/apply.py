@@ -1,75 +1,26 @@
-"""Manifest -> Pulumi resource: type tokens, stable names, and dependencies.
+"""Manifests -> Pulumi resources, each after what it depends on.
 
 Resources are registered by type token and plain values, which is what the classes of
 pulumi_kubernetes send as well; importing those would cost seconds for nothing. No kind is treated
-specially except by what `generators.kinds` says of it.
+specially except by what `gpupool.generators.kinds` says of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pulumi
 
-from generators.kinds import RELEASE, RELEASE_NEEDS, kind_of
-from generators.manifest import HelmRelease, Manifest
-
-FIELD_MANAGER = "gpupool"
-FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
-"""Makes pulumi-kubernetes own fields under one name instead of a random one per object."""
-
-RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
-
-_CONTENT_HASH = re.compile(r"-[0-9a-f]{10}$")
-
-
-def logical_name(manifest: Manifest) -> str:
-    """The resource's name in Pulumi: `NodePool/research-a100`, `ResourceQuota/team-vision/gpupool`.
-
-    A ConfigMap named after its content keeps one name here whatever the content, so that Pulumi makes the
-    new one, moves its readers over, and only then deletes the old one.
-    """
-    name = manifest.name
-    if manifest.kind == "ConfigMap":
-        name = _CONTENT_HASH.sub("", name)
-    return "/".join(filter(None, (manifest.kind, manifest.namespace, name)))
-
-
-def type_token(manifest: Manifest) -> str:
-    """`kubernetes:karpenter.sh/v1:NodePool`; the core group is called core."""
-    group = manifest.api_version if "/" in manifest.api_version else f"core/{manifest.api_version}"
-    return f"kubernetes:{group}:{manifest.kind}{'Patch' if manifest.patch else ''}"
-
-
-def properties(manifest: Manifest) -> dict[str, Any]:
-    """What the provider gets: the body, with the name under which its fields are owned."""
-    metadata = dict(manifest.body["metadata"])
-    notes = {FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
-    if not kind_of(manifest.kind).awaited:
-        notes["pulumi.com/skipAwait"] = "true"
-    if not kind_of(manifest.kind).dependents:
-        # In the foreground each deletion is two writes more, and of a NodeOverlay a new generation, for
-        # which Karpenter judges all the others again.
-        notes["pulumi.com/deletionPropagationPolicy"] = "background"
-    metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
-    return {**manifest.body, "metadata": metadata}
-
-
-def release_properties(release: HelmRelease) -> dict[str, Any]:
-    """A chart as pulumi-kubernetes' Helm Release takes it (an oci:// chart carries its repository)."""
-    oci = release.repository.startswith("oci://")
-    return {
-        "name": release.name,
-        "namespace": release.namespace,
-        "chart": f"{release.repository.rstrip('/')}/{release.chart}" if oci else release.chart,
-        **({} if oci else {"repositoryOpts": {"repo": release.repository}}),
-        "version": release.version,
-        "values": dict(release.values),
-        "compat": "true",
-    }
+from gpupool.generators.kinds import RELEASE, RELEASE_NEEDS, kind_of
+from gpupool.generators.manifest import HelmRelease, Manifest
+from gpupool.infra.resource_values import (
+    RELEASE_TYPE,
+    logical_name,
+    properties,
+    release_properties,
+    type_token,
+)
 
 
 def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
@@ -95,14 +46,14 @@ class Dependencies:
     def of(self, manifest: Manifest) -> list[Manifest]:
         """Its namespace, and what of the kinds that it needs is of its own pool or namespace."""
         inside = self._namespaces.get(manifest.namespace or "")
-        found = [] if inside is None else [inside]
+        manifests = [] if inside is None else [inside]
         for kind in kind_of(manifest.kind).needs:
             places = self._kinds.get(kind, {})
             near = places.keys() if manifest.namespace is None else (None, manifest.namespace)
-            found += [
+            manifests += [
                 other for place in near for other in places.get(place, ()) if _concerns(manifest, other)
             ]
-        return found
+        return manifests
 
 
 def _concerns(manifest: Manifest, other: Manifest) -> bool:

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 from gpupool.findings import GpupoolError
-from infra import state_files
-from infra.engine import Command
+from gpupool.infra import state_files
+from gpupool.infra.engine import Command
 
 _OBJECT_BYTES = 10 * 1024
 """Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""

@@ -1,7 +1,7 @@
 """The Pulumi engine as a child process: which one, with which environment, and how it is interrupted.
 
-A thin layer over the Automation API. What is run is decided in `infra.stack`; what its events mean in
-`infra.stack_events`.
+A thin layer over the Automation API. What is run is decided in `gpupool.infra.stack`; what its events mean in
+`gpupool.infra.stack_events`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -231,7 +230,7 @@ class EngineStack(automation.Stack):
         return SimpleNamespace(result="")
 
 
-def _work_dir() -> Path:
+def work_dir() -> Path:
     """The folder of the Pulumi project, which must be one of ours. Raises EngineError."""
     folder = project.root()
     file = folder / project.FILE
@@ -257,7 +256,7 @@ def with_plugin(pulumi: Path, platform: str, report: Report) -> None:
     """
     if pulumi_env.kubernetes_plugin() is not None or pulumi_env.stand_in_allowed(platform):
         return
-    words = ["plugin", "install", "resource", "kubernetes", version("pulumi-kubernetes")]
+    words = pulumi_env.install_plugin()
     report(f"installing Pulumi's Kubernetes plugin {words[-1]}")
     command = [str(pulumi), "--non-interactive", *words]
     why = ""
@@ -291,7 +290,7 @@ def opened(
     Raises EngineError where there is no project of ours, or no engine can be had.
     """
     callers.guard()  # the library serves the program, and hears of events, on ports of its own
-    work_dir = _work_dir()
+    folder = work_dir()
     try:
         path = binaries.locate("pulumi", report)
     except LocalError as error:
@@ -300,7 +299,7 @@ def opened(
     with_plugin(path, platform, report)
     with suppress(OSError):  # where nothing can be written, nothing is opened either
         # The engine writes settings there, and would make it for everybody.
-        project.make_private(work_dir / project.OWN)
+        project.make_private(folder / project.OWN)
     server = None
     if pulumi_env.kubernetes_plugin() is None:
         from gpupool.pulumi_plugins import provider as pulumi_provider
@@ -312,7 +311,7 @@ def opened(
     if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
         variables["GOGC"] = "300"
     workspace = automation.LocalWorkspace(
-        work_dir=str(work_dir),
+        work_dir=str(folder),
         program=program,
         env_vars=variables,
         pulumi_command=command,

@@ -10,32 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.manifest import Manifest
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import Object, cluster_policy, config_name
 from gpupool.findings import GpupoolError
+from gpupool.generators.manifest import Manifest
 from gpupool.plan.owned_settings import undoing
 
 _OURS = "gpupool-"
 
 
+class UnfitError(GpupoolError):
+    """The operator would not follow the pools as it is; says what to do."""
+
+
 def check(manifest: Manifest, api: KubeApi) -> None:
-    """Raise GpupoolError where the ClusterPolicy that `manifest` patches is missing, has another name, is
+    """Raise UnfitError where the ClusterPolicy that `manifest` patches is missing, has another name, is
     taken, or has settings that would undo the pools."""
     live = cluster_policy(api)
     if live is None:
-        raise GpupoolError(
+        raise UnfitError(
             "there is no ClusterPolicy; install the GPU Operator, or let gpupool do it "
             "(gpuOperator.install: true)"
         )
     there = live["metadata"]["name"]
     if there != manifest.name:
-        raise GpupoolError(
+        raise UnfitError(
             f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is "
             f"{manifest.name}; write gpuOperator.clusterPolicy: {there}"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
-        raise GpupoolError("\n".join(problems))
+        raise UnfitError("\n".join(problems))
 
 
 def _problems(patch: Mapping[str, Any], live: Object) -> Iterator[str]:

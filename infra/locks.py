@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from gpupool.findings import GpupoolError
-from infra import state_files
+from gpupool.infra import state_files
 
 PATIENCE_SECONDS = 10.0
 """How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""

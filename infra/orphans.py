@@ -2,8 +2,8 @@
 
 They are left where a state was lost and a pool removed. Ours is what has our labels and was applied under our
 field manager; what a controller has made from an object of ours, what Argo CD or Flux applies, and existing
-nodes are never taken for one. Which deletions need whose consent is decided in `infra.stack`. Must not depend
-on the engine.
+nodes are never taken for one. Which deletions need whose consent is decided in `stack`. Must not depend on
+the engine.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from generators.kinds import KINDS, Kind, rank_of
-from generators.manifest import Bundle, Manifest
-from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
-from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.findings import GpupoolError
+from gpupool.generators.kinds import KINDS, Kind, rank_of
+from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.generators.metadata import TENANT_LABEL
+from gpupool.infra import under_way
+from gpupool.infra.resource_values import FIELD_MANAGER, logical_name
+from gpupool.objects import owner
+from gpupool.objects.managed_fields import appliers, managers
 from gpupool.plan.delivery import ENGINE_FACTS
-from gpupool.plan.model import ENVIRONMENT_LABEL
-from infra import under_way
-from infra.apply import FIELD_MANAGER, logical_name
 
 Key = tuple[str, str, str | None, str]
 """Group, kind, namespace and name: what names an object, whatever version it was asked for in."""
@@ -33,7 +33,7 @@ _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
 _DELIVERERS = frozenset().union(*(engine.managers for engine in ENGINE_FACTS.values()))
-_LISTED = tuple(kind for kind in KINDS if kind.owned)
+LISTED = tuple(kind for kind in KINDS if kind.owned)
 """Others carry our labels without being made by us."""
 _LAST = rank_of("ConfigMap")
 """Up to this kind an object may be needed by one that is in the state: a policy's parameters, a namespace."""
@@ -92,11 +92,11 @@ def find(api: KubeApi, environment: str) -> Held:
     Raises UnreachableError, and ApiError but for kinds that we may not list.
     """
     api.request("GET", "/version")  # so that a silent server is waited for once, and not for each kind
-    selector = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}={environment}"
+    selector = owner.selector(environment)
     with ThreadPoolExecutor(_AT_ONCE, "orphans") as pool:
-        answers = list(pool.map(lambda kind: _list(api, kind, selector), _LISTED))
-    hidden = tuple(kind.name for kind, found in zip(_LISTED, answers, strict=True) if found is None)
-    ours = [Manifest(body) for found in answers for body in found or () if _is_ours(body)]
+        answers = list(pool.map(lambda kind: _list(api, kind, selector), LISTED))
+    hidden = tuple(kind.name for kind, found in zip(LISTED, answers, strict=True) if found is None)
+    ours = [Manifest(body) for answer in answers for body in answer or () if _is_ours(body)]
     return Held(tuple(sorted(ours, key=lambda manifest: manifest.key)), hidden)
 
 
@@ -136,11 +136,11 @@ def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:
         return live is not None and not live["metadata"].get("deletionTimestamp")
 
     with ThreadPoolExecutor(_AT_ONCE, "foreign") as pool:
-        found = [m for m, exists in zip(possible, pool.map(there, possible), strict=True) if exists]
-    if found:
+        manifests = [m for m, exists in zip(possible, pool.map(there, possible), strict=True) if exists]
+    if manifests:
         raise ForeignError(
-            f"{', '.join(map(str, found))} already exists and was not made by this environment; delete or "
-            "rename it, or take it over with `pulumi import`. Nothing was changed"
+            f"{', '.join(map(str, manifests))} already exists and was not made by this environment; delete "
+            "or rename it, or take it over with `pulumi import`. Nothing was changed"
         )
 
 

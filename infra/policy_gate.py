@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from generators import generate
-from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -60,17 +60,24 @@ def judge(
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
-    report = check(documents, policies=extra_policies, kinds=_kinds_of(documents), compiler=compiler)
-    found = (*report.findings, *rules.check_bundle(_whole(plan, bundle)), *_expired_waivers(plan, today))
-    return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
+    report = check(documents, policies=extra_policies, kinds=_kinds_of(documents, plan), compiler=compiler)
+    policy_findings = (
+        *report.findings,
+        *rules.check_bundle(_whole(plan, bundle)),
+        *_expired_waivers(plan, today),
+    )
+    return without_secrets(
+        dataclasses.replace(report, findings=policy_findings), [*documents, *extra_policies]
+    )
 
 
-def _kinds_of(documents: Sequence[Document]) -> Kinds:
-    """The kinds of Kubernetes, and the custom ones of a bundle: those without a namespace can be in none."""
+def _kinds_of(documents: Sequence[Document], plan: Plan) -> Kinds:
+    """The kinds of the cluster's Kubernetes, and the custom ones of a bundle: those without a namespace can
+    be in none."""
     from vapcheck import Kinds
     from vapcheck.server.kinds import namespace_of, resource_of
 
-    known = Kinds.builtin()
+    known = Kinds.builtin(plan.cluster.kubernetes_version)
     bodies = [document.body for document in documents]
     return known.with_resources(
         dataclasses.replace(resource_of(body, known), namespaced=bool(namespace_of(body))) for body in bodies
@@ -98,7 +105,10 @@ def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
 
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [manifest.body for manifest in bundle if not manifest.patch]
-    releases = [rules.Release(one.name, one.namespace, one.chart, one.values) for one in bundle.releases]
+    releases = [
+        rules.Release(release.name, release.namespace, release.chart, release.values)
+        for release in bundle.releases
+    ]
     return rules.Bundle.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
 
 

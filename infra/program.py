@@ -6,25 +6,17 @@ Thin on purpose: what is made comes from `generators`, how it is made from `appl
 
 from __future__ import annotations
 
-import contextlib
-import os
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pulumi
 
-from generators import generate
-from generators.manifest import Bundle
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle
+from gpupool.infra import apply, delivered, foreign_operator, static_nodes
+from gpupool.infra.access import connect, kubeconfig
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from infra import apply, delivered, foreign_operator, static_nodes
-
-_SIGN_SECONDS = 10.0
-"""How long a cluster may take to answer."""
+from gpupool.pulumi_plugins import env as pulumi_env
 
 
 def run(environment: str) -> None:
@@ -37,74 +29,27 @@ def run(environment: str) -> None:
 
 def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     """Register `bundle` as the resources of this stack, and the plan's figures as its outputs."""
-    hooks = static_nodes.hooks(lambda: connect(plan))
     manifests = tuple(bundle)
     for manifest in manifests:
         if manifest.patch and manifest.kind == "ClusterPolicy":
             foreign_operator.check(manifest, connect(plan))
     if plan.cluster.platform == "static":
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
-    made = apply.register(manifests, bundle.releases, provider(plan), hooks)
+    made = apply.register(manifests, bundle.releases, provider(plan), hooks(plan))
     for name, value in outputs(plan).items():
         pulumi.export(name, value)
     return made
 
 
-def kubeconfig(plan: Plan) -> Path | None:
-    """The kubeconfig of the local control plane; None where the user's own is to be read."""
-    return Layout(default_folder()).kubeconfig if plan.cluster.platform == "local" else None
+def hooks(plan: Plan) -> dict[str, pulumi.ResourceHookBinding]:
+    """The hook that gives a node its own taints back before its patch goes, by kind of patched object."""
 
+    def give_back(args: pulumi.ResourceHookArgs) -> None:
+        metadata = (args.old_inputs or {}).get("metadata") or {}
+        static_nodes.restore(connect(plan), str(metadata["name"]))
 
-def connect(plan: Plan) -> KubeApi:
-    """A client for the plan's cluster. Raises KubeconfigError."""
-    return KubeApi.connect(kubeconfig(plan), plan.cluster.kube_context)
-
-
-def require_cluster(plan: Plan) -> None:
-    """Check that the plan's cluster responds, so that a run fails once and not object by object.
-
-    Raises GpupoolError: KubeconfigError, UnreachableError, or ApiError for credentials that are refused.
-    """
-    file = kubeconfig(plan)
-    if file is not None and not os.path.isfile(file):
-        raise KubeconfigError(
-            f"{plan.environment} is for the local control plane, and none is at {file.parent}; "
-            "start it with: gpupool local up"
-        )
-    try:
-        with contextlib.closing(KubeApi.connect(file, plan.cluster.kube_context, _SIGN_SECONDS)) as api:
-            api.request("GET", "/version")
-            dead = _without_store(api)
-    except UnreachableError as error:
-        if file is None:
-            raise
-        raise UnreachableError(
-            f"the local control plane at {file.parent} does not answer; "
-            "`gpupool local status` shows what runs, `gpupool local up` repairs it"
-        ) from error
-    except ApiError as error:
-        raise ApiError(
-            error.status, error.reason, f"{file or 'KUBECONFIG'}: the cluster refuses us: {error}"
-        ) from error
-    if dead:
-        repair = "see that it runs" if file is None else "`gpupool local up` repairs it"
-        raise UnreachableError(
-            f"the API server at {api.server} (context {api.context}) answers, but its etcd does not, so "
-            f"nothing can be read or changed; nothing was changed: {repair}"
-        )
-
-
-def _without_store(api: KubeApi) -> bool:
-    """Whether the API server has lost its etcd, by its own check, which takes two seconds to say so.
-
-    Every authenticated user may ask (ClusterRole system:public-info-viewer); where that was changed, the
-    answer is False. The check of etcd-readiness would take two seconds more and say the same.
-    """
-    try:
-        api.request("GET", "/readyz", {"exclude": "etcd-readiness"})
-    except ApiError as error:
-        return "[-]etcd " in str(error)
-    return False
+    hook = pulumi.ResourceHook(static_nodes.HOOK, give_back)
+    return {"Node": pulumi.ResourceHookBinding(before_delete=[hook])}
 
 
 def provider(plan: Plan) -> pulumi.ProviderResource:
@@ -123,7 +68,7 @@ def provider(plan: Plan) -> pulumi.ProviderResource:
         "enableConfigMapMutable": "true",
     }
     given = {name: value for name, value in options.items() if value is not None}
-    plugin = pulumi.ResourceOptions(version=version("pulumi-kubernetes"))
+    plugin = pulumi.ResourceOptions(version=pulumi_env.pinned_plugin())
     return pulumi.ProviderResource("kubernetes", "cluster", given, plugin)
 
 

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from generators.kinds import kind_of
-from generators.manifest import Bundle, Manifest
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import condition
+from gpupool.generators.kinds import kind_of
+from gpupool.generators.manifest import Bundle, Manifest
 
 WAIT_SECONDS = 3.0
 
@@ -31,10 +31,10 @@ class Report:
 
 def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
     """The state of the bundle's overlays, pools and classes, given `wait` seconds to be judged."""
-    wanted = [manifest for manifest in bundle if kind_of(manifest.kind).accepted]
+    manifests = [manifest for manifest in bundle if kind_of(manifest.kind).accepted]
     until = time.monotonic() + wait
     while True:
-        report = _judge(api, wanted)
+        report = _judge(api, manifests)
         if report.broken or not report.waiting or time.monotonic() > until:
             return report
         time.sleep(0.2)

@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import (
     INSTANCE_TYPE_LABEL,
@@ -23,8 +22,9 @@ from gpupool.cluster.live_objects import (
     is_gpu_job,
     offered,
 )
+from gpupool.generators.manifest import Bundle
+from gpupool.infra.under_way import PLUGIN_PREFIX, maps_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
-from infra.under_way import PLUGIN_PREFIX, maps_of
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from generators.manifest import Manifest
 from gpupool.cluster.kube_api import in_words
+from gpupool.generators.manifest import Manifest
+from gpupool.infra.resource_values import FIELD_MANAGER_ANNOTATION, logical_name
 from gpupool.json_keys import json_of
+from gpupool.objects.shown import FieldChange, field_changes
 from gpupool.plan.model import POOL_LABEL
-from infra.apply import logical_name
-from infra.field_changes import FieldChange, field_changes
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
+_HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
+"""What Pulumi keeps among an object's inputs for itself."""
 _NOISE = ("update failed", "preview failed", "refresh failed", "destroy failed")
 """Lines that only repeat that something failed, without what."""
 _OPERATIONS = {
@@ -76,8 +78,8 @@ class Outcome:
     @property
     def changed(self) -> list[ObjectChange]:
         """The objects that do not stay as they are, in a stable order."""
-        found = [entry for entry in self.objects.values() if entry.op != "same"]
-        return sorted(found, key=lambda entry: (entry.kind, entry.namespace or "", entry.name))
+        entries = [entry for entry in self.objects.values() if entry.op != "same"]
+        return sorted(entries, key=lambda entry: (entry.kind, entry.namespace or "", entry.name))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -162,7 +164,7 @@ def _object(op: str, step: Any) -> ObjectChange:
         name=str(metadata.get("name") or body.get("name") or name.rpartition("/")[2]),
         pool=labels.get(POOL_LABEL),
         resource=name,
-        fields=field_changes(old, new) if op in ("update", "replace") and old and new else (),
+        fields=field_changes(old, new, _HIDDEN) if op in ("update", "replace") and old and new else (),
     )
 
 

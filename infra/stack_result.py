@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpupool.findings import GpupoolError
-from infra.stack_events import ObjectChange, Outcome
+from gpupool.infra.stack_events import ObjectChange, Outcome
 
 if TYPE_CHECKING:
     from vapcheck import PolicyFinding

@@ -13,19 +13,17 @@ their controllers put them back by themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pulumi
-
-from generators.manifest import Manifest
-from generators.static_nodes import node_patch
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
-from gpupool.cluster.managed_fields import rows_of
 from gpupool.findings import GpupoolError
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.static_nodes import node_patch
+from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.managed_fields import rows_of
 from gpupool.plan.model import Plan
-from infra.apply import FIELD_MANAGER
 
 OURS = "gpupool.dev/taints"
 OWN = "gpupool.dev/own-taints"
@@ -47,7 +45,11 @@ Taint = Mapping[str, Any]
 
 
 class NodeError(GpupoolError):
-    """A node that can't be part of a pool as things are; names the node and what to do."""
+    """Nodes that can't be part of a pool as things are; each problem names the node and what to do."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Manifest, ...]:
@@ -63,10 +65,10 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
     for pool in plan.pools:
         if pool.node_selector:
             selector = ",".join(f"{key}={value}" for key, value in pool.node_selector.items())
-            found = api.list("v1", "Node", selector=selector)
-            if not found:
+            nodes = api.list("v1", "Node", selector=selector)
+            if not nodes:
                 problems.append(f"pool {pool.name}: no node has the labels {selector}; label one or name it")
-            patches += [node_patch(pool, node["metadata"]["name"]) for node in found]
+            patches += [node_patch(pool, node["metadata"]["name"]) for node in nodes]
     problems += _claimed_twice(patches)
     fitted = []
     for patch in patches:
@@ -77,7 +79,7 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
         problems += conflicts(node, patch.body)
         fitted.append(Manifest(fit(node, patch.body), patch=True))
     if problems:
-        raise NodeError("\n".join(problems))
+        raise NodeError(problems)
     return (*rest, *fitted)
 
 
@@ -121,16 +123,6 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
                 f'pool wants the value "{taint.get("value", "")}"; remove it or choose another taint'
             )
     return problems
-
-
-def hooks(connect: Callable[[], KubeApi]) -> dict[str, pulumi.ResourceHookBinding]:
-    """The hook that gives a node its own taints back before its patch goes, by kind of patched object."""
-
-    def give_back(args: pulumi.ResourceHookArgs) -> None:
-        metadata = (args.old_inputs or {}).get("metadata") or {}
-        restore(connect(), str(metadata["name"]))
-
-    return {"Node": pulumi.ResourceHookBinding(before_delete=[pulumi.ResourceHook(HOOK, give_back)])}
 
 
 def restore(api: KubeApi, name: str) -> None:

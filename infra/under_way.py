@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.manifest import Bundle, Manifest
-from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import OPERANDS, cluster_policy, config_name
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.objects import owner
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that exists from before the first to after the last change of a repartition."""
@@ -79,7 +79,7 @@ def clear_left(api: KubeApi, bundle: Bundle) -> tuple[str, ...]:
     follow, after an `up` that has gone well, so that the state has no others either; their names."""
     if find(api) is not None:
         return ()
-    ours = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}={bundle.environment}"
+    ours = owner.selector(bundle.environment)
     live = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", OPERATOR_NAMESPACE, ours)}
     left = sorted(name for name in live - _maps(bundle) if name.startswith(_MAP_PREFIXES))
     if not left:
@@ -106,7 +106,11 @@ def in_force(api: KubeApi) -> frozenset[str]:
 
 def maps_of(bundle: Bundle) -> list[Manifest]:
     """The operator's configurations that the file asks for."""
-    return [one for one in bundle if one.kind == "ConfigMap" and one.namespace == OPERATOR_NAMESPACE]
+    return [
+        manifest
+        for manifest in bundle
+        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    ]
 
 
 def _maps(bundle: Bundle) -> set[str]:
@@ -121,10 +125,10 @@ def _known(deployment: Mapping[str, Any]) -> set[str]:
 
 def require_none(api: KubeApi, environment: str) -> None:
     """Raise UnderWayError where a repartition has begun and not ended."""
-    found = find(api)
-    if found is not None:
+    begun = find(api)
+    if begun is not None:
         raise UnderWayError(
-            f"pool {found.pool} is being repartitioned, and `up` would change all its nodes at once; finish "
-            f"it with: gpupool repartition {environment} {found.pool}, or take it back with: "
-            f"gpupool repartition {environment} {found.pool} --rollback"
+            f"pool {begun.pool} is being repartitioned, and `up` would change all its nodes at once; finish "
+            f"it with: gpupool repartition {environment} {begun.pool}, or take it back with: "
+            f"gpupool repartition {environment} {begun.pool} --rollback"
         )

@@ -3,7 +3,7 @@
 The engine otherwise writes the whole state at each step: a run of n objects writes n * n / 2 of them. A mark
 beside the state stands for each run from before its first step to after its state is saved; where one is
 left, what that run did is not in the state: objects are then read again, and those that it made are
-taken over by their labels (`infra.orphans`). A mark is not a lock. Must not judge what is left.
+taken over by their labels (`gpupool.infra.orphans`). A mark is not a lock. Must not judge what is left.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from infra import state_files
-from infra.apply import RELEASE_TYPE, logical_name
-from infra.recovery import name_of
+from gpupool.generators.manifest import Bundle
+from gpupool.infra import state_files
+from gpupool.infra.recovery import name_of
+from gpupool.infra.resource_values import RELEASE_TYPE, logical_name
 
 ONE_SAVE: Mapping[str, str] = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """Variables with which the engine saves the state when a run ends, also a failed or an interrupted one
@@ -42,10 +42,10 @@ class Marks:
         """Checks what is left of earlier runs; writes nothing."""
         self._own: Path | None = None
         self._before: frozenset[tuple[str, int, int]] = frozenset()
-        found = state_files.folder(backend_url)
-        self.possible = found is not None
+        path = state_files.folder(backend_url)
+        self.possible = path is not None
         """Whether marks can be kept, so that one save at the end is safe."""
-        root = found or Path()
+        root = path or Path()
         self._states, self._stack = root / "stacks" / project, stack
         self._folder = root / "unrecorded" / project / stack
         self.left: tuple[Path, ...] = tuple(sorted(self._folder.glob("*.json"))) if self.possible else ()

@@ -2,8 +2,9 @@
 
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
 and those that are named (`python -m tests.sampling COMMIT AREA...`), `make test-all` to `all`. Where it is
-not set, as in `pytest PATH`, every test runs. The seed is printed at the head of a run and is the day, so
-that runs of consecutive days come to every test; GPUPOOL_SEED repeats one.
+not set, as in `pytest PATH`, every test runs. The seed is printed at the head of a run and is the commit's,
+so that a commit that has passed passes again, and runs of many commits come to every test; GPUPOOL_SEED
+repeats one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 Case = TypeVar("Case")
@@ -47,10 +48,14 @@ _LIBRARIES = "requirements"
 _CLUSTER = ("tests/cluster/conftest.py", "tests/cluster/kube.py", "tools/")
 """What every control plane of the tests is made of: for areas with tests that start one."""
 AREAS = {
-    "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
+    "drift": Area(
+        ("gpupool/drift/", "gpupool/objects/", "gpupool/cluster/", "tests/cluster/drift/"),
+        ("tests/cluster/drift/",),
+    ),
     "stack": Area(
         (
             "infra/",
+            "gpupool/objects/",
             "gpupool/pulumi_plugins/",
             "gpupool/policy_pack/",
             "tests/cluster/pulumi/",
@@ -91,7 +96,15 @@ AREAS = {
         ("tests/unit/generators/",),
     ),
     "command line": Area(
-        (*_PLAN, "gpupool/cli/", "gpupool/snippet/", "vapcheck/", "policies/", "tests/unit/cli/"),
+        (
+            *_PLAN,
+            "gpupool/cli/",
+            "gpupool/policy_check/",
+            "gpupool/snippet/",
+            "vapcheck/",
+            "policies/",
+            "tests/unit/cli/",
+        ),
         ("tests/unit/cli/", "tests/unit/snippet/"),
     ),
     "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
@@ -99,6 +112,13 @@ AREAS = {
     "conversion": Area(
         ("gpupool/convert/", "gpupool/importing/", "tests/unit/convert/", _LIBRARIES),
         ("tests/cluster/importing/", "tests/unit/convert/"),
+    ),
+    "monitoring": Area(
+        (
+            *("gpupool/monitoring/", "generators/monitoring.py", "gpupool/local/monitoring/"),
+            *("gpupool/catalog/", "tests/unit/monitoring/"),
+        ),
+        ("tests/unit/monitoring/test_panels",),
     ),
     "report": Area(
         (
@@ -150,7 +170,20 @@ AREAS = {
 _GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
 WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
 """Areas of which this run takes everything."""
-SEED = int(os.environ.setdefault("GPUPOOL_SEED", str(datetime.now(UTC).toordinal())))
+
+
+def _commit() -> int:
+    """A number that the checked out commit has; 0 without git."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(done.stdout, 16)
+
+
+SEED = int(os.environ.get("GPUPOOL_SEED") or _commit())
+os.environ["GPUPOOL_SEED"] = str(SEED)
 """Workers inherit it from the process that starts them."""
 
 

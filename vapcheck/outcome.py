@@ -66,6 +66,8 @@ class PolicyFinding:
     """The CEL expression that failed."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """Values of the variables that the expression reads, by name as written (`variables.pool`)."""
+    shows_values: bool = False
+    """Whether the message is the error of an expression, which shows the value that it is about."""
     title: str = ""
     why: str = ""
     fix: str = ""

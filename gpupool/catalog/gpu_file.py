@@ -125,19 +125,21 @@ class Mig(Model):
 
     def _problems(self) -> Iterator[str]:
         names: list[str] = []
-        for one in self.profiles:
-            if one.starts != sorted(set(one.starts)):
-                yield f"{one.name}: the starts are not in ascending order, each once"
-            last = max(one.starts) + one.size
+        for profile in self.profiles:
+            if profile.starts != sorted(set(profile.starts)):
+                yield f"{profile.name}: the starts are not in ascending order, each once"
+            last = max(profile.starts) + profile.size
             if last > self.slots:
-                yield f"{one.name} ends at memory slice {last}, and the GPU has {self.slots}"
-            if one.compute > self.compute_slices:
-                yield f"{one.name} takes {one.compute} compute slices, and the GPU has {self.compute_slices}"
-            if one.max > len(one.starts):
-                yield f"{one.name} has max {one.max}, and only {len(one.starts)} starts"
-            if (one.engines is None) != (self.engine_budget is None):
-                yield f"{one.name}: every profile has engines where there is an engineBudget, else none has"
-            names += [one.name, *one.aliases]
+                yield f"{profile.name} ends at memory slice {last}, and the GPU has {self.slots}"
+            if profile.compute > self.compute_slices:
+                taken = f"{profile.name} takes {profile.compute} compute slices"
+                yield f"{taken}, and the GPU has {self.compute_slices}"
+            if profile.max > len(profile.starts):
+                yield f"{profile.name} has max {profile.max}, and only {len(profile.starts)} starts"
+            if (profile.engines is None) != (self.engine_budget is None):
+                rule = "every profile has engines where there is an engineBudget, else none has"
+                yield f"{profile.name}: {rule}"
+            names += [profile.name, *profile.aliases]
         yield from (f"{name} is named twice" for name in names if names.count(name) > 1)
 
 
@@ -179,6 +181,8 @@ class GpuFile(Model):
     """NVIDIA drivers that support the model; left out, no driver is refused for it."""
     mps_clients: Annotated[int, Field(ge=2, le=10_000)] | None = None
     """Clients that one MPS server serves at most; default: 48 from compute capability 7.0 on, 16 before."""
+    profiling: bool = True
+    """Whether DCGM can profile it: what engines, pipes and buses do. Not before compute capability 7.0."""
     spot_ratio: Ratio | None = None
     """Typical spot price as a fraction of the on-demand price; an observation, never a quote; null where none
     was found."""

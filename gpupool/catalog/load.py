@@ -155,6 +155,7 @@ def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
         driver_minimum=driver.get("minimum"),
         driver_last_branch=driver.get("lastBranch"),
         mps_clients=data.get("mpsClients") or (_MPS_CLIENTS if volta_or_newer else _MPS_CLIENTS_BEFORE_VOLTA),
+        profiling=volta_or_newer and data.get("profiling", True),
         mig=_made(Mig, mig, profiles=tuple(_made(Profile, row) for row in mig["profiles"])) if mig else None,
         instance_types=tuple(machines),
         sources=tuple(_made(Source, row) for row in data.get("sources", ())),

@@ -153,6 +153,8 @@ class GpuModel:
     """`0x<device>10DE`, as mig-parted's device filter wants them."""
     karpenter_gpu_name: str | None = None
     """Value of `karpenter.k8s.aws/instance-gpu-name`; None where no AWS type that Karpenter knows has it."""
+    profiling: bool = True
+    """Whether DCGM can profile it: what engines, pipes and buses do, beside how long they were in use."""
     own_file: str | None = None
     """The text of the project's file that describes the model; None for one that ships with gpupool."""
 

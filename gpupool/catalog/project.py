@@ -71,11 +71,11 @@ def gpu_file(key: str) -> str:
     """The file of a GPU, to be changed in the project's `catalog` folder; of one that the catalog of the
     working directory's project does not have, a file to fill in, which is refused until it is."""
     # A broken file is left aside: the shell has emptied the one that this is written to.
-    found = read_catalog()[0].models.get(key)
-    if found is None:
+    gpu_model = read_catalog()[0].models.get(key)
+    if gpu_model is None:
         return _blank(_as_key(key))
     return _SCHEMA_LINE.sub(
-        f"# yaml-language-server: $schema={_ADDRESS}", found.own_file or shipped_file(key)
+        f"# yaml-language-server: $schema={_ADDRESS}", gpu_model.own_file or shipped_file(key)
     )
 
 
@@ -157,7 +157,7 @@ def _shape_findings(source: Source) -> Iterator[Finding]:
 
 def _taken(own: Mapping[str, GpuModel], shipped: Catalog, sources: Mapping[str, Source]) -> Iterator[Finding]:
     """Instance types of the project's models that another model has already."""
-    if not any(one.instance_types for one in own.values()):
+    if not any(gpu_model.instance_types for gpu_model in own.values()):
         return
     owners = {
         machine.name: one

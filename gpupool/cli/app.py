@@ -20,11 +20,12 @@ VERBS = {
     "snippet": "gpupool.cli.snippet",
     "catalog": "gpupool.cli.catalog",
     "mig": "gpupool.cli.mig",
-    "policy": "gpupool.cli.policy",
+    "policy": "gpupool.cli.policy.app",
     "report": "gpupool.cli.report",
     "promote": "gpupool.cli.promote",
     "convert": "gpupool.cli.convert",
     "import": "gpupool.cli.importing",
+    "doctor": "gpupool.cli.doctor",
     "preview": "gpupool.cli.stack",
     "up": "gpupool.cli.stack",
     "refresh": "gpupool.cli.stack",
@@ -32,12 +33,30 @@ VERBS = {
     "assert": "gpupool.cli.assertion",
     "repartition": "gpupool.cli.repartition",
     "rollback": "gpupool.cli.repartition",
-    "jobs": "gpupool.cli.jobs",
+    "jobs": "gpupool.cli.jobs.app",
     "local": "gpupool.cli.local",
     "serve": "gpupool.cli.serve",
     "keys": "gpupool.cli.keys",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""
+
+EXTRAS = {
+    "policy": "policy",
+    "report": "policy",
+    "import": "cluster",
+    "doctor": "pulumi",
+    "preview": "pulumi",
+    "up": "pulumi",
+    "refresh": "pulumi",
+    "destroy": "pulumi",
+    "assert": "cluster",
+    "repartition": "pulumi",
+    "rollback": "pulumi",
+    "local": "local",
+    "serve": "queue",
+    "keys": "queue",
+}
+"""The extra (pyproject.toml) that is for a verb. The others run with what is always installed."""
 
 app = typer.Typer(
     name="gpupool",

@@ -60,16 +60,16 @@ def assert_(
 
     Example: gpupool assert prod --watch
     """
+    from gpupool.infra import access
     from gpupool.plan.resolve import read_plan
-    from infra import program
 
     plan = read_plan(env)
     answer = _answer(format, output, push)
     if watch:
-        _watch(env, plan, program.connect(plan), answer, every, record)
+        _watch(env, plan, access.connect(plan), answer, every, record)
     with progress(f"assert {env}"):
-        program.require_cluster(plan)
-        outcome = _examine(env, plan, program.connect(plan), record)
+        access.require_cluster(plan)
+        outcome = _examine(env, plan, access.connect(plan), record)
     answer(outcome)
     if not outcome.clean:
         raise typer.Exit(1)

@@ -67,7 +67,11 @@ def catalog(
 
 def _per_gpu(model: GpuModel) -> list[float]:
     """USD per GPU and hour of every type with a price, cheapest first."""
-    return sorted(one.usd_per_hour / one.gpus for one in model.instance_types if one.usd_per_hour is not None)
+    return sorted(
+        instance_type.usd_per_hour / instance_type.gpus
+        for instance_type in model.instance_types
+        if instance_type.usd_per_hour is not None
+    )
 
 
 def _print_list(models: list[GpuModel]) -> None:
@@ -75,7 +79,7 @@ def _print_list(models: list[GpuModel]) -> None:
     for model in models:
         prices = [f"{price:.2f}" for price in _per_gpu(model)]
         span = "-".join(dict.fromkeys([prices[0], prices[-1]])) if prices else ""
-        names = [one.name for one in model.instance_types]
+        names = [instance_type.name for instance_type in model.instance_types]
         types = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else ""
         memory = f"{model.memory_mib / 1024:.1f}"
         rows.append((model.key, model.title, memory, "yes" if model.mig else "no", types, span))
@@ -148,16 +152,16 @@ def _print_instance_types(model: GpuModel) -> None:
         ("instance type", "GPUs", "vCPUs", "RAM GiB", "arch", "USD/h", "typical spot", "note"),
         [
             (
-                one.name,
-                one.gpus,
-                one.vcpus,
-                f"{one.memory_gib:g}",
-                one.arch,
-                _money(one.usd_per_hour),
-                _money(one.spot_usd_per_hour),
-                one.note or "",
+                instance_type.name,
+                instance_type.gpus,
+                instance_type.vcpus,
+                f"{instance_type.memory_gib:g}",
+                instance_type.arch,
+                _money(instance_type.usd_per_hour),
+                _money(instance_type.spot_usd_per_hour),
+                instance_type.note or "",
             )
-            for one in model.instance_types
+            for instance_type in model.instance_types
         ],
         right=("GPUs", "vCPUs", "RAM GiB", "USD/h", "typical spot"),
     )
@@ -172,17 +176,17 @@ def _print_profiles(mig: Mig) -> None:
         ("profile", "id", "slices", "starts at", "max", "compute", "GiB", "SM", "also called"),
         [
             (
-                one.name,
-                "?" if one.nvml_id is None else one.nvml_id,
-                one.size,
-                ",".join(map(str, one.starts)),
-                one.max_count,
-                one.compute_slices,
-                "?" if one.memory_gib is None else one.memory_gib,
-                "?" if one.sm is None else one.sm,
-                ", ".join(one.aliases),
+                profile.name,
+                "?" if profile.nvml_id is None else profile.nvml_id,
+                profile.size,
+                ",".join(map(str, profile.starts)),
+                profile.max_count,
+                profile.compute_slices,
+                "?" if profile.memory_gib is None else profile.memory_gib,
+                "?" if profile.sm is None else profile.sm,
+                ", ".join(profile.aliases),
             )
-            for one in mig.profiles
+            for profile in mig.profiles
         ],
         right=("id", "slices", "max", "compute", "GiB", "SM"),
     )

@@ -79,6 +79,12 @@ def _refuse(option: str, secret: str | None, variable: str) -> None:
         )
 
 
+def monitoring_folder() -> Path:
+    """Where the Prometheus beside the local control plane keeps its data."""
+    given = os.environ.get("GPUPOOL_MONITORING_DIR")
+    return Path(given).expanduser().absolute() if given else project.root() / project.OWN / "monitoring"
+
+
 def queue_folder() -> Path:
     """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
     given = os.environ.get("GPUPOOL_QUEUE_DIR")

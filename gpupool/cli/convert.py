@@ -141,10 +141,10 @@ def _read(files: Sequence[str]) -> list[Document]:
     findings = []
     for name in files:
         path = Path(name)
-        found = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
-        if not found:
+        paths = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        if not paths:
             raise UsageError(f"{name}: no YAML or JSON files in it; name files or another folder")
-        for one in found:
+        for one in paths:
             read = parse_documents("-", sys.stdin.buffer.read()) if name == "-" else read_documents(one)
             documents += read[0]
             findings += read[1]

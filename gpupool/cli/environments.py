@@ -13,7 +13,7 @@ from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_er
 from gpupool.findings import GpupoolError, UsageError, ready_files
 
 if TYPE_CHECKING:
-    from generators.manifest import Bundle
+    from gpupool.generators.manifest import Bundle
     from gpupool.plan.model import Plan, Pool
     from gpupool.plan.tenants import Tenant
 
@@ -89,6 +89,14 @@ def render(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
     ] = False,
+    monitoring: Annotated[
+        Path | None,
+        typer.Option(
+            "--monitoring",
+            metavar="DIR",
+            help="Also write rules and dashboards there, for Prometheus and Grafana without operators.",
+        ),
+    ] = None,
     format: FormatOption = "text",
 ) -> None:
     """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
@@ -98,14 +106,17 @@ def render(
     """
     from dataclasses import asdict
 
-    from generators import generate
-    from generators.render import check as compare
-    from generators.render import write
+    from gpupool.generators import generate
+    from gpupool.generators.render import check as compare
+    from gpupool.generators.render import write
     from gpupool.plan.resolve import read_plan
 
-    bundle = generate(read_plan(env))
+    resolved = read_plan(env)
+    bundle = generate(resolved)
     try:
         differences = compare(bundle, output) if check else write(bundle, output)
+        if monitoring is not None and not check:
+            _write_plain(resolved, monitoring)
     except OSError as error:
         raise GpupoolError(
             f"{error.filename}: {error.strerror}; choose a folder that can be written"
@@ -134,6 +145,14 @@ def render(
         raise typer.Exit(1)
 
 
+def _write_plain(plan: Plan, folder: Path) -> None:
+    from gpupool.generators.monitoring import plain_files
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in plain_files(plan).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
     for path in paths[:_SHOWN]:
         print_error(f"{output / path}: unknown")
@@ -152,7 +171,7 @@ def _about_unknown(output: Path) -> str:
 
 def _print_start(bundle: Bundle, output: Path) -> None:
     """How to register the rendering with Argo CD or Flux, where one of them delivers it."""
-    from generators.delivery import start
+    from gpupool.generators.delivery import start
 
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if command:
@@ -164,6 +183,8 @@ def _print_start(bundle: Bundle, output: Path) -> None:
 
 
 def _print_plan(plan: Plan) -> None:
+    from gpupool.monitoring.exporter import shared_pools
+
     cost = _usd(plan.monthly_usd())
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
     print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
@@ -176,10 +197,15 @@ def _print_plan(plan: Plan) -> None:
             [_tenant_row(tenant) for tenant in plan.tenants],
             right=("weight", "cpus", "gib"),
         )
+    names = ", ".join(pool.name for pool in shared_pools(plan))
+    if names and plan.cluster.platform != "local":
+        print(f"\nGPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)")
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
         chart = plan.queue.chart
         where = f"chart gpu-scheduler {chart.version} of {chart.repository}" if chart else _NO_CHART
         print(f"\nqueue: {where}")
+        if chart and plan.monitoring.prometheus_operator and plan.queue.metrics_key is None:
+            print("its metrics are not scraped: queue.metricsKeySecretRef names no key for Prometheus")
 
 
 def _tenant_row(tenant: Tenant) -> tuple[str, ...]:

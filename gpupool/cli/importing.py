@@ -74,8 +74,8 @@ def import_(
     refuse_overwriting(output, force)
     api = KubeApi.connect(Layout(default_folder()).kubeconfig if local else None, context)
     with progress(f"import {env}") as notify:
-        found = import_environment(api, chosen, notify, recorded)
+        imported = import_environment(api, chosen, notify, recorded)
     api.close()
-    if found.recorded and format == "text":
+    if imported.recorded and format == "text":
         sys.stderr.write("used unchanged: the file that the cluster keeps says the same as its objects\n")
-    finish(found.conversion, output, strict, format)
+    finish(imported.conversion, output, strict, format)

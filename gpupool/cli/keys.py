@@ -92,9 +92,9 @@ def list_(database: DatabaseOption = None, format: FormatOption = "text") -> Non
     """
     from gpupool.queue.store import keys
 
-    found = with_database(database, keys.listed)
+    api_keys = with_database(database, keys.listed)
     if format == "json":
-        print_json({"keys": [_key_json(key) for key in found]})
+        print_json({"keys": [_key_json(key) for key in api_keys]})
         return
     print_table(
         ("id", "name", "tenants", "scopes", "expires", "last used", "state"),
@@ -108,7 +108,7 @@ def list_(database: DatabaseOption = None, format: FormatOption = "text") -> Non
                 _day(key.last_used_at),
                 _state(key),
             )
-            for key in found
+            for key in api_keys
         ],
     )
 

@@ -6,6 +6,7 @@ Starts, stops and shows it; `gpupool.local` implements it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -139,14 +140,14 @@ def try_pools(
 
     Example: gpupool local try
     """
+    from gpupool.infra import access
     from gpupool.local import sample_jobs
     from gpupool.plan.resolve import read_plan
-    from infra import program
 
     plan = read_plan(env)
-    program.require_cluster(plan)
+    access.require_cluster(plan)
     with progress("sample jobs") as step:
-        states = sample_jobs.run(plan, program.connect(plan), step)
+        states = sample_jobs.run(plan, access.connect(plan), step)
     if format == "json":
         print_json({"environment": plan.environment, "pools": [state.as_dict() for state in states]})
     else:
@@ -171,6 +172,50 @@ def try_pools(
         print(f"The pods keep their slices for a day. To free them: {free}")
     if not all(state.running for state in states):
         raise typer.Exit(1)
+
+
+@app.command()
+def monitoring(
+    env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
+    port: Annotated[
+        int | None, typer.Option("--port", help="Of Prometheus. [default: $GPUPOOL_PROMETHEUS_PORT or 9090]")
+    ] = None,
+    alertmanager: Annotated[
+        str | None,
+        typer.Option("--alertmanager", metavar="HOST:PORT", help="An Alertmanager that is sent the alerts."),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop it, and remove its data.")] = False,
+    folder: FolderOption = None,
+) -> None:
+    """Run a Prometheus with the environment's rules, for the job queue and for GPUs that are made up.
+
+    Which pod holds which slice is taken from the local cluster; how much of it a pod uses is what its
+    variable GPUPOOL_GPU_USE says (0 to 1). Needs the program prometheus on PATH.
+
+    Example: gpupool local monitoring
+    """
+    from gpupool.cli.connections import monitoring_folder
+    from gpupool.local.monitoring.prometheus import LocalPrometheus
+    from gpupool.plan.resolve import read_plan
+    from gpupool.spec.load import find_environment
+
+    if alertmanager is not None and not re.fullmatch(r"[\w.-]+:\d{1,5}", alertmanager):
+        raise typer.BadParameter(f"{alertmanager}: expected HOST:PORT, such as 127.0.0.1:9093")
+    prometheus = LocalPrometheus(monitoring_folder())
+    if stop:
+        print("stopped; its data is removed" if prometheus.stop() else "nothing to stop")
+        prometheus.purge()
+        return
+    plan, plane = read_plan(env), _plane(folder)
+    if not plane.kubeconfig.exists():
+        print_error(f"{plane.layout.data}: no control plane here; start one with `gpupool local up`")
+        raise typer.Exit(1)
+    queue = f"127.0.0.1:{os.environ.get('GPUPOOL_PORT') or 8021}"
+    chosen = port or int(os.environ.get("GPUPOOL_PROMETHEUS_PORT") or 9090)
+    with progress("monitoring") as step:
+        file = find_environment(env).absolute()
+        address = prometheus.start(plan, file, plane.kubeconfig, queue, chosen, step, alertmanager)
+    print(f"prometheus: {address}, alerts: {address}/alerts")
 
 
 def _plane(folder: Path | None) -> ControlPlane:
@@ -201,7 +246,7 @@ def _show(status: Status, format: Format) -> None:
     print(f"\n{status.server}  kubeconfig {_short(status.kubeconfig)}")
     for problem in status.problems:
         print_error(problem)
-    if status.problems and not any("gpupool local down" in problem for problem in status.problems):
+    if status.repairable:
         print_error("`gpupool local up` repairs it")
 
 

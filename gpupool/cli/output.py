@@ -82,6 +82,6 @@ def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:
 def _finding(finding: Any) -> Mapping[str, Any]:
     if isinstance(finding, Finding):
         return finding.as_dict()
-    from gpupool.cli.policy_json import finding_json as policy_finding
+    from gpupool.cli.policy.json import finding_json as policy_finding
 
     return policy_finding(finding)

@@ -78,10 +78,10 @@ def promote(
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
         raise UsageError("--base goes with --check")
-    from gpupool.cli.promote_check import hold_source, origins, read_file
     from gpupool.promote.chain import Chain
     from gpupool.promote.merge import Wish
     from gpupool.promote.merge import promote as merge
+    from gpupool.promote.repository import hold_source, origins, read_file
     from gpupool.promote.rules import rules_of
     from gpupool.spec.load import find_environment
     from gpupool.spec.yaml_source import display_path
@@ -192,8 +192,8 @@ def _as_dict(
         "target": target.name,
         "written": written,
         "changes": [
-            {"part": one.part, "path": one.path, "from": one.target, "to": one.source}
-            for one in promoted.changes
+            {"part": change.part, "path": change.path, "from": change.target, "to": change.source}
+            for change in promoted.changes
         ],
         "new": list(promoted.new),
         "left": list(promoted.left),

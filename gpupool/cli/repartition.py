@@ -58,9 +58,9 @@ def repartition(
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
+    from gpupool.infra import access
     from gpupool.plan.resolve import read_plan
     from gpupool.repartition import run
-    from infra import program
 
     if dry_run and rollback:
         raise UsageError("--dry-run does not show a rollback; give --rollback or --dry-run, not both")
@@ -68,8 +68,8 @@ def repartition(
     run.pool_of(plan, pool)
     options = _options(evict, now, wait, rollback, timeout)
     with progress(f"repartition {env} {pool}") as notify:
-        program.require_cluster(plan)
-        api = program.connect(plan)
+        access.require_cluster(plan)
+        api = access.connect(plan)
         if dry_run:
             result = run.dry_run(api, plan, pool, options)
         else:
@@ -108,16 +108,16 @@ def rollback(
 
     Example: gpupool rollback prod --write
     """
+    from gpupool.infra import access
     from gpupool.plan.resolve import read_plan
     from gpupool.rollback import run as back
     from gpupool.spec.load import find_environment
-    from infra import program
 
     file = find_environment(env)
     options = _options(evict, now, wait, False, timeout)
     plan = read_plan(env)
-    program.require_cluster(plan)
-    api = program.connect(plan)
+    access.require_cluster(plan)
+    api = access.connect(plan)
     if list_:
         _list(back.states(api, plan.environment), format)
         return
@@ -158,13 +158,13 @@ def _list(states: Sequence[LastGood], format: Format) -> None:
 
 def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[Result]:
     """Nodes first, then everything else."""
+    from gpupool.infra import stack
     from gpupool.rollback import run as back
-    from infra import stack
 
     with progress(f"rollback {env}") as notify:
         results = back.nodes_back(api, good, options, notify)
         if _fine(results):
-            stack.up(file, report=notify)
+            stack.up(stack.read(file), report=notify)
     return results
 
 
@@ -215,7 +215,7 @@ def _judge(env: str, plan: Plan) -> None:
     """Policy first, as for `up`. Raises PolicyRefusalError."""
     from datetime import UTC, datetime
 
-    from infra import policy_gate
+    from gpupool.infra import policy_gate
 
     policy_gate.require(env, policy_gate.judge(plan, datetime.now(UTC).date()))
 

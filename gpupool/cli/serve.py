@@ -155,8 +155,8 @@ def serve(
 
 def _objects(plan: Plan) -> Sequence[Document]:
     """Everything that the environment amounts to, policies included."""
-    from generators import generate
-    from infra.policy_gate import documents_of
+    from gpupool.generators import generate
+    from gpupool.infra.policy_gate import documents_of
 
     return documents_of(plan, generate(plan))
 

@@ -49,7 +49,7 @@ def snippet(
 
     Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
     """
-    from generators.emit import yaml_text
+    from gpupool.generators.emit import yaml_text
     from gpupool.plan.resolve import read_plan
     from gpupool.snippet.wish import wish
     from gpupool.snippet.workloads import workload

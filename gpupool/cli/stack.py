@@ -1,6 +1,6 @@
 """`gpupool preview | up | refresh | destroy ENV`: what the engine does to a cluster, as tables and JSON.
 
-Thin: the work is in `infra.stack`, which is imported inside the verbs so that the others start fast.
+Thin: the work is in `gpupool.infra.stack`, which is imported inside the verbs so that the others start fast.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from gpupool.cli.output import (
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
-    from infra.stack_events import ObjectChange
-    from infra.stack_result import Result
+    from gpupool.infra.stack_events import ObjectChange
+    from gpupool.infra.stack_result import Result
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 AllowOption = Annotated[
@@ -67,11 +67,11 @@ def preview(
 
     Example: gpupool preview prod
     """
-    from infra import stack
+    from gpupool.infra import stack
 
     _use_stand_in(stand_in)
-    allowed = allow_delete or ()
-    _show(_run(f"preview {env}", lambda notify: stack.preview(env, notify, allowed), output), output)
+    desired, allowed = stack.read(env), allow_delete or ()
+    _show(_run(f"preview {env}", lambda notify: stack.preview(desired, notify, allowed), output), output)
 
 
 def up(
@@ -89,23 +89,23 @@ def up(
 
     Example: gpupool up local
     """
-    from gpupool.plan.resolve import read_plan
-    from infra import delivered, stack
+    from gpupool.infra import delivered, stack
 
     _use_stand_in(stand_in)
     allowed = allow_delete or ()
+    desired = stack.read(env)
     if not yes:
-        delivered.require_ours(read_plan(env), despite_gitops)
-        planned = _run(f"preview {env}", lambda notify: stack.preview(env, notify, allowed), output)
+        delivered.require_ours(desired.plan, despite_gitops)
+        planned = _run(f"preview {env}", lambda notify: stack.preview(desired, notify, allowed), output)
         _consent(planned, output)
-    result = _run(f"up {env}", lambda notify: stack.up(env, allowed, notify, despite_gitops), output)
+    result = _run(f"up {env}", lambda notify: stack.up(desired, allowed, notify, despite_gitops), output)
     _show(result, output)
 
 
 def _consent(planned: Result, output: Format) -> None:
     """Ask about what would be deleted or replaced; refuse it without a terminal."""
-    from infra.recovery import ProtectedError
-    from infra.stack_result import StackError
+    from gpupool.infra.recovery import ProtectedError
+    from gpupool.infra.stack_result import StackError
 
     risky = [entry for entry in planned.objects if entry.op in ("delete", "replace")]
     if not risky:
@@ -129,10 +129,10 @@ def refresh(env: EnvArgument, output: FormatOption = "text", stand_in: StandInOp
 
     Example: gpupool refresh local
     """
-    from infra import stack
+    from gpupool.infra import stack
 
     _use_stand_in(stand_in)
-    _show(_run(f"refresh {env}", lambda notify: stack.refresh(env, notify), output), output)
+    _show(_run(f"refresh {env}", lambda notify: stack.refresh(stack.read(env), notify), output), output)
 
 
 def destroy(
@@ -146,7 +146,7 @@ def destroy(
 
     Example: gpupool destroy local --yes
     """
-    from infra import stack
+    from gpupool.infra import stack
 
     _use_stand_in(stand_in)
     if not yes:
@@ -161,7 +161,7 @@ def destroy(
 
 def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:
     """Do it with progress shown; print what went wrong and leave with the right code."""
-    from infra.stack_result import StackError
+    from gpupool.infra.stack_result import StackError
 
     try:
         with progress(title) as notify:
@@ -208,7 +208,7 @@ def _table(objects: Sequence[ObjectChange]) -> None:
 
 
 def _notes(result: Result) -> None:
-    from infra.policy_gate import describe
+    from gpupool.infra.policy_gate import describe
 
     if result.refused:
         sys.stdout.write(f"refused: {result.refused}\n")

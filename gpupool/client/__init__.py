@@ -4,14 +4,15 @@
     job = client.submit_job(container_image=image, gpu_type=GPUType.T4)
     print(job.wait().state)
 
-It needs httpx2 and the standard library. It must not import anything else of gpupool, and shows no type of
-httpx2 to its callers.
+It needs httpx2 and the standard library, and shows no type of httpx2 to its callers. These files are a wheel
+of their own as well, imported as `gpupool_client` (pyproject.toml beside them): imports among them are
+relative, and there is none of anything else of gpupool.
 """
 
 from __future__ import annotations
 
-from gpupool.client.async_client import AsyncClient, AsyncJob
-from gpupool.client.errors import (
+from .async_client import AsyncClient, AsyncJob
+from .errors import (
     ApiError,
     BudgetExceeded,
     Conflict,
@@ -28,17 +29,15 @@ from gpupool.client.errors import (
     Unauthenticated,
     WaitTimeout,
 )
-from gpupool.client.gpu_types import GPUType
-from gpupool.client.sync_client import Client, Job
-from gpupool.client.values import (
+from .gpu_types import GPUType
+from .job_spec import JobPriority, JobSpec, JobState, WaitReason
+from .sync_client import Client, Job
+from .values import (
     Answer,
     Cancelled,
     Event,
     Forecast,
     Found,
-    JobPriority,
-    JobSpec,
-    JobState,
     Manifest,
     Offer,
     Pool,
@@ -81,6 +80,7 @@ __all__ = [
     "TransportError",
     "Unauthenticated",
     "Usage",
+    "WaitReason",
     "WaitTimeout",
     "Waiting",
     "Why",

@@ -1,12 +1,11 @@
 """`AsyncClient`: sends the operations from asyncio. What is sent and read is in `operations`.
 
-`sync_client` is the same for ordinary code; the two change together.
+`sync_client` is made of this module (`make schema`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
@@ -15,21 +14,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
-from gpupool.client import connecting, operations, sending
-from gpupool.client.errors import GpupoolClientError, WaitTimeout
-from gpupool.client.event_stream import END, Frame
-from gpupool.client.operations import Call, Data
-from gpupool.client.values import (
-    Cancelled,
-    Event,
-    Forecast,
-    JobFields,
-    JobFilter,
-    JobPriority,
-    JobSpec,
-    event_of,
-    made,
-)
+from . import connecting, operations, sending
+from .errors import GpupoolClientError, WaitTimeout
+from .event_stream import END, Frame
+from .job_spec import JobPriority, JobSpec
+from .operations import Call, Data
+from .values import Cancelled, Event, Forecast, JobFields, JobFilter, event_of, made
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -54,22 +44,11 @@ def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[AsyncCli
     return sending.documented(method, build)
 
 
-class AsyncClient(connecting.Connected[httpx2.AsyncClient]):
+class AsyncClient(connecting.ConnectedByLoop):
     """The queue, asked from asyncio. Close it, or use it in an `async with` statement. Event loops and
     processes may share it: each has connections of its own."""
 
     _connect = httpx2.AsyncClient
-
-    def _owner(self) -> connecting.Owner:
-        return os.getpid(), asyncio.get_running_loop()
-
-    def _connected(self) -> httpx2.AsyncClient:
-        # Those of loops that have ended can't be closed any more. Those of another process must not be: they
-        # would be taken out of its selector.
-        for process, loop in list(self._opened):
-            if process == os.getpid() and loop is not None and loop.is_closed():
-                self._opened.pop((process, loop), None)
-        return super()._connected()
 
     job = _gives_job(operations.job)
     cancel_job = _gives_job(operations.cancel)

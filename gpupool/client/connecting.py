@@ -7,15 +7,15 @@ settings, and opens connections where it is used. This module must not send anyt
 from __future__ import annotations
 
 import os
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar
 
 import httpx2
 
-from gpupool.client.errors import NotSent
-from gpupool.client.settings import Settings
+from .errors import NotSent
+from .settings import Settings
 
 _H = TypeVar("_H", bound=httpx2.Client | httpx2.AsyncClient)
 Owner = tuple[int, AbstractEventLoop | None]
@@ -97,3 +97,18 @@ class Connected(Generic[_H]):
     def __getstate__(self) -> dict[str, Any]:
         """As pickle needs it: another process opens connections of its own. The key goes with it."""
         return vars(self) | {"_opened": {}}
+
+
+class ConnectedByLoop(Connected[httpx2.AsyncClient]):
+    """For asyncio, whose connections belong to an event loop."""
+
+    def _owner(self) -> Owner:
+        return os.getpid(), get_running_loop()
+
+    def _connected(self) -> httpx2.AsyncClient:
+        # Those of loops that have ended can't be closed any more. Those of another process must not be: they
+        # would be taken out of its selector.
+        for process, loop in list(self._opened):
+            if process == os.getpid() and loop is not None and loop.is_closed():
+                self._opened.pop((process, loop), None)
+        return super()._connected()

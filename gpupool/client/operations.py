@@ -13,15 +13,14 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, Unpack
 from urllib.parse import quote
 
-from gpupool.client.values import (
+from .job_spec import JobPriority, JobSpec
+from .values import (
     Answer,
     Cancelled,
     Event,
     Forecast,
     Found,
     JobFilter,
-    JobPriority,
-    JobSpec,
     Manifest,
     Pool,
     Recommendation,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from gpupool.client.errors import (
+from .errors import (
     ApiError,
     GpupoolClientError,
     LostContact,
@@ -28,9 +28,9 @@ from gpupool.client.errors import (
     shown,
     without_users,
 )
-from gpupool.client.event_stream import Frame, FrameReader, Lines
-from gpupool.client.operations import EVENT_STREAM, KEY, Call
-from gpupool.client.settings import UNPRINTABLE, Settings, printable
+from .event_stream import Frame, FrameReader, Lines
+from .operations import EVENT_STREAM, KEY, Call
+from .settings import UNPRINTABLE, Settings, printable
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from gpupool.client import local_token
-from gpupool.client.errors import AT, NotSent
-from gpupool.client.values import JobSpec
+from . import local_token
+from .errors import AT, NotSent
+from .job_spec import JobSpec
 
 UNPRINTABLE = "characters other than printable ASCII"
 URL = "http://localhost:8021"

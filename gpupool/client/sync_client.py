@@ -1,6 +1,6 @@
 """`Client`: sends the operations, one after the other. What is sent and read is in `operations`.
 
-`async_client` is the same for asyncio; the two change together.
+`make schema` makes this file of `async_client`; it must not be edited.
 """
 
 from __future__ import annotations
@@ -13,21 +13,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
-from gpupool.client import connecting, operations, sending
-from gpupool.client.errors import GpupoolClientError, WaitTimeout
-from gpupool.client.event_stream import END, Frame
-from gpupool.client.operations import Call, Data
-from gpupool.client.values import (
-    Cancelled,
-    Event,
-    Forecast,
-    JobFields,
-    JobFilter,
-    JobPriority,
-    JobSpec,
-    event_of,
-    made,
-)
+from . import connecting, operations, sending
+from .errors import GpupoolClientError, WaitTimeout
+from .event_stream import END, Frame
+from .job_spec import JobPriority, JobSpec
+from .operations import Call, Data
+from .values import Cancelled, Event, Forecast, JobFields, JobFilter, event_of, made
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -126,7 +117,8 @@ class Client(connecting.Connected[httpx2.Client]):
         cursor: str | None = None
         while True:
             page = self._send(operations.jobs(states, cursor, page_size, **filter))
-            yield from (made(Job, data, client=self) for data in page.jobs)
+            for data in page.jobs:
+                yield made(Job, data, client=self)
             cursor = page.next
             if cursor is None:
                 return
@@ -142,10 +134,12 @@ class Client(connecting.Connected[httpx2.Client]):
         """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what
         there is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks
         off goes on where it was, without a line lost or twice."""
-        frames = self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
-        with closing(frames):
+        with closing(
+            self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
+        ) as frames:
             for frame in frames:
-                yield from frame.data["text"].split("\n")
+                for line in frame.data["text"].split("\n"):
+                    yield line
 
     def events(self, after: int | None = None) -> Iterator[Event]:
         """Events as they happen, without end: from now on, or after a position. Raises Gone where those after

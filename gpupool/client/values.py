@@ -1,4 +1,4 @@
-"""What the client takes and returns: priorities, states, and the frozen forms of the queue's answers.
+"""What the client returns: the frozen forms of the queue's answers.
 
 Unknown fields of an answer are kept in `data` and otherwise ignored, so that a newer queue can be asked too.
 This module must not send anything.
@@ -8,74 +8,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
-from gpupool.client.gpu_types import GPUType
+from .job_spec import JobState, WaitReason
 
 _T = TypeVar("_T")
 
 
-class JobPriority(StrEnum):
-    """A job's priority; the environment's priorities say what each may do."""
-
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-class JobState(StrEnum):
-    """Where a job stands."""
-
-    QUEUED = "queued"
-    DISPATCHING = "dispatching"
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-
-
 FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
-
-
-class JobSpec(TypedDict, total=False):
-    """The fields of a job, all optional: either `container_image` or `target_url` is needed."""
-
-    job_name: str
-    project_id: str
-    priority: JobPriority | str
-    gpu_pool_requested: str
-    isolation_level: str
-    gpu_type: GPUType | str
-    gpu_count: int
-    container_image: str
-    container_command: list[str]
-    env: Mapping[str, str]
-    target_url: str
-    request_json: Any
-    budget_limit_usd: float
-    timeout_seconds: int
-    deadline_seconds: int
-    preemptible: bool
-    checkpoint_s3_path: str
-    retries: int
-    callback_url: str
-    image_pull_secrets: list[str]
-    env_from_secrets: list[str]
-    volumes: list[Mapping[str, Any]]
-    shm_size: str
-    scratch_size: str
-    array: int
-    depends_on: str | Sequence[str]
-    """Ids of jobs and arrays that must succeed first."""
-    depends_on_ended: str | Sequence[str]
-    """Ids of jobs and arrays that must end first, however they do."""
-    may_idle: bool
 
 
 class JobFilter(TypedDict, total=False):
@@ -172,8 +115,7 @@ class Cancelled:
 class Waiting:
     """Why a job waits."""
 
-    reason: str
-    """Such as capacity or tenant_limit; docs/queue.md lists them."""
+    reason: WaitReason | str
     detail: str
 
 
@@ -338,11 +280,19 @@ def _ids(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
-def _state(value: str) -> JobState | str:
-    try:
-        return JobState(value)
-    except ValueError:
-        return value
+def _known(kind: Callable[[str], _T]) -> Callable[[str], _T | str]:
+    """A member of `kind`, or as it is: a newer queue may know others."""
+
+    def member(value: str) -> _T | str:
+        try:
+            return kind(value)
+        except ValueError:
+            return value
+
+    return member
+
+
+_reason = _known(WaitReason)
 
 
 _FORMS: Mapping[str, Callable[[Any], Any]] = {
@@ -362,8 +312,8 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("job_ids", "slots", "usage", "budgets", "jobs", "arrays"), tuple),
     "depends_on": _ids,
     "depends_on_ended": _ids,
-    "state": _state,
-    "waiting": lambda value: made(Waiting, value) if value else None,
+    "state": _known(JobState),
+    "waiting": lambda value: made(Waiting, value, reason=_reason(value["reason"])) if value else None,
     "offers": lambda value: tuple(made(Offer, one) for one in value),
 }
 """How a field's JSON becomes its value, where the two differ."""

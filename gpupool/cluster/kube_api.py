@@ -139,15 +139,15 @@ class KubeApi:
 
     def resource(self, api_version: str, kind: str) -> ApiResource | None:
         """Where `kind` lives, None where the server does not know it (now). Found kinds are remembered."""
-        found = self._kinds.get((api_version, kind))
-        if found is not None:
-            return found
+        api_resource = self._kinds.get((api_version, kind))
+        if api_resource is not None:
+            return api_resource
         with self._lock:
             if (api_version, kind) not in self._kinds:
                 for row in (self._get(_root(api_version)) or {}).get("resources", ()):
                     if "/" not in row["name"]:
-                        found = ApiResource(api_version, row["kind"], row["name"], row["namespaced"])
-                        self._kinds[(api_version, row["kind"])] = found
+                        api_resource = ApiResource(api_version, row["kind"], row["name"], row["namespaced"])
+                        self._kinds[(api_version, row["kind"])] = api_resource
         return self._kinds.get((api_version, kind))
 
     def _get(self, path: str) -> dict[str, Any] | None:
@@ -162,12 +162,12 @@ class KubeApi:
 
     def require(self, api_version: str, kind: str) -> ApiResource:
         """`resource`, or ApiError 404 with what to do when the server does not know the kind."""
-        found = self.resource(api_version, kind)
-        if found is None:
+        api_resource = self.resource(api_version, kind)
+        if api_resource is None:
             raise ApiError(
                 404, "NoMatch", f"the cluster has no kind {kind} in {api_version}; install its CRD first"
             )
-        return found
+        return api_resource
 
     def get(
         self, api_version: str, kind: str, name: str, namespace: str | None = None

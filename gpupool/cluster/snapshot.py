@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from generators.kinds import KINDS, kind_of
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.generators.kinds import KINDS, kind_of
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL
 
 Object = dict[str, Any]
@@ -162,6 +162,8 @@ def _list(api: KubeApi, query: Query) -> tuple[list[Object] | None, int]:
         try:
             answer = api.request("GET", where.collection(query.namespace), asked)[1]
         except ApiError as error:
+            if error.status == 404:  # discovery has the kind, which comes or goes just now
+                return None, count + 1
             if error.status == 403:
                 text = f"not allowed to list {query.kind} objects: {error}"
                 raise ApiError(error.status, error.reason, text) from error

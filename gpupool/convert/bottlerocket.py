@@ -44,8 +44,8 @@ def read(spec: Part, name: str) -> UserDataSharing | None:
     if not isinstance(section, dict):
         return None
     strategy = section.get("device-sharing-strategy")
-    found = [mode for mode in _STRATEGIES if isinstance(section.get(mode), dict)]
-    mode = strategy if strategy in _STRATEGIES else found[0] if strategy is None and len(found) == 1 else None
+    modes = [mode for mode in _STRATEGIES if isinstance(section.get(mode), dict)]
+    mode = strategy if strategy in _STRATEGIES else modes[0] if strategy is None and len(modes) == 1 else None
     replicas = section.get(mode, {}).get("replicas") if mode else None
     if not isinstance(replicas, int) or replicas < MIN_REPLICAS:
         return None

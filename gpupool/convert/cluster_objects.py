@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpupool.convert.account import Part
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import MANAGED_BY, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
-MANAGED_BY = "app.kubernetes.io/managed-by"
 TENANT_LABEL = "gpupool.dev/tenant"
 _KINDS = (
     *("Node", "Namespace", "ResourceQuota", "PriorityClass", "Deployment", "RoleBinding", "NetworkPolicy"),

@@ -114,7 +114,7 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
         try:
             source = parse_source(name, chunk).sound()
         except SpecError as error:
-            findings += [replace(found, line=found.line + first_line - 1) for found in error.findings]
+            findings += [replace(finding, line=finding.line + first_line - 1) for finding in error.findings]
             continue
         if source.data is not None:
             documents += _objects(Document(name, source.data, source, first_line))

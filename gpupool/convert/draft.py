@@ -73,6 +73,11 @@ class Draft:
         """The pools whose GPUs are partitioned by MIG."""
         return [pool for pool in self.pools if pool.sharing["mode"] == "mig"]
 
+    @property
+    def shared(self) -> list[DraftPool]:
+        """The pools whose GPUs are time-sliced, or shared by MPS."""
+        return [pool for pool in self.pools if pool.sharing["mode"] in ("time-slicing", "mps")]
+
     def add(self, pool: DraftPool) -> None:
         """Add a pool, with a number to its name where that is taken."""
         taken = {one.name for one in self.pools}

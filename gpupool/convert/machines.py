@@ -35,8 +35,8 @@ def _family(machine: Machine) -> str:
 
 
 def _match(machine: Machine, group: str) -> str:
-    found = _FAMILY.fullmatch(_family(machine))
-    return found[group] if found else ""
+    match = _FAMILY.fullmatch(_family(machine))
+    return match[group] if match else ""
 
 
 _ATTRIBUTES: dict[str, Callable[[Machine], str | int]] = {
@@ -82,32 +82,32 @@ class Selection:
 def select(requirements: list[Part]) -> Selection:
     """The machines that satisfy all of `requirements`; requirements about anything else are handed on."""
     everything = [Machine(gpu, row) for gpu in catalog_here().models.values() for row in gpu.instance_types]
-    found = Selection([machine for machine in everything if machine.type.provider == "aws"])
+    selection = Selection([machine for machine in everything if machine.type.provider == "aws"])
     named = list[str]()
     for part in requirements:
         name = _key(part)
         if name not in _ATTRIBUTES:
-            found.other.setdefault(name, []).append(part)
+            selection.other.setdefault(name, []).append(part)
             continue
         test = test_of(part)
         if test is None:
             part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
             continue
         part.uses("key", "operator", "values")
-        _judge(found, part, name, everything, test)
-        found.machines = [machine for machine in found.machines if test(machine)]
+        _judge(selection, part, name, everything, test)
+        selection.machines = [machine for machine in selection.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
             named += [str(value.value) for value in part.at("values").each()]
         elif name not in ("kubernetes.io/arch", "kubernetes.io/os", f"{_AWS}hypervisor"):
-            found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
-    found.named = bool(named)
+            selection.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
+    selection.named = bool(named)
     if named:
         order = {name: number for number, name in reversed(list(enumerate(named)))}
-        found.machines.sort(key=lambda m: order[m.type.name])
-        found.enumerated = []
+        selection.machines.sort(key=lambda m: order[m.type.name])
+        selection.enumerated = []
     else:
-        found.machines = [m for m in found.machines if m.type.karpenter]
-    return found
+        selection.machines = [m for m in selection.machines if m.type.karpenter]
+    return selection
 
 
 def _judge(

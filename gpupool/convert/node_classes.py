@@ -47,10 +47,10 @@ class NodeClass:
 
 def read(spec: Part, name: str) -> NodeClass:
     """The node class whose fields are at `spec`."""
-    found = NodeClass(spec, name)
-    found.role = spec.text("role")
-    _tag(found)
-    _image(found)
+    node_class = NodeClass(spec, name)
+    node_class.role = spec.text("role")
+    _tag(node_class)
+    _image(node_class)
     for field, value in implied()["nodeClass"].items():
         spec.says(value, field)
     for field, value in implied()["metadataOptions"].items():
@@ -59,7 +59,7 @@ def read(spec: Part, name: str) -> NodeClass:
         "gpupool names the nodes' IAM role and lets Karpenter make the profile",
         "write the role of that profile to karpenter.nodeRole",
     )
-    return found
+    return node_class
 
 
 def _tag(found: NodeClass) -> None:

@@ -32,7 +32,7 @@ def drop(part: Part, draft: Draft) -> None:
             leaf.left(f"GPU Operator {release} brings its own image of {path[0]}", advice)
     if "version" in draft.operator or draft.operator.get("install") is False:
         return
-    said = [path for path, leaf in pins if leaf.value]
+    paths = [path for path, leaf in pins if leaf.value]
     older = _release(part)
     like = f"; these are the images of {older.version}" if older and older.version != release else ""
     why = (
@@ -41,7 +41,7 @@ def drop(part: Part, draft: Draft) -> None:
     advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
     part.account.note(about(draft, "gpuOperator.version", why, advice))
     kept = part.at("driver", "version")
-    if said and kept and draft.operator.get("driver", {}).get("version"):
+    if paths and kept and draft.operator.get("driver", {}).get("version"):
         brought = driver(release) or "its own"
         why = f"it is kept, unlike the images of other parts, and {release} would bring {brought}"
         kept.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
@@ -59,9 +59,9 @@ def _is_pin(path: Loc, leaf: Part) -> bool:
 
 def _release(part: Part) -> OperatorRelease | None:
     """The release whose device plugin and MIG manager the values pin, where it is known."""
-    said = [part.at(operand, "version").value for operand in ("devicePlugin", "migManager")]
+    values = [part.at(operand, "version").value for operand in ("devicePlugin", "migManager")]
     for release in load_operator_releases().releases.values():
-        if said == [release.device_plugin, release.mig_manager]:
+        if values == [release.device_plugin, release.mig_manager]:
             return release
     return None
 

@@ -6,6 +6,7 @@ else of Helm values goes to `gpuOperator.values` as it is. Chart gpu-operator v2
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
+from gpupool.monitoring.exporter import FIELDS_MAP
 from gpupool.plan.helm_values import merged
 from gpupool.plan.owned_settings import given_variables, undoing
 from gpupool.spec.environment import CLUSTER_POLICY
@@ -47,6 +49,8 @@ _CHART_TOLERATIONS = (
 Origin = Literal["values", "policy", "chart", "foreign"]
 """values: Helm values. The others are ClusterPolicies: gpupool's own, made by the chart that gpupool
 installs, or of an operator that somebody else runs."""
+_MILLISECONDS = re.compile(r"[1-9][0-9]{0,6}000")
+"""Of whole seconds."""
 _OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
 _SHIPPED_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
@@ -68,12 +72,14 @@ class OperatorSettings:
 def read(part: Part, origin: Origin) -> OperatorSettings:
     """The settings at `part`, a document."""
     policy = origin != "values"
-    found = OperatorSettings(part.at("spec" if policy else "gpu-operator") or part, origin)
-    found.version = part.document.chart_version if part.document.chart == CHART else ""
+    operator_settings = OperatorSettings(part.at("spec" if policy else "gpu-operator") or part, origin)
+    operator_settings.version = part.document.chart_version if part.document.chart == CHART else ""
     if policy:
         part.named()
-        found.version = (part.text("metadata", "labels", _CHART_LABEL) or "").removeprefix("gpu-operator-")
-    return found
+        operator_settings.version = (part.text("metadata", "labels", _CHART_LABEL) or "").removeprefix(
+            "gpu-operator-"
+        )
+    return operator_settings
 
 
 def point(settings: OperatorSettings, sharings: Sharings) -> None:
@@ -201,6 +207,7 @@ def _driver(part: Part, draft: Draft, chart: bool) -> None:
 
 
 def _monitoring(part: Part, draft: Draft) -> None:
+    """What the DCGM exporter reads, and how often; what gpupool sets for shared GPUs it sets again."""
     wanted = part.truth("dcgmExporter", "serviceMonitor", "enabled")
     if wanted:
         draft.monitoring["prometheusOperator"] = True
@@ -209,6 +216,22 @@ def _monitoring(part: Part, draft: Draft) -> None:
         interval.used()
         if interval.value != "15s":
             draft.monitoring["dcgmInterval"] = interval.value
+    name = part.at("dcgmExporter", "config", "name")
+    if isinstance(name.value, str) and name.value.startswith(f"{FIELDS_MAP}-"):
+        name.derived()
+        part.says(False, "dcgmExporter", "config", "create")
+    variables = part.at("dcgmExporter", "env").value
+    for index, row in enumerate(variables if isinstance(variables, list) else ()):
+        variable = part.at("dcgmExporter", "env", index)
+        match row:
+            case {"name": "DCGM_EXPORTER_INTERVAL", "value": str(value)} if _MILLISECONDS.fullmatch(value):
+                variable.used()
+                if value != "15000":
+                    draft.monitoring["dcgmInterval"] = f"{int(value) // 1000}s"
+            case {"name": "KUBERNETES_VIRTUAL_GPUS", "value": "true"} if draft.shared:
+                variable.derived()
+    if draft.shared:
+        part.says(True, "dcgmExporter", "hostPID")
 
 
 def _apart(settings: OperatorSettings) -> list[Loc]:

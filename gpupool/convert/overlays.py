@@ -31,16 +31,16 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
     """Mark the overlay at `part` as derived where a pool makes Karpenter count the same; take the pool out of
     `draft` where it does not."""
     part.derives("apiVersion", "kind")
-    wanted = list(part.at("spec", "requirements").each())
-    if unknown := [item for item in wanted if _unknown(item)]:
+    parts = list(part.at("spec", "requirements").each())
+    if unknown := [item for item in parts if _unknown(item)]:
         for item in unknown:
             item.left("the catalog does not know this label of the machines", "name instance types instead")
         return
-    chosen = [(one, sizes) for one in made if (sizes := _sizes(wanted, one))]
+    chosen = [(one, sizes) for one in made if (sizes := _sizes(parts, one))]
     if not chosen:
         part.left("it is for no machine of a pool that was carried over; gpupool writes overlays by itself")
         return
-    for item in wanted:
+    for item in parts:
         item.derives("key", "operator", "values")
         _unrelated(item, [one.pool for one, _ in chosen])
     part.at("metadata", "name").derived()

@@ -27,7 +27,7 @@ from gpupool.convert.values import as_whole
 from gpupool.plan.model import POOL_LABEL
 
 _NOTE = "gpupool.dev/taints"
-"""Annotation with the taints that gpupool has put on a node (`infra.static_nodes`)."""
+"""Annotation with the taints that gpupool has put on a node (`gpupool.infra.static_nodes`)."""
 
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
@@ -137,11 +137,11 @@ def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
 def model(labels: Mapping[str, str]) -> GpuModel | None:
     """The catalog's model that GPU Feature Discovery has found; None where the catalog has none."""
     product = node_state.product(labels)
-    found = [gpu for gpu in catalog_here().models.values() if product in gpu.product_labels]
+    gpus = [gpu for gpu in catalog_here().models.values() if product in gpu.product_labels]
     memory = as_whole(labels.get("nvidia.com/gpu.memory", ""))
-    if len(found) > 1 and memory is not None and PARTITIONED not in labels[PRODUCT]:
-        found.sort(key=lambda gpu: abs(gpu.memory_mib - memory))
-    return found[0] if found else None
+    if len(gpus) > 1 and memory is not None and PARTITIONED not in labels[PRODUCT]:
+        gpus.sort(key=lambda gpu: abs(gpu.memory_mib - memory))
+    return gpus[0] if gpus else None
 
 
 def _unknown(node: Part, labels: Mapping[str, str], draft: Draft) -> None:
@@ -170,7 +170,7 @@ def _own_taints(node: Part) -> list[dict[str, str]]:
 def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
     """The labels of the user's that gpupool has put on all of the nodes."""
     first, *others = map(_applied_labels, nodes)
-    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
 
 
 def _applied_labels(node: Part) -> dict[str, str]:

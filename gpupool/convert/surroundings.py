@@ -14,6 +14,7 @@ from gpupool.convert.draft import Choices, Draft, about
 from gpupool.convert.karpenter_pools import Fleet
 from gpupool.convert.spec_words import fits
 from gpupool.findings import Finding, SpecError
+from gpupool.plan.model import MANAGED_BY
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
@@ -30,7 +31,6 @@ _SERVER = (
 _PACKAGER = ("app.kubernetes.io/", "helm.sh/")
 """Labels by which Helm and similar tools recognize their own objects."""
 _CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "meta.helm.sh/", "pulumi.com/")
-_MANAGED_BY = "app.kubernetes.io/managed-by"
 _ROLE, _PROFILE = "KarpenterNodeRole-", "KarpenterNodeInstanceProfile-"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 
@@ -40,7 +40,7 @@ def account_for(part: Part) -> None:
     for path in _SERVER:
         part.at(*path).of_cluster()
     for key, label in part.at("metadata", "labels").items():
-        if key.startswith("gpupool.dev/") or (key == _MANAGED_BY and label.value == "gpupool"):
+        if key.startswith("gpupool.dev/") or (key == MANAGED_BY and label.value == "gpupool"):
             label.derived()
         elif key.startswith(_PACKAGER) and part.document.kind:
             label.of_cluster()
@@ -57,9 +57,9 @@ def place(
     tag, role = draft.karpenter.get("discoveryTag"), str(draft.karpenter.get("nodeRole", ""))
     suffix = role.removeprefix(_ROLE) if role.startswith(_ROLE) else ""
     said = (choices.cluster, draft.cluster_name, tag, suffix, choices.likely_cluster)
-    found = [name for name in said if name and fits("name", name)]
-    draft.cluster_name = found[0] if found else draft.name
-    if not found:
+    names = [name for name in said if name and fits("name", name)]
+    draft.cluster_name = names[0] if names else draft.name
+    if not names:
         why = f"no input names the cluster: {draft.cluster_name} was written"
         account.note(about(draft, "cluster.name", why, "correct it"))
     if tag == draft.cluster_name:
@@ -72,9 +72,9 @@ def place(
 
 
 def _region(draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects) -> str | None:
-    said = [fleet.bought.region for fleet in fleets if fleet.bought.region]
-    said += [match[0] for pool in draft.pools for zone in pool.zones if (match := _REGION.match(zone))]
-    return [*said, *cluster.regions(), None][0] if draft.platform == "eks" else None
+    regions = [fleet.bought.region for fleet in fleets if fleet.bought.region]
+    regions += [match[0] for pool in draft.pools for zone in pool.zones if (match := _REGION.match(zone))]
+    return [*regions, *cluster.regions(), None][0] if draft.platform == "eks" else None
 
 
 def _eks(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
@@ -122,7 +122,7 @@ def check(text: str, draft: Draft, account: Account) -> tuple[Finding, ...]:
         resolve(check_shape(parse_source(f"{draft.name}.yaml", text.encode())))
     except SpecError as error:
         findings = error.findings
-    for found in findings:
-        entry = about(draft, found.path, found.message, found.hint, "todo")
-        account.note(replace(entry, line=found.line, column=found.column))
+    for finding in findings:
+        entry = about(draft, finding.path, finding.message, finding.hint, "todo")
+        account.note(replace(entry, line=finding.line, column=finding.column))
     return findings

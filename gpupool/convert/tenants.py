@@ -24,7 +24,7 @@ from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.sharing import GPU_RESOURCE
 from gpupool.spec.environment import QUEUED
 
@@ -84,9 +84,8 @@ def _priority(
 ) -> dict[str, Any]:
     part.named()
     part.uses("value", "preemptionPolicy")
-    text = part.text("description") or ""
-    level = next((level for level in LEVELS if text == f"{level} GPU jobs"), None)
-    if level is None:
+    level = part.text("metadata", "labels", LEVEL_LABEL)
+    if level not in LEVELS:
         level = LEVELS[min(rank * len(LEVELS) // total, 3)]
         part.note("assumed", f"its level is in no object: {level} was written, by its rank", "correct it")
     if above:  # levels fall with values
@@ -94,7 +93,7 @@ def _priority(
     row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
     if part.word("preemptionPolicy") != "Never":
         row["preempts"] = True
-    if text and text != f"{level} GPU jobs":
+    if text := part.text("description"):
         row["description"] = text
     part.says(False, "globalDefault")
     return row

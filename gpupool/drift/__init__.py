@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from generators.manifest import Bundle
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import karpenter, nodes, objects, others, owner, releases, repartitions, slices, tenants
 from gpupool.drift.drift import LAYERS, Drift, Level
 from gpupool.drift.drift_input import DriftInput
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
 
 CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
@@ -40,10 +40,10 @@ def examine(
     elsewhere = owner.of_another(inputs)
     if elsewhere is not None:
         return (elsewhere,)
-    found = list(repartitions.softened(inputs, (drift for check in CHECKS for drift in check(inputs))))
+    drifts = list(repartitions.softened(inputs, (drift for check in CHECKS for drift in check(inputs))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
     levels = {level: number for number, level in enumerate(Level)}
-    return tuple(sorted(found, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
+    return tuple(sorted(drifts, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
 
 
 __all__ = ["CHECKS", "LAYERS", "Drift", "DriftInput", "Level", "examine"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from generators import generate
 from gpupool.cluster import snapshot
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.drift import examine
 from gpupool.drift.drift import Drift, Level
+from gpupool.generators import generate
 from gpupool.plan.model import Plan
 
 
@@ -65,8 +65,8 @@ def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, en
     `env` is how the user names the environment.
     """
     started = time.monotonic()
-    wanted = generate(plan)
-    seen = snapshot.take(api, snapshot.queries(wanted), now)
-    drifts = examine(plan, wanted, seen, now or datetime.now(UTC), env)
+    bundle = generate(plan)
+    seen = snapshot.take(api, snapshot.queries(bundle), now)
+    drifts = examine(plan, bundle, seen, now or datetime.now(UTC), env)
     counted = sum(len(held) for held in seen.objects.values())
     return Outcome(plan.environment, drifts, seen.taken, time.monotonic() - started, seen.requests, counted)

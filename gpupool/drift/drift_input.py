@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from generators.manifest import Bundle, Part
 from gpupool.cluster.snapshot import Object, Snapshot
 from gpupool.drift import moments, repair
 from gpupool.drift.pool_nodes import PoolNode, pool_nodes
+from gpupool.generators.manifest import Bundle, Part
+from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.plan.model import Plan
-from infra.apply import FIELD_MANAGER
 
 
 @dataclass(frozen=True)

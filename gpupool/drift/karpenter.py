@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from generators.kinds import kind_of
 from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration, going
+from gpupool.generators.kinds import kind_of
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
 

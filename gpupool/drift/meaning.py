@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from generators.kinds import NODE_CLASSES
-from generators.manifest import Manifest
-from generators.metadata import TENANT_LABEL
-from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from gpupool.pulumi_plugins.diff import MISSING, Step
-from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX
+from gpupool.generators.kinds import NODE_CLASSES
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import TENANT_LABEL
+from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
+from gpupool.infra.under_way import MIG_PREFIX, PLUGIN_PREFIX
+from gpupool.objects.changes import MISSING, Step
 
 _KARPENTER = frozenset({"NodePool", "NodeOverlay", *NODE_CLASSES})
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})

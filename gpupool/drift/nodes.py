@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from gpupool.cluster.live_objects import STEERING
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import limits, repair
-from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.foreign_taints import foreign_taints
 from gpupool.drift.moments import duration, going
 from gpupool.drift.pool_nodes import Phase, PoolNode, selects
+from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.ownership import Ownership
 from gpupool.plan.model import POOL_LABEL, Pool
-from infra.apply import FIELD_MANAGER
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

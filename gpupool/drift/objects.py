@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.manifest import Manifest
-from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.live_objects import OPERANDS, config_name
-from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
-from gpupool.drift.comparison import SETS, Difference, Ownership, differences
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
 from gpupool.drift.moments import going
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import TENANT_LABEL
+from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.changes import MISSING, Change, format_path
+from gpupool.objects.live import SETS, differences
+from gpupool.objects.managed_fields import appliers, managers
+from gpupool.objects.owner import environment_of
+from gpupool.objects.ownership import Ownership
+from gpupool.objects.shown import FieldChange
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
-from gpupool.pulumi_plugins.diff import MISSING, format_path
-from infra.apply import FIELD_MANAGER
-from infra.field_changes import FieldChange
 
 _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
@@ -129,7 +131,7 @@ def _wait_gone(manifest: Manifest) -> str:
 
 def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[Drift]:
     owners = Ownership(live)
-    for difference in differences(manifest.body, live):
+    for difference in differences(manifest.body, live, inputs.plan.cluster.kubernetes_version):
         yield _difference(inputs, manifest, owners, difference)
     if manifest.patch:
         return
@@ -149,9 +151,9 @@ def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[D
         )
 
 
-def _difference(inputs: DriftInput, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
+def _difference(inputs: DriftInput, manifest: Manifest, owners: Ownership, difference: Change) -> Drift:
     path = difference.path
-    wanted, found = (None if value is MISSING else value for value in (difference.wanted, difference.found))
+    wanted, found = (None if value is MISSING else value for value in (difference.old, difference.new))
     text = format_path(path)
     by, _ = owners.of(path, FIELD_MANAGER)
     by = "" if by in inputs.deliverers else by
@@ -200,12 +202,10 @@ def _extra(inputs: DriftInput, wanted: list[Manifest]) -> Iterator[Drift]:
 
 
 def _is_ours(inputs: DriftInput, live: Object) -> bool:
-    have = labels(live)
     if any(manager.startswith(_OWN_PARTS) for manager in managers(live)):
         return False
-    environment = have.get(ENVIRONMENT_LABEL)
-    if environment is not None:
-        return environment == inputs.plan.environment and have.get(MANAGED_BY) == "gpupool"
+    if ENVIRONMENT_LABEL in labels(live):
+        return environment_of(live) == inputs.plan.environment
     return FIELD_MANAGER in appliers(live)
 
 

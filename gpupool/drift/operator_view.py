@@ -12,8 +12,6 @@ from typing import Any
 
 import yaml
 
-from generators.device_plugin import config_map_name as plugin_config_map
-from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.cluster.live_objects import (
     MIG_LABEL,
     MIG_STATE_LABEL,
@@ -25,8 +23,10 @@ from gpupool.cluster.live_objects import (
     oldest,
 )
 from gpupool.cluster.snapshot import Object, notes
-from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
+from gpupool.generators.device_plugin import config_map_name as plugin_config_map
+from gpupool.generators.mig_parted import config_map_name as mig_config_map
+from gpupool.objects.ownership import Ownership
 from gpupool.plan.model import OPERATOR_NAMESPACE
 from gpupool.spec.environment import CLUSTER_POLICY
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.cluster.managed_fields import managers
 from gpupool.drift import repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
+from gpupool.objects.managed_fields import managers
 from gpupool.plan.delivery import ENGINE_FACTS
 
 _DELIVERERS = {

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.metadata import MANAGED_BY
-from gpupool.cluster.snapshot import Object, labels
+from gpupool.cluster.snapshot import Object
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.objects.owner import environment_of
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 
 def of_another(inputs: DriftInput) -> Drift | None:
     """The only difference to report where the cluster was applied from another environment's file and not
     from this one's; None otherwise."""
-    found = {
-        labels(thing).get(ENVIRONMENT_LABEL, "")
-        for thing in _claiming(inputs)
-        if labels(thing).get(MANAGED_BY) == "gpupool"
-    } - {""}
-    if not found or inputs.plan.environment in found:
+    environments = set(map(environment_of, _claiming(inputs))) - {""}
+    if not environments or inputs.plan.environment in environments:
         return None
-    names = " and ".join(sorted(found))
+    names = " and ".join(sorted(environments))
     return Drift(
         layer="objects",
         kind="other-environment",
@@ -31,7 +27,7 @@ def of_another(inputs: DriftInput) -> Drift | None:
         found=names,
         reason=f"this cluster belongs to environment {names}; {inputs.plan.environment} may not take over "
         "its objects; nothing else was compared",
-        repair=f"use the file of {names} (gpupool assert {min(found)}), or choose the cluster of "
+        repair=f"use the file of {names} (gpupool assert {min(environments)}), or choose the cluster of "
         f"{inputs.plan.environment}",
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from generators.device_plugin import DEFAULT_KEY
 from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
@@ -23,6 +22,7 @@ from gpupool.drift.operator_view import (
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair
+from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.plan.model import Machine
 from gpupool.sharing import GPU_RESOURCE
 

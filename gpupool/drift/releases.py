@@ -6,16 +6,16 @@ has chart and version (Helm best practices, labels).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from generators.manifest import HelmRelease
-from gpupool.cluster.snapshot import Object, labels
+from gpupool.cluster.karpenter_gates import is_on
+from gpupool.cluster.snapshot import labels
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import OperatorView
+from gpupool.generators.manifest import HelmRelease
 
 CHART = "helm.sh/chart"
-_GATE = "NodeOverlay=true"
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
@@ -30,7 +30,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         if chart and chart.removeprefix(f"{release.chart}-").removeprefix("v") != release.version.lstrip("v"):
             reason = f"the cluster has {chart}, the file {release.chart} {release.version}"
             yield _drift(inputs, release, "release-version", reason)
-        if release.chart == "karpenter" and _GATE not in _environment(live).get("FEATURE_GATES", _GATE):
+        if release.chart == "karpenter" and not is_on(live, "NodeOverlay"):
             reason = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
             yield _drift(inputs, release, "gate-off", reason)
         if release.chart == "gpu-operator":
@@ -59,8 +59,3 @@ def _drift(inputs: DriftInput, release: HelmRelease, kind: str, reason: str) -> 
         reason=reason,
         repair=inputs.restore(release),
     )
-
-
-def _environment(deployment: Object) -> Mapping[str, str]:
-    containers = deployment["spec"]["template"]["spec"].get("containers") or ()
-    return {row["name"]: str(row.get("value", "")) for one in containers for row in one.get("env") or ()}

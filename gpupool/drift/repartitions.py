@@ -14,8 +14,8 @@ from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
+from gpupool.infra.under_way import JOURNAL, MARK, maps_of, noted
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
-from infra.under_way import JOURNAL, MARK, maps_of, noted
 
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
 """Kinds that a repartition does not fix, though it may explain them."""

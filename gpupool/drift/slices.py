@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from gpupool.cluster.live_objects import STEERING, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import repair
-from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared import label_repair
 from gpupool.drift.reasons import Case, likeliest, mig_failed, operand_off
+from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.ownership import Ownership
 from gpupool.plan.operator_releases import driver_problems
-from infra.apply import FIELD_MANAGER
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.quotas import NAME
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.generators.quotas import NAME
 from vapcheck.server.canonical_text import quantity
 
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from generators import assertion, generate
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.snapshot import Query, take
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import of_cluster
 from gpupool.convert.draft import Choices
 from gpupool.findings import GpupoolError, SpecError
+from gpupool.generators import assertion, generate
 from gpupool.importing import notes as import_notes
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.resolve import resolve

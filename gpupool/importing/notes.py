@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from generators.metadata import MANAGED_BY
+from gpupool.cluster.snapshot import Object
 from gpupool.convert.leftovers import Leftover
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.objects.owner import environment_of
 
 _UNSEEN = "descriptions, weights, budgets, fallbackTo, preemptible, projects, prices and limits in the queue"
 _BY_NAME = frozenset({"pools", "tenants", "priorities"})
@@ -25,14 +25,9 @@ _SHOWN = 60
 """Characters of a value that are shown."""
 
 
-def owners(objects: Sequence[Mapping[str, Any]]) -> list[str]:
+def owners(objects: Sequence[Object]) -> list[str]:
     """Names of the environments whose objects these are."""
-    found = set()
-    for thing in objects:
-        labels = thing["metadata"].get("labels") or {}
-        if labels.get(MANAGED_BY) == "gpupool" and labels.get(ENVIRONMENT_LABEL):
-            found.add(str(labels[ENVIRONMENT_LABEL]))
-    return sorted(found)
+    return sorted(set(map(environment_of, objects)) - {""})
 
 
 def notes(

@@ -13,7 +13,8 @@ from gpupool.programs.failures import LocalError
 
 if __name__ == "__main__":
     try:
-        binaries.locate_all(binaries.programs(), lambda step: print(step, flush=True))
+        usual = [program.name for program in binaries.programs().values() if not program.seldom]
+        binaries.locate_all(usual, lambda step: print(step, flush=True))
         crds.definitions(lambda step: print(step, flush=True))
     except LocalError as error:
         print(error, file=sys.stderr)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,6 @@ from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
 
 Report = Callable[[str], None]
-_READY_SECONDS = 120.0
 _ANCHOR = Path(__file__).with_name("parameters_anchor.yaml")
 
 
@@ -56,6 +54,8 @@ class Status:
     components: tuple[ComponentStatus, ...]
     problems: tuple[str, ...]
     """What is wrong, each with the log to read."""
+    repairable: bool
+    """Whether starting it again puts right what is wrong."""
 
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
@@ -165,6 +165,7 @@ class ControlPlane:
             kubeconfig=self.kubeconfig,
             components=tuple(parts),
             problems=tuple(problems),
+            repairable=bool(problems) and not health.out_of_space(self.layout),
         )
 
     def _healthy(self, instance: Instance, programs: Mapping[str, Path]) -> bool:
@@ -186,11 +187,7 @@ class ControlPlane:
         layout = self.layout
         if instance.dead_or_outdated(programs, components.CORE) or not self._core_ready(instance, report):
             instance.stop_all()
-            instance.choose_ports()
-            instance.start(components.CORE, programs, report)
-            self._wait(instance, "kube-apiserver", lambda: credentials.certificate_written(layout))
-            instance.write_kubeconfigs()
-            self._wait(instance, "kube-apiserver", lambda: health.serves(layout))
+            instance.start_core(programs, report)
         refused = health.credential(layout)
         if refused:
             raise LocalError(f"{refused}; make new ones: gpupool local down, then gpupool local up")
@@ -201,11 +198,11 @@ class ControlPlane:
         for body in yaml.safe_load_all(_ANCHOR.read_text(encoding="utf-8")):
             api.apply(body, crds.MANAGER, force=True)
         instance.start(components.AFTER_CRDS, programs, report)
-        self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
+        instance.wait("kube-controller-manager", lambda: _has_default_account(api))
         karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
-        self._wait(instance, "karpenter", lambda: health.answers(karpenter))
+        instance.wait("karpenter", lambda: health.answers(karpenter))
         for name in components.MODULES:
-            self._wait(instance, name, components.ready_file(layout, name).exists)
+            instance.wait(name, components.ready_file(layout, name).exists)
         api.close()
         instance.check_alive()
 
@@ -216,15 +213,6 @@ class ControlPlane:
         for path in instance.write_kubeconfigs():
             report(f"{path} was missing or not as the API server knows it; wrote it again")
         return health.api_server(self.layout) is None
-
-    def _wait(self, instance: Instance, culprit: str, ready: Callable[[], bool]) -> None:
-        """Wait until `ready`; a part that died, or `culprit` when time is up, is reported."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while not ready():
-            instance.check_alive()
-            if time.monotonic() > deadline:
-                raise LocalError(instance.blame(culprit, f"is not ready after {_READY_SECONDS:.0f} s"))
-            time.sleep(0.05)
 
 
 def _has_default_account(api: KubeApi) -> bool:

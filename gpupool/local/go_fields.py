@@ -1,7 +1,8 @@
-"""What decides how Go's encoder writes the fields of API types: pointers, and options of JSON tags.
+"""What decides how Go's encoder writes the fields of API types: pointers, and options of JSON tags; and the
+feature gates that the comments name.
 
-Read from the JSON tags and types in the source of a Go package. It handles Go's syntax only as far as the
-types of Kubernetes use it, and does not depend on Kubernetes itself.
+Read from the comments, JSON tags and types in the source of a Go package. It handles Go's syntax only as far
+as the types of Kubernetes use it, and does not depend on Kubernetes itself.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from pathlib import Path
 from gpupool.programs.failures import LocalError
 
 Structs = Mapping[str, Mapping[str, frozenset[str]]]
-"""What the source says of each JSON field of each struct: `pointer`, `omitempty`, `omitzero`, or none."""
+"""What the source says of each JSON field of each struct: `pointer`, `omitempty`, `omitzero`, `gate:NAME` for
+each feature gate without which the server drops it, or none."""
 
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _BORROWED = re.compile(r"^type (\w+) (?:= )?(v\w+)\.(\w+)$", re.MULTILINE)
-_FIELD = re.compile(r'^\t(?:(\w+)[ \t]+)?([*\w.\[\]{}]+)[ \t]+`[^`]*?json:"([^"]*)"', re.MULTILINE)
+_FIELD = re.compile(
+    r'((?:^\t//.*\n)*)^\t(?:\w+[ \t]+)?([*\w.\[\]{}]+)[ \t]+`[^`]*?json:"([^"]*)"', re.MULTILINE
+)
+_GATES = re.compile(r"\+featureGate=([\w,]+)")
 
 
 def structs_of(folder: Path) -> Structs:
@@ -36,7 +41,7 @@ def structs_of(folder: Path) -> Structs:
 
 def _fields(name: str, bodies: Mapping[str, str]) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
-    for _, type_name, tag in _FIELD.findall(bodies[name]):
+    for comment, type_name, tag in _FIELD.findall(bodies[name]):
         key, *options = tag.split(",")
         if "inline" in options or not key:
             inner = type_name.lstrip("*")
@@ -44,5 +49,6 @@ def _fields(name: str, bodies: Mapping[str, str]) -> dict[str, frozenset[str]]:
                 found |= _fields(inner, bodies)
         elif key != "-":
             pointer = {"pointer"} if type_name.startswith("*") else set()
-            found[key] = frozenset({*options, *pointer})
+            gates = {f"gate:{gate}" for names in _GATES.findall(comment) for gate in names.split(",")}
+            found[key] = frozenset({*options, *pointer, *gates})
     return found

@@ -36,10 +36,10 @@ _MYSELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 def problems(layout: Layout, ports: Ports) -> list[str]:
     """Everything that is wrong with parts that run, each with where to look."""
-    found = [text for text in (store(layout) or api_server(layout) or credential(layout),) if text]
+    texts = [text for text in (store(layout) or api_server(layout) or credential(layout),) if text]
     if not answers(f"http://127.0.0.1:{ports.karpenter_health}/healthz"):
-        found.append(f"karpenter is not healthy; its log: {layout.log('karpenter')}")
-    return found
+        texts.append(f"karpenter is not healthy; its log: {layout.log('karpenter')}")
+    return texts
 
 
 def store(layout: Layout) -> str | None:
@@ -59,9 +59,14 @@ def store(layout: Layout) -> str | None:
     return f"etcd is not well ({reason}); its log: {layout.log('etcd')}" if reason else None
 
 
+def out_of_space(layout: Layout) -> bool:
+    """Whether etcd answers and is out of space: restarting does not help then."""
+    return _NO_SPACE in (_alarm(layout) or "")
+
+
 def require_space(layout: Layout) -> None:
-    """Raise LocalError when etcd answers and is out of space: restarting would not help."""
-    if _NO_SPACE in (_alarm(layout) or ""):
+    """Raise LocalError when etcd is out of space."""
+    if out_of_space(layout):
         raise LocalError(str(store(layout)))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gpupool import project
 from gpupool.cluster.local_layout import Layout
-from gpupool.local import components, credentials, processes
+from gpupool.local import components, credentials, health, processes
 from gpupool.local.components import Ports, Setting
 from gpupool.local.ports import free_ports
 from gpupool.local.processes import Running
@@ -25,6 +25,7 @@ from gpupool.programs.failures import LocalError
 
 _TAIL_LINES = 15
 _LOCK_SECONDS = 120.0
+_READY_SECONDS = 120.0
 
 
 class Instance:
@@ -138,6 +139,23 @@ class Instance:
             except OSError as error:
                 raise LocalError(f"{name} can't be started: {error}") from error
             self.save()
+
+    def start_core(self, programs: Mapping[str, Path], report: Callable[[str], None]) -> None:
+        """Start the store and the API server, of which none runs, and return once they serve."""
+        self.choose_ports()
+        self.start(components.CORE, programs, report)
+        self.wait("kube-apiserver", lambda: credentials.certificate_written(self.layout))
+        self.write_kubeconfigs()
+        self.wait("kube-apiserver", lambda: health.serves(self.layout))
+
+    def wait(self, culprit: str, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`. Raises LocalError for a part that died, or for `culprit` when time is up."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not ready():
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise LocalError(self.blame(culprit, f"is not ready after {_READY_SECONDS:.0f} s"))
+            time.sleep(0.05)
 
     def stop(self, names: Iterable[str]) -> None:
         """Stop the recorded processes of `names`, if they are still what was recorded."""

@@ -1,25 +1,36 @@
-"""`python -m gpupool.local.kinds_from_cluster`: writes vapcheck/server/kinds/*.json from a control plane.
+"""`python -m gpupool.local.kinds_from_cluster`: writes vapcheck/server/kinds/*.json from API servers.
+
+Of each minor that is known a server runs meanwhile (`bare_server`). The newest is written whole, of each
+older one what differs from it (1.33.json).
 
 Which kinds there are, where they live and which types their fields have comes from the server (discovery and
 /openapi/v3); what the server does with an empty field comes from the Go types of the same release, whose JSON
-tags decide it. Names and types only: no descriptions. Nothing but this command writes those files, and it is
-run when the pinned release of Kubernetes changes. Needs `GPUPOOL_LOCAL_APIS=all gpupool local up` and Go.
+tags decide it, and from the feature gates that they name: a field whose gate is off in an older minor and on
+in the newest is marked as one that the server drops there. Names and types only: no descriptions. Nothing but
+this command writes those files, and it is run when a pinned release of Kubernetes changes. Needs Go, and
+GPUPOOL_LOCAL_APIS=all for alpha and beta versions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.local.control_plane import ControlPlane
+from gpupool.local.bare_server import bare_server, program_of
+from gpupool.local.components import APIS_VARIABLE
 from gpupool.local.crds import module_folder
 from gpupool.local.go_fields import Structs, structs_of
+from gpupool.programs import binaries
+from vapcheck.server.minors import MINORS, NEWEST
+from vapcheck.server.schema import DROPPED
 
 TARGET = Path(__file__).parents[2] / "vapcheck" / "server" / "kinds"
 _PACKAGES = {  # start of the name of a definition in OpenAPI: module, folder in it
@@ -37,11 +48,30 @@ _SPECIAL = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "any",
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1": "any",
 }
+_KEPT_ANYWAY = {("1.33", "tolerations"), ("1.34", "tolerations")}
+"""Minor and name of fields of resource.k8s.io that the server of that minor keeps although their gate, which
+their comments name, is off (seen on it: device-toleration in tests/vapcheck/minors)."""
 _OWN_GROUPS = re.compile(r"^[a-z]*$|\.k8s\.io$")
+_GATE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} 0$', re.MULTILINE)
+Files = dict[str, dict[str, Any]]
+"""What the data files hold, by name without `.json`."""
 
 
-def write(api: KubeApi, target: Path) -> list[Path]:
-    """Writes the files and returns them; those of packages that are no more are removed."""
+def write(newest: Files, older: Mapping[str, Files], target: Path) -> list[Path]:
+    """Writes the files of the newest minor, and of each older one what differs. Returns them; those of
+    packages that are no more are removed."""
+    older = {minor: _marked(files, newest) for minor, files in older.items()}
+    newest = _marked(newest, newest)
+    written = [_write(target / f"{name}.json", content) for name, content in sorted(newest.items())]
+    written += [_write(target / f"{minor}.json", _patch(newest, files)) for minor, files in older.items()]
+    for old in set(target.glob("*.json")) - set(written):
+        old.unlink()
+    return written
+
+
+def read(api: KubeApi, minor: str) -> Files:
+    """What a server knows: its resources, and by Go package the types of their fields, with the mark DROPPED
+    where a feature gate is off. `minor`: the server's, whose Go modules are those that it is built of."""
     resources = sorted(_resources(api))
     definitions: dict[str, Any] = {}
     kinds: dict[tuple[str, str, str], str] = {}
@@ -52,28 +82,51 @@ def write(api: KubeApi, target: Path) -> list[Path]:
         for name, schema in found.items():
             for gvk in schema.get("x-kubernetes-group-version-kind", ()):
                 kinds.setdefault((gvk["group"], gvk["version"], gvk["kind"]), name)
-    packages = _Packages(definitions)
-    rows = []
+    packages = _Packages(definitions, minor, set(_GATE.findall(api.request("GET", "/metrics")[1])))
+    rows = {}
     for group, version, kind, plural, namespaced in resources:
         name = kinds.get((group, version, kind))
         if name is not None:
-            rows.append([group, version, kind, plural, namespaced, packages.reference(name, "")])
-    written = [_write(target / "resources.json", rows)]
-    written += [_write(target / f"{home}.json", types) for home, types in sorted(packages.types.items())]
-    for old in set(target.glob("*.json")) - set(written):
-        old.unlink()
-    return written
+            key = f"{group}/{version} {kind}" if group else f"{version} {kind}"
+            rows[key] = [plural, namespaced, packages.reference(name, "")]
+    return {"resources": rows, **packages.types}
 
 
-def _write(path: Path, value: Any) -> Path:
+def _marked(files: Files, newest: Files) -> Files:
+    """`files` without the marks of fields that the newest minor drops too, or does not have: those are alpha
+    everywhere, and judged as if their gates were on."""
+    return {
+        name: {key: _unmarked(value, newest.get(name, {}).get(key, {})) for key, value in content.items()}
+        for name, content in files.items()
+    }
+
+
+def _unmarked(fields: Any, newest: Any) -> Any:
+    if not isinstance(fields, dict):
+        return fields
+    return {
+        key: text.removeprefix(DROPPED) if newest.get(key, DROPPED).startswith(DROPPED) else text
+        for key, text in fields.items()
+    }
+
+
+def _patch(old: Any, new: Any) -> Any:
+    """The JSON merge patch (RFC 7386) that makes `new` of `old`."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        if key not in old or not isinstance(value, dict):
+            if key not in old or value != old[key]:
+                patch[key] = value
+        elif inner := _patch(old[key], value):
+            patch[key] = inner
+    return patch
+
+
+def _write(path: Path, value: dict[str, Any]) -> Path:
     """One line for each kind or type, so that a change of release can be read as a difference."""
     path.parent.mkdir(exist_ok=True)
-    if isinstance(value, list):
-        lines = [json.dumps(row, separators=(",", ":")) for row in value]
-        path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
-    else:
-        lines = [f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in sorted(value.items())]
-        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    lines = [f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in sorted(value.items())]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     return path
 
 
@@ -96,7 +149,10 @@ def _resources(api: KubeApi) -> Iterator[tuple[str, str, str, str, bool]]:
 class _Packages:
     """The types that were asked for and all that they refer to, by Go package (`core.v1`)."""
 
-    def __init__(self, definitions: dict[str, Any]) -> None:
+    def __init__(self, definitions: dict[str, Any], minor: str, gates_off: Set[str]) -> None:
+        self._minor = minor
+        self._tool = binaries.programs()[program_of(minor)].tool
+        self._off = {f"gate:{name}" for name in gates_off}
         self._definitions = definitions
         self.types: dict[str, dict[str, Any]] = {}
         self._structs: dict[str, Structs] = {}
@@ -117,7 +173,12 @@ class _Packages:
             presence = self._struct(definition, home)[name]
             for key, field in sorted(schema["properties"].items()):
                 kind = self._type(field, home)
-                fields[key] = _presence(presence.get(key, frozenset({"omitempty"})), kind) + kind
+                options = presence.get(key, frozenset({"omitempty"}))
+                kept = not options & self._off or (
+                    home.startswith("resource.") and (self._minor, key) in _KEPT_ANYWAY
+                )
+                mark = "" if kept else DROPPED
+                fields[key] = mark + _presence(options, kind) + kind
         return name if home == package else f"{home}.{name}"
 
     def _home(self, definition: str) -> tuple[str, str]:
@@ -132,7 +193,7 @@ class _Packages:
             prefix = next(prefix for prefix in _PACKAGES if definition.startswith(prefix))
             module, folder = _PACKAGES[prefix]
             self._structs[home] = structs_of(
-                module_folder("kubernetes", module) / folder / home.replace(".", "/")
+                module_folder(self._tool, module) / folder / home.replace(".", "/")
             )
         return self._structs[home]
 
@@ -174,11 +235,25 @@ def _presence(options: frozenset[str], kind: str) -> str:
     return "*" if kind in ("time", "micro-time", "any") else "!"
 
 
+def read_each(report: Callable[[str], None]) -> dict[str, Files]:
+    """What a server of each known minor knows, by minor."""
+    known = {}
+    for minor in MINORS:
+        report(f"reading Kubernetes {minor}")
+        with bare_server(minor, report) as plane, contextlib.closing(plane.api()) as api:
+            known[minor] = read(api, minor)
+    return known
+
+
 def main() -> int:
     """Writes the files; the exit code."""
     try:
-        api = ControlPlane().api() if len(sys.argv) < 2 else KubeApi.connect(Path(sys.argv[1]))
-        files = write(api, TARGET)
+        if os.environ.get(APIS_VARIABLE) != "all":
+            raise GpupoolError(
+                f"alpha and beta versions would be left out; set {APIS_VARIABLE}=all (make kinds)"
+            )
+        known = read_each(lambda step: print(step, file=sys.stderr, flush=True))
+        files = write(known.pop(NEWEST), known, TARGET)
     except GpupoolError as error:
         print(error, file=sys.stderr)
         return 1

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generators import restricted_pod
-from generators.metadata import content_name
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.generators import restricted_pod
+from gpupool.generators.metadata import content_name
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.plan.pods import pod_fields
 from gpupool.plan.tenants import Tenant

@@ -40,15 +40,15 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
         return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, size),)
     result = []
     for name in nodes.instance_types:
-        found = gpu.instance_type(name)
-        given = nodes.usd_per_hour
-        usd = found.usd_per_hour if given.on_demand is None else given.on_demand
-        spot = found.spot_usd_per_hour
-        if given.on_demand is not None and found.spot_ratio is not None:
-            spot = round(given.on_demand * found.spot_ratio, 4)
-        spot = spot if given.spot is None else given.spot
-        size = Share(found.vcpus * 1000, int(found.memory_gib * 1024))
-        result.append(Machine(name, found.gpus, _times(per_gpu, found.gpus), usd, spot, size))
+        instance_type = gpu.instance_type(name)
+        usd_per_hour = nodes.usd_per_hour
+        usd = instance_type.usd_per_hour if usd_per_hour.on_demand is None else usd_per_hour.on_demand
+        spot = instance_type.spot_usd_per_hour
+        if usd_per_hour.on_demand is not None and instance_type.spot_ratio is not None:
+            spot = round(usd_per_hour.on_demand * instance_type.spot_ratio, 4)
+        spot = spot if usd_per_hour.spot is None else usd_per_hour.spot
+        size = Share(instance_type.vcpus * 1000, int(instance_type.memory_gib * 1024))
+        result.append(Machine(name, instance_type.gpus, _times(per_gpu, instance_type.gpus), usd, spot, size))
     return tuple(result)
 
 

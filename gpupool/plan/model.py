@@ -21,7 +21,7 @@ from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import Share, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
-from gpupool.spec.services import Assertion
+from gpupool.spec.services import Assertion, Monitoring
 from gpupool.spec.tenants import Project
 
 HOURS_PER_MONTH = 730
@@ -37,6 +37,10 @@ parameters, or its data; one job that writes without end does not fill the node.
 
 POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+"""With the value gpupool on every object that gpupool makes."""
+LEVEL_LABEL = "gpupool.dev/level"
+"""On a PriorityClass: the queue's level of its priority."""
 SYSTEM_NAMESPACE = "gpupool-system"
 OPERATOR_NAMESPACE = "gpu-operator"
 
@@ -277,8 +281,7 @@ class Plan:
     tenants: tuple[Tenant, ...]
     monthly_usd_max: float | None
     """Ceiling for all pools at their maximum, USD a month; None where the file sets none."""
-    prometheus_operator: bool
-    dcgm_interval: str
+    monitoring: Monitoring
     queue: QueueSettings
     policies: Policies
     delivery: Delivery

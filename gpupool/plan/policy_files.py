@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from gpupool import shipped
-from gpupool.findings import GpupoolError
+from gpupool.findings import Finding, GpupoolError
 from gpupool.spec.yaml_source import display_path, value_at
 
 SHIPPED = shipped.folder("policies")
@@ -33,7 +33,12 @@ _MAPPINGS = (
 
 
 class PolicyFileError(GpupoolError):
-    """A policy file that can't be used; names the file, the line where there is one, and what to do."""
+    """A policy file that can't be used. The finding's line is 0 where none is known."""
+
+    def __init__(self, path: Path, message: str, hint: str, line: int = 0, column: int = 0) -> None:
+        self.finding = Finding(display_path(path), line, column, "", message, hint)
+        place = f"{self.finding.file}:{line}:{column}" if line else self.finding.file
+        super().__init__(f"{place}: {message}; {hint}")
 
 
 def policy_files(environment: Path | None) -> tuple[Path, ...]:
@@ -54,7 +59,7 @@ def read_objects(files: Iterable[Path]) -> tuple[Mapping[str, Any], ...]:
             key = (body["kind"], str(described.get("namespace", "")), described["name"])
             if key in found:
                 raise PolicyFileError(
-                    f"{display_path(path)}: {key[0]} {key[2]} is in another file too; give each its own name"
+                    path, f"{key[0]} {key[2]} is in another file too", "give each its own name"
                 )
             found[key] = body
     return tuple(found.values())
@@ -75,38 +80,38 @@ def _changed(path: Path) -> int:
 @lru_cache(maxsize=1024)
 def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
     """The objects of one file, read again when it has changed."""
-    where = display_path(path)
     try:
         # YAML 1.1, as kubectl reads it.
         bodies = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
     except (OSError, UnicodeDecodeError) as error:
-        raise PolicyFileError(f"{where}: can't be read: {error}; save it as a text file in UTF-8") from error
+        raise PolicyFileError(path, f"can't be read: {error}", "save it as a text file in UTF-8") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         problem = getattr(error, "problem", None) or error
-        raise PolicyFileError(f"{where}{place}: not YAML: {problem}; correct or remove the file") from error
+        raise PolicyFileError(path, f"not YAML: {problem}", "correct or remove the file", *place) from error
     objects = [body for body in bodies if body is not None]
     for number, body in enumerate(objects, 1):
         problem = _problem(body)
         if problem:
-            raise PolicyFileError(f"{where}: document {number}: {problem}")
+            message, hint = problem
+            raise PolicyFileError(path, f"document {number}: {message}", hint)
     return tuple(objects)
 
 
-def _problem(body: Any) -> str:
-    """Why `body` can't be applied with the policies; empty where it can."""
+def _problem(body: Any) -> tuple[str, str] | None:
+    """Why `body` can't be applied with the policies, and what to do; None where it can."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
-        return "it is not a Kubernetes object; give it apiVersion, kind and metadata"
+        return "it is not a Kubernetes object", "give it apiVersion, kind and metadata"
     if not isinstance(body.get("apiVersion"), str) or not isinstance(body["metadata"].get("name"), str):
-        return "it has no apiVersion or no metadata.name; give it both"
+        return "it has no apiVersion or no metadata.name", "give it both"
     if body.get("kind") not in (POLICY, BINDING, "ConfigMap"):
-        return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap; keep it elsewhere"
+        return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap", "keep it elsewhere"
     for path in _MAPPINGS:
         if not isinstance(value_at(body, path), dict | None):
-            return f"{'.'.join(path)} is not a mapping; correct it"
+            return f"{'.'.join(path)} is not a mapping", "correct it"
     if not isinstance(value_at(body, _ACTIONS), list | None):
-        return f"{'.'.join(_ACTIONS)} is not a list; write [Deny]"
+        return f"{'.'.join(_ACTIONS)} is not a list", "write [Deny]"
     if not isinstance(value_at(body, _EXPRESSIONS), list | None):
-        return f"{'.'.join(_EXPRESSIONS)} is not a list; correct it"
-    return ""
+        return f"{'.'.join(_EXPRESSIONS)} is not a list", "correct it"
+    return None

@@ -102,6 +102,8 @@ class QueueSettings:
     logs_keep_mib: int = 10
     """Kept of the log of each attempt."""
     logs_keep_for_s: int = 604800
+    metrics_key: SecretKey | None = None
+    """Where the key is by which Prometheus may read the metrics."""
     webhook: SecretKey | None = None
     """Where the URL of the Slack-compatible webhook is."""
     smtp: Smtp | None = None
@@ -121,35 +123,36 @@ def _camel(name: str) -> str:
 
 def queue_settings(environment: Environment) -> QueueSettings:
     """The settings of `environment`, which is sound."""
-    given = environment.queue
+    queue = environment.queue
     longest = duration_seconds(environment.policies.limits.job_deadline)
     return QueueSettings(
-        enabled=given.enabled,
-        engine=given.engine,
-        ordering=given.ordering,
-        aging_s=duration_seconds(given.aging),
-        reserve_after_s=duration_seconds(given.reserve_after),
-        on_impossible=given.on_impossible,
-        retries=given.retries,
-        default_timeout_s=min(duration_seconds(given.default_timeout), longest),
+        enabled=queue.enabled,
+        engine=queue.engine,
+        ordering=queue.ordering,
+        aging_s=duration_seconds(queue.aging),
+        reserve_after_s=duration_seconds(queue.reserve_after),
+        on_impossible=queue.on_impossible,
+        retries=queue.retries,
+        default_timeout_s=min(duration_seconds(queue.default_timeout), longest),
         longest_timeout_s=longest,
-        unscheduled_s=duration_seconds(given.start.unscheduled),
-        not_started_s=duration_seconds(given.start.not_started),
-        event_prefix=given.event_prefix,
-        url=given.url,
-        targets=tuple(given.targets),
-        database=_secret(given.database.secret_ref) if given.database else None,
-        nats_url=given.nats.url if given.nats else None,
-        nats_secret=_secret(given.nats.secret_ref) if given.nats else None,
-        auth_issuer=given.auth.issuer if given.auth else None,
-        auth_audience=given.auth.audience if given.auth else None,
-        trusted_proxies=tuple(given.trusted_proxies),
-        **_idle(given.idle),
-        logs_keep_mib=given.logs.keep_mib,
-        logs_keep_for_s=duration_seconds(given.logs.keep_for),
-        webhook=_secret(given.alerts.webhook_secret_ref),
-        smtp=_smtp(given.alerts.smtp),
-        chart=_chart(given.chart),
+        unscheduled_s=duration_seconds(queue.start.unscheduled),
+        not_started_s=duration_seconds(queue.start.not_started),
+        event_prefix=queue.event_prefix,
+        url=queue.url,
+        targets=tuple(queue.targets),
+        database=_secret(queue.database.secret_ref) if queue.database else None,
+        nats_url=queue.nats.url if queue.nats else None,
+        nats_secret=_secret(queue.nats.secret_ref) if queue.nats else None,
+        auth_issuer=queue.auth.issuer if queue.auth else None,
+        auth_audience=queue.auth.audience if queue.auth else None,
+        trusted_proxies=tuple(queue.trusted_proxies),
+        **_idle(queue.idle),
+        logs_keep_mib=queue.logs.keep_mib,
+        logs_keep_for_s=duration_seconds(queue.logs.keep_for),
+        metrics_key=_secret(queue.metrics_key_secret_ref),
+        webhook=_secret(queue.alerts.webhook_secret_ref),
+        smtp=_smtp(queue.alerts.smtp),
+        chart=_chart(queue.chart),
     )
 
 

@@ -123,8 +123,7 @@ def _plan(context: Context, text: str) -> plan.Plan:
         priorities=tuple(environment.priorities),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
         monthly_usd_max=environment.cost.monthly_usd_max,
-        prometheus_operator=environment.monitoring.prometheus_operator,
-        dcgm_interval=environment.monitoring.dcgm_interval,
+        monitoring=environment.monitoring,
         queue=queue_settings(environment),
         policies=_policies(context),
         delivery=_delivery(environment),
@@ -134,8 +133,8 @@ def _plan(context: Context, text: str) -> plan.Plan:
 
 
 def _karpenter(environment: spec.Environment) -> spec.Karpenter:
-    given = environment.karpenter
-    return given.model_copy(update={"discovery_tag": given.discovery_tag or environment.cluster.name})
+    karpenter = environment.karpenter
+    return karpenter.model_copy(update={"discovery_tag": karpenter.discovery_tag or environment.cluster.name})
 
 
 def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
@@ -146,7 +145,9 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         name=tenant.name,
         id=tenant.id,
         namespace=tenant.namespace,
-        projects=tuple(Project(name=one) if isinstance(one, str) else one for one in tenant.projects),
+        projects=tuple(
+            Project(name=project) if isinstance(project, str) else project for project in tenant.projects
+        ),
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
         grants=grants,
@@ -179,12 +180,12 @@ def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: 
 
 
 def _policies(context: Context) -> Policies:
-    given = context.environment.policies
-    limits = given.limits
+    policies = context.environment.policies
+    limits = policies.limits
     return Policies(
-        default=given.default,
-        overrides=given.overrides,
-        waivers=tuple(given.waivers),
+        default=policies.default,
+        overrides=policies.overrides,
+        waivers=tuple(policies.waivers),
         limits=PolicyLimits(
             registries=tuple(limits.registries),
             job_ttl_seconds=duration_seconds(limits.job_ttl),
@@ -198,15 +199,15 @@ def _policies(context: Context) -> Policies:
 
 
 def _delivery(environment: spec.Environment) -> Delivery:
-    given = environment.delivery
-    if given.engine == "pulumi":
+    delivery = environment.delivery
+    if delivery.engine == "pulumi":
         return PULUMI
-    engine = ENGINE_FACTS[given.engine]
+    engine = ENGINE_FACTS[delivery.engine]
     return Delivery(
         by=engine,
-        repo=given.repo or "",
-        path=PurePosixPath(given.path or ".").as_posix(),
-        revision=given.revision,
-        on_removal=given.on_removal or engine.on_removal,
-        given=given,
+        repo=delivery.repo or "",
+        path=PurePosixPath(delivery.path or ".").as_posix(),
+        revision=delivery.revision,
+        on_removal=delivery.on_removal or engine.on_removal,
+        given=delivery,
     )

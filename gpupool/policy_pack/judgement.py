@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.policy_pack.resources import StackObject, Unjudged
-from vapcheck import PolicyFinding, check, from_bodies, read_files
+from vapcheck import Kinds, PolicyFinding, check, from_bodies, read_files
 from vapcheck.judging.redaction import without_secrets
 from vapcheck.manifests.documents import is_taken
 from vapcheck.outcome import Level
+from vapcheck.server.minors import NEWEST
 
 _STACK = "the stack"
 _LEFT_OUT = frozenset({"unmatched-policy"})
@@ -41,9 +42,13 @@ def shipped_policies(folder: Path) -> list[Path]:
 
 
 def violations(
-    objects: Sequence[StackObject], unjudged: Sequence[Unjudged], files: Sequence[Path]
+    objects: Sequence[StackObject],
+    unjudged: Sequence[Unjudged],
+    files: Sequence[Path],
+    kubernetes: str = NEWEST,
 ) -> list[Violation]:
-    """Everything that the policies of `files` and of the stack itself find in the stack.
+    """Everything that the policies of `files` and of the stack itself find in the stack, on a cluster of that
+    version.
 
     What can't be judged is reported too, as a warning: a silent pass would look like a verdict.
     """
@@ -51,7 +56,9 @@ def violations(
     shipped, unreadable = read_files(list(files))
     urns = {_identity(item.body): item.urn for item in objects}
     policies = [document for document in shipped if _identity(document.body) not in urns]
-    report = without_secrets(check(documents, policies=policies), [*documents, *policies])
+    report = without_secrets(
+        check(documents, policies=policies, kinds=Kinds.builtin(kubernetes)), [*documents, *policies]
+    )
     return [
         *(Violation("warn" if is_taken(finding) else "deny", str(finding), None) for finding in unreadable),
         *(_violation(finding, urns) for finding in report.findings if finding.rule not in _LEFT_OUT),

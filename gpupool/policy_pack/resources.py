@@ -49,7 +49,7 @@ def objects(resources: Iterable[Resource]) -> tuple[list[StackObject], list[Unju
     own), and patches of objects that somebody else owns, because Pulumi does not pass what those were before
     (the cluster's own admission judges them, in a preview too).
     """
-    found: list[StackObject] = []
+    stack_objects: list[StackObject] = []
     unjudged: list[Unjudged] = []
     for resource in resources:
         if not resource.resource_type.startswith(_PROVIDER):
@@ -66,8 +66,8 @@ def objects(resources: Iterable[Resource]) -> tuple[list[StackObject], list[Unju
         is_object = all(isinstance(body.get(key), str) for key in ("apiVersion", "kind"))
         if is_object and kind != f"{body['kind']}Patch":
             # What is judged is what is sent; a new object has no status (registry/rest.BeforeCreate).
-            found.append(StackObject(resource.urn, as_sent(body)))
-    return found, unjudged
+            stack_objects.append(StackObject(resource.urn, as_sent(body)))
+    return stack_objects, unjudged
 
 
 def _plain(value: Any) -> Any:

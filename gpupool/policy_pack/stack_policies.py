@@ -6,6 +6,7 @@ in which its resources are registered.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,8 +22,12 @@ from pulumi_policy import (
 from gpupool.policy_pack.judgement import Violation, shipped_policies, violations
 from gpupool.policy_pack.resources import StackObject, Unjudged, objects
 from vapcheck.outcome import Level
+from vapcheck.server.minors import NEWEST, nearest
 
 NAME = "gpupool"
+VERSION_VARIABLE = "GPUPOOL_KUBERNETES_VERSION"
+"""The version of the cluster that stacks are for, as 1.34, which Pulumi does not pass to a pack; unset, the
+newest known."""
 
 _LEVELS: tuple[tuple[Level, EnforcementLevel, Severity, str], ...] = (
     (
@@ -53,22 +58,26 @@ Judged = tuple[list[StackObject], list[Unjudged]]
 class _Judge:
     """Judges a stack once for all levels: Pulumi asks one policy after the other about the same stack."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], kubernetes: str) -> None:
         self._files = files
+        self._kubernetes = kubernetes
         self._judged: Judged | None = None
         self._found: list[Violation] = []
 
     def __call__(self, stack: StackValidationArgs) -> list[Violation]:
         judged = objects(stack.resources)
         if judged != self._judged:
-            self._found = violations(*judged, self._files)
+            self._found = violations(*judged, self._files, self._kubernetes)
             self._judged = judged
         return self._found
 
 
 def stack_policies(folder: Path) -> list[Policy]:
-    """The policies of the pack; `folder` is where the shipped policies are."""
-    judge = _Judge(shipped_policies(folder))
+    """The policies of the pack; `folder` is where the shipped policies are. Raises ValueError where
+    GPUPOOL_KUBERNETES_VERSION is no version of Kubernetes."""
+    kubernetes = os.environ.get(VERSION_VARIABLE) or NEWEST
+    nearest(kubernetes)
+    judge = _Judge(shipped_policies(folder), kubernetes)
     return [
         StackValidationPolicy(
             name=level,

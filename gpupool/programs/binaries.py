@@ -52,6 +52,8 @@ class Program:
     """A usual build on two cores, for the progress line only."""
     version_args: tuple[str, ...]
     accepts: str
+    seldom: bool = False
+    """Whether it is not got with the others beforehand."""
 
     @property
     def source(self) -> Path:
@@ -97,10 +99,10 @@ def pinned_version(tool: str, module: str) -> str:
     except OSError as error:
         message = f"{go_mod}: {error.strerror}; it comes with gpupool: install gpupool again"
         raise LocalError(message) from error
-    found = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
+    if match is None:
         raise LocalError(f"{go_mod}: does not require {module}; run `go get -tool` there")
-    return found[1]
+    return match[1]
 
 
 @cache
@@ -123,6 +125,7 @@ def programs() -> dict[str, Program]:
             seconds=entry["seconds"],
             version_args=tuple(entry.get("versionArgs", ())),
             accepts=entry.get("accepts", ""),
+            seldom=entry.get("seldom", False),
         )
     return result
 
@@ -157,7 +160,10 @@ def locate(name: str, report: Report = lambda _: None) -> Path:
 def locate_all(names: Iterable[str], report: Report = lambda _: None, build: bool = False) -> dict[str, Path]:
     """`locate` for several programs; with `build` only what was built here counts, and no host is asked."""
     wanted = [programs()[name] for name in names]
-    found = {one.name: None if build else find(one.name) or _download(one, report) for one in wanted}
+    found = {
+        program.name: None if build else find(program.name) or _download(program, report)
+        for program in wanted
+    }
     missing = [one for one in wanted if found[one.name] is None and not one.cached.is_file()]
     if missing:
         minutes = sum(one.seconds for one in missing) / 60
@@ -197,7 +203,7 @@ def _together(missing: Iterable[Program]) -> list[gobuild.Build]:
             title=f"{', '.join(one.name for one in group)} {group[0].version}",
             source=group[0].source,
             ldflags=group[0].ldflags,
-            targets={one.package: one.cached for one in group},
+            targets={program.package: program.cached for program in group},
             usual_seconds=sum(one.seconds for one in group),
         )
         for group in groups.values()
@@ -206,14 +212,19 @@ def _together(missing: Iterable[Program]) -> list[gobuild.Build]:
 
 def fits(program: Program, candidate: Path) -> bool:
     """Whether the version that `candidate` reports may stand in for the pinned one."""
+    have, want = reported_version(program, candidate), _numbers(program.version)
+    return have is not None and want is not None and accepts(program.accepts, have, want)
+
+
+def reported_version(program: Program, candidate: Path) -> tuple[int, int, int] | None:
+    """The version that `candidate` prints; None where it prints none."""
     try:
         done = subprocess.run(
             [str(candidate), *program.version_args], capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    have, want = _numbers(done.stdout or done.stderr), _numbers(program.version)
-    return have is not None and want is not None and accepts(program.accepts, have, want)
+        return None
+    return _numbers(done.stdout or done.stderr)
 
 
 def accepts(rule: str, have: tuple[int, int, int], want: tuple[int, int, int]) -> bool:
@@ -228,5 +239,5 @@ def accepts(rule: str, have: tuple[int, int, int], want: tuple[int, int, int]) -
 
 
 def _numbers(text: str) -> tuple[int, int, int] | None:
-    found = _VERSION.search(text)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = _VERSION.search(text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None

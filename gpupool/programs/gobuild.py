@@ -109,8 +109,8 @@ def require_go(go_mod: Path) -> str:
     Go 1.21 and later fetch a newer toolchain by themselves unless GOTOOLCHAIN=local forbids it; that
     is taken into account. Raises LocalError with the version needed and how to get it.
     """
-    found = re.search(r"^go (\S+)", go_mod.read_text(), re.MULTILINE)
-    needed = found[1] if found else "1.26"
+    match = re.search(r"^go (\S+)", go_mod.read_text(), re.MULTILINE)
+    needed = match[1] if match else "1.26"
     advice = (
         "install it from https://go.dev/dl/ (Debian: the packaged golang-go is usually too old; "
         "Homebrew: `brew install go`), or put ready-made programs into a folder named by GPUPOOL_BIN_DIR"

@@ -41,11 +41,11 @@ class Checked:
     @property
     def failing(self) -> tuple[Standing, ...]:
         """Parts that are ahead, by this change."""
-        return tuple(one for one in self.ahead if one.part not in self.unchanged)
+        return tuple(standing for standing in self.ahead if standing.part not in self.unchanged)
 
     @property
     def ahead(self) -> tuple[Standing, ...]:
-        return tuple(one for one in self.standings if one.status is Status.ahead)
+        return tuple(standing for standing in self.standings if standing.status is Status.ahead)
 
 
 def check(
@@ -60,10 +60,10 @@ def check(
     `before`: the target before the change under review, to recognize what was ahead already; None
     to judge everything. `proposed`: the source as the change under review has it.
     """
-    given = target.promotion
-    assert given is not None
-    assert given.from_ is not None
-    rules = rules_of(given, today)
+    promotion = target.promotion
+    assert promotion is not None
+    assert promotion.from_ is not None
+    rules = rules_of(promotion, today)
     now = parts(shape_of(target), rules)
     then = parts(shape_of(before), rules) if before else {}
     unchanged = frozenset(part for part in now if part in then and now[part] == then[part])
@@ -71,11 +71,11 @@ def check(
     sources = (State(label, parts(shape_of(environment), rules)) for label, environment in states)
     return Checked(
         environment=target.metadata.name,
-        origin=given.from_,
+        origin=promotion.from_,
         standings=standings(now, sources),
         unchanged=unchanged,
         together=frozenset(part for part in now if part in there and there[part] == now[part]),
-        notices=(*_notices(target, before, today), *_removals(given.from_, then, now, there)),
+        notices=(*_notices(target, before, today), *_removals(promotion.from_, then, now, there)),
     )
 
 
@@ -124,19 +124,20 @@ def _removals(
 
 
 def _notices(target: Environment, before: Environment | None, today: date) -> Iterator[str]:
-    given = target.promotion
-    assert given is not None
-    for one in given.exceptions:
-        if one.until < today:
-            yield f"the exception for {one.path} ended on {one.until}; remove it"
+    promotion = target.promotion
+    assert promotion is not None
+    for exception in promotion.exceptions:
+        if exception.until < today:
+            yield f"the exception for {exception.path} ended on {exception.until}; remove it"
         else:
-            owner = f", {one.owner}" if one.owner else ""
-            yield f"{one.path} may differ until {one.until}: {one.reason}{owner}"
+            owner = f", {exception.owner}" if exception.owner else ""
+            yield f"{exception.path} may differ until {exception.until}: {exception.reason}{owner}"
     if before is not None and before.promotion is not None:
-        for path in given.keep:
+        for path in promotion.keep:
             if path not in before.promotion.keep:
                 yield f"this change adds {path} to promotion.keep: it is not promoted from now on"
-        if before.promotion.from_ != given.from_:
-            yield f"this change lets promotions come from {given.from_} instead of {before.promotion.from_}"
+        if before.promotion.from_ != promotion.from_:
+            former = before.promotion.from_
+            yield f"this change lets promotions come from {promotion.from_} instead of {former}"
     elif before is not None:
-        yield f"this change lets promotions come from {given.from_}"
+        yield f"this change lets promotions come from {promotion.from_}"

@@ -54,18 +54,18 @@ def named(environment_file: EnvironmentFile, section: str) -> dict[str, dict[str
 
 def changed_that_stay(before: Shape, after: Shape, rules: Rules) -> list[Difference]:
     """Fields that should stay and did not. Items that were added or removed as a whole are ignored."""
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for section in SECTIONS:
         old, new = (
             {path_of(loc): value for loc, value in leaves(shape[section], (section,))}
             for shape in (before, after)
         )
-        found += [
+        differences += [
             Difference(section, path, old.get(path), new.get(path))
             for path in {**old, **new}
             if old.get(path) != new.get(path) and rules.stays(path) and _on_both(before, after, path)
         ]
-    return found
+    return differences
 
 
 def _on_both(before: Shape, after: Shape, path: str) -> bool:

@@ -204,12 +204,12 @@ class _Merge:
 
     def any_stays(self, loc: Loc, rules: Rules) -> bool:
         """Whether a field at `loc` or below it, on either side, stays."""
-        found = [
+        shapes_within = [
             inner
             for shape in (self.from_shape, self.to_shape)
             for inner, _ in leaves(_in_shape(shape, loc), loc)
         ]
-        return any(rules.stays(path_of(inner)) for inner in found)
+        return any(rules.stays(path_of(inner)) for inner in shapes_within)
 
     def ours_now(self) -> Any:
         """The target's values as they are now written."""
@@ -231,7 +231,7 @@ class _Merge:
             raise GpupoolError(f"{self.target.name}: {_CAUSE}:\n{error}") from error
         after_shape = shape_of(result.environment)
         after = differences(parts(self.from_shape, rules), parts(after_shape, rules))
-        wrong = [one for one in after if self.meant(one)]
+        wrong = [difference for difference in after if self.meant(difference)]
         wrong += changed_that_stay(self.to_shape, after_shape, rules)
         if wrong:
             listed = "\n".join(f"  {one}" for one in wrong)

@@ -69,12 +69,14 @@ class Rules:
 
 def rules_of(promotion: Promotion | None, today: date) -> Rules:
     """The rules for an environment whose section `promotion` this is. Exceptions hold up to their day."""
-    found = [Rule(path, True, 0) for path in general()]
+    rules = [Rule(path, True, 0) for path in general()]
     if promotion is not None:
-        found += (Rule(path, True, 1) for path in promotion.keep)
-        found += (Rule(path, False, 1) for path in promotion.follow)
-        found += (Rule(one.path, True, 2) for one in promotion.exceptions if one.until >= today)
-    return Rules(tuple(found))
+        rules += (Rule(path, True, 1) for path in promotion.keep)
+        rules += (Rule(path, False, 1) for path in promotion.follow)
+        rules += (
+            Rule(exception.path, True, 2) for exception in promotion.exceptions if exception.until >= today
+        )
+    return Rules(tuple(rules))
 
 
 @cache

@@ -1,71 +1,19 @@
-"""What changed between two versions of an object, and whether that takes a new object.
+"""Whether a change takes a new object, and what of an object's inputs somebody else has changed.
 
-Pure functions over plain values. Paths are written as Pulumi writes them: `spec.limits["a.b/c"]`,
-`spec.taints[0].key`. Which fields can't change in place is data (pulumi_replace.yaml).
+Pure functions over plain values. Which fields can't change in place is data (replace.yaml).
 """
 
 from __future__ import annotations
 
-import json
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import yaml
 
-from gpupool.cluster.managed_fields import Fields
-
-Step = str | int
-Path = tuple[Step, ...]
-Kind = Literal["add", "delete", "update"]
-MISSING: Any = object()
-
-
-class Change(NamedTuple):
-    """One field that differs."""
-
-    path: Path
-    old: Any
-    """MISSING where it was not there."""
-    new: Any
-    """MISSING where it is no longer there."""
-
-    @property
-    def kind(self) -> Kind:
-        return "add" if self.old is MISSING else "delete" if self.new is MISSING else "update"
-
-    @property
-    def text(self) -> str:
-        """The path as Pulumi writes it."""
-        return format_path(self.path)
-
-
-def changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
-    """Every leaf that differs; lists are compared place by place, numbers by value."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in [*old, *(key for key in new if key not in old)]:
-            yield from changes(old.get(key, MISSING), new.get(key, MISSING), (*path, key))
-    elif isinstance(old, list) and isinstance(new, list):
-        for index in range(max(len(old), len(new))):
-            before = old[index] if index < len(old) else MISSING
-            after = new[index] if index < len(new) else MISSING
-            yield from changes(before, after, (*path, index))
-    elif old != new or isinstance(old, bool) != isinstance(new, bool):
-        yield Change(path, old, new)
-
-
-def format_path(path: Path) -> str:
-    """A path as Pulumi's property paths: dots, [index], and ["key"] for keys that need quotes."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif any(character in '."[]' for character in step):
-            text += f"[{json.dumps(step, ensure_ascii=False)}]"
-        else:
-            text += f".{step}" if text else step
-    return text
+from gpupool.objects.changes import MISSING, Path
+from gpupool.objects.managed_fields import Fields
 
 
 @cache

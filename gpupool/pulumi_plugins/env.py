@@ -9,9 +9,11 @@ shell, `environment()` puts a command `pulumi` first on PATH that serves both to
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -39,13 +41,30 @@ def pulumi_home() -> Path:
     return Path(given).expanduser() if given else Path.home() / ".pulumi"
 
 
+def pinned_plugin() -> str:
+    """The version of the Kubernetes plugin that programs ask for: that of its SDK (pulumi-kubernetes)."""
+    return version("pulumi-kubernetes")
+
+
+def install_plugin() -> list[str]:
+    """Arguments with which the engine installs the pinned Kubernetes plugin."""
+    return ["plugin", "install", "resource", "kubernetes", pinned_plugin()]
+
+
 def kubernetes_plugin() -> Path | None:
-    """The installed Kubernetes plugin, None where there is none."""
+    """The installed Kubernetes plugin, of several the pinned one; None where there is none."""
     on_path = shutil.which(KUBERNETES_PLUGIN)
     if on_path:
         return Path(on_path)
-    pattern = f"resource-kubernetes-v*/{KUBERNETES_PLUGIN}"
-    return next(iter(sorted((pulumi_home() / "plugins").glob(pattern))), None)
+    installed = sorted((pulumi_home() / "plugins").glob(f"resource-kubernetes-v*/{KUBERNETES_PLUGIN}"))
+    return max(installed, key=lambda path: plugin_version(path) == pinned_plugin(), default=None)
+
+
+def plugin_version(plugin: Path) -> str | None:
+    """The version of an installed Kubernetes plugin by its folder, as the engine finds it (Pulumi 3.259:
+    sdk/go/common/workspace/plugins.go, Dir); None for one on PATH, which the engine takes as it is."""
+    named = re.fullmatch(r"resource-kubernetes-v(.+)", plugin.parent.name)
+    return named[1] if named else None
 
 
 def stand_in_allowed(platform: str) -> bool:

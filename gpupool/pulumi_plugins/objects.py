@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from generators.manifest import Manifest
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
-from gpupool.cluster.managed_fields import appliers
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.generators.manifest import Manifest
+from gpupool.objects.managed_fields import appliers
+from gpupool.objects.owner import environment_of
 
 FIELD_MANAGER = "gpupool"
 """Owner of our fields where an object does not name another (pulumi-kubernetes makes up a random one)."""
@@ -186,5 +186,4 @@ def annotation(body: Mapping[str, Any], key: str) -> str:
 
 def _same_environment(existing: Object, inputs: Object) -> bool:
     """Two environments in one cluster must not take each other's objects."""
-    have = (existing["metadata"].get("labels") or {}).get(ENVIRONMENT_LABEL)
-    return bool(have == (inputs["metadata"].get("labels") or {}).get(ENVIRONMENT_LABEL))
+    return environment_of(existing) == environment_of(inputs)

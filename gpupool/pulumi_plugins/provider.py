@@ -21,8 +21,9 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.cluster.live_objects import as_sent
+from gpupool.objects.changes import Change, changes
 from gpupool.pulumi_plugins import callers
-from gpupool.pulumi_plugins.diff import Change, changes, drifted_inputs, replaces
+from gpupool.pulumi_plugins.diff import drifted_inputs, replaces
 from gpupool.pulumi_plugins.env import NO_CHARTS
 from gpupool.pulumi_plugins.objects import FIELD_MANAGER, annotation
 from gpupool.pulumi_plugins.session import Session, checkpoint, object_id, reported
@@ -78,8 +79,8 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news)
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        found = [c.text for c in changes(from_struct(request.olds), from_struct(request.news))]
-        changed = found and [name for name in found if name != "version"]
+        texts = [c.text for c in changes(from_struct(request.olds), from_struct(request.news))]
+        changed = texts and [name for name in texts if name != "version"]
         state = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(changes=state, diffs=changed)
 

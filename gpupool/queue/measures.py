@@ -6,16 +6,19 @@ ask the database.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from gpupool.queue.domain.state import Queued
-from gpupool.queue.records import Job
+from gpupool.queue.records import Job, JobEvent
 
-_LONG = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+_LONG = (0.5, 1, 5, 15, 30, 60, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each counter, which Prometheus does not need
 
 
 class Measures:
@@ -41,6 +44,27 @@ class Measures:
             buckets=_LONG,
             registry=registry,
         )
+        self.attempts = Counter(
+            "gpupool_queue_attempts_total",
+            "Attempts that ended.",
+            ["pool", "outcome"],
+            registry=registry,
+        )
+        self.callbacks = Counter(
+            "gpupool_queue_callbacks_total",
+            "Calls of callback_url: taken, again (it will be tried again) or given_up.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.alerts = Counter(
+            "gpupool_queue_alerts_total",
+            "Alerts that were sent, or could not be.",
+            ["channel", "outcome"],
+            registry=registry,
+        )
+        self.leads = Gauge(
+            "gpupool_queue_leader", "Whether this process leads the role.", ["role"], registry=registry
+        )
         self.idle = Counter(
             "gpupool_queue_idle_attempts_total",
             "Attempts that were found idle, and what was done.",
@@ -60,6 +84,13 @@ class Measures:
             if not job.attempt:
                 waited = max(0.0, now.timestamp() - job.enqueued)
                 self.wait.labels(job.tenant, job.level.name.lower()).observe(waited)
+
+    def placed(self, events: Iterable[JobEvent]) -> None:
+        """Events that have got their places; each passes here once, whatever was killed meanwhile."""
+        for event in events:
+            outcome = event.data.get("outcome")
+            if outcome is not None and event.pool is not None:
+                self.attempts.labels(event.pool, outcome).inc()
 
     def started(self, now: datetime, job: Job) -> None:
         """A dispatched job runs."""

@@ -29,7 +29,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.events.bus import bus_of
+from gpupool.queue.events import bus_of
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.admission import Admission
@@ -64,6 +64,9 @@ from gpupool.queue.web.site import add_pages
 log = structlog.get_logger()
 
 ROLES = ("api", "dispatcher", "relay", "janitor", "executor")
+METRICS_KEY = "GPUPOOL_METRICS_KEY"
+"""Environment variable with the key by which Prometheus may read the metrics."""
+_SHORTEST_KEY = 32
 LEASE_S = 5.0
 """A leader that dies is followed within so long and one interval."""
 COLLECTED = (5_000, 50, 20)
@@ -164,7 +167,9 @@ async def _run(
             wakes[role].set()
 
     def leads(role: str) -> Leadership:
-        return Leadership(db, role, holder, LEASE_S)
+        leadership = Leadership(db, role, holder, LEASE_S)
+        measures.leads.labels(role).set_function(lambda: float(leadership.epoch is not None))
+        return leadership
 
     following = Following(db, source)
 
@@ -198,14 +203,14 @@ async def _run(
         work.append(dispatcher.run(wakes["dispatcher"]))
     if "janitor" in options.roles:
         janitor = Janitor(db, leads("janitor"), lambda: source.plan().queue.logs_keep_for_s)
-        alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
+        alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source), measures=measures)
         idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
         work += [role.run(asyncio.Event()) for role in (janitor, alerts, idle)]
     if "relay" in options.roles:
         settings = source.plan().queue
         bus = bus_of(options.nats or settings.nats_url, settings.event_prefix)
         stack.push_async_callback(bus.close)
-        relay = Relay(db, leads("relay"), bus, lambda event: _envelope(source, event))
+        relay = Relay(db, leads("relay"), bus, lambda event: _envelope(source, event), measures)
         work.append(relay.run(wakes["relay"]))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
@@ -222,7 +227,7 @@ async def _run(
         )
         work += [
             executor.run(wakes["executor"]),
-            Callbacks(db, leads("callbacks"), http).run(asyncio.Event()),
+            Callbacks(db, leads("callbacks"), http, measures=measures).run(asyncio.Event()),
         ]
         if not (options.on_cluster and standing.keeps_off()):
             await identity.forget_trouble(db)  # that of a process before this one, which finds its own
@@ -274,6 +279,7 @@ def _app(
         db,
         dev=options.dev,
         token=options.token,
+        metrics_key=_metrics_key(),
         pods=pods,
         admission=options.admission,
         registry=measures.registry,
@@ -286,6 +292,17 @@ def _app(
     if "api" in options.roles:
         add_pages(app)
     return app
+
+
+def _metrics_key() -> str | None:
+    """The key of queue.metricsKeySecretRef. Raises GpupoolError for one that could be guessed."""
+    key = os.environ.get(METRICS_KEY)
+    if key is not None and not (key.isascii() and key.isprintable() and len(key) >= _SHORTEST_KEY):
+        raise GpupoolError(
+            f"{METRICS_KEY}: a key of {len(key)} characters; make one of {_SHORTEST_KEY} or more, for "
+            "example with: openssl rand -hex 32"
+        )
+    return key
 
 
 async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:

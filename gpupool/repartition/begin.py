@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Pool
 from gpupool.repartition import configs, joined, karpenter
 from gpupool.repartition.journal import Journal

@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from generators.manifest import Manifest
-from generators.static_nodes import node_patch
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.static_nodes import node_patch
+from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.static_nodes import fit
+from gpupool.infra.under_way import MARK
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.repartition.journal import MANAGER
 from gpupool.repartition.shapes import Mark, Node, Shape, mark_of, read_node
 from gpupool.repartition.steps import Act, Action
-from infra.apply import FIELD_MANAGER, properties
-from infra.static_nodes import fit
-from infra.under_way import MARK
 
 
 class PoolNodes:

@@ -19,17 +19,17 @@ from typing import Any
 
 import yaml
 
-from generators.emit import yaml_text
-from generators.manifest import Bundle
-from generators.metadata import MANAGED_BY, content_name
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import NO_LAYOUT, cluster_policy, config_name
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
+from gpupool.generators.emit import yaml_text
+from gpupool.generators.manifest import Bundle
+from gpupool.generators.metadata import content_name
+from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.under_way import MIG_PREFIX, PLUGIN_PREFIX, maps_of
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
 from gpupool.spec.environment import CLUSTER_POLICY
-from infra.apply import FIELD_MANAGER, properties
-from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX, maps_of
 
 TEMPORARY = "gpupool.dev/temporary"
 """Label of ConfigMaps that exist only while a repartition is under way."""

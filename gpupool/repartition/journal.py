@@ -26,9 +26,9 @@ import psutil
 
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.infra.under_way import JOURNAL, JOURNAL_KEY
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.repartition.shapes import Shape
-from infra.under_way import JOURNAL, JOURNAL_KEY
 
 MANAGER = "gpupool-repartition"
 """Field manager of everything that exists only while a repartition is under way."""

@@ -19,14 +19,13 @@ from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from typing import Any
 
-from generators.manifest import Bundle
-from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import STEERING, condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import POOL_LABEL, Pool
-from infra.apply import FIELD_MANAGER, properties
+from gpupool.generators.manifest import Bundle
+from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.plan.model import MANAGED_BY, POOL_LABEL, Pool
 
 _POOLS = ("karpenter.sh/v1", "NodePool")
 _CLAIMS = ("karpenter.sh/v1", "NodeClaim")

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
-from infra import under_way
+from gpupool.infra import under_way
+from gpupool.objects.owner import OURS, environment_of
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
-_OURS = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}"
 _KINDS = (
     ("nvidia.com/v1", "ClusterPolicy", None),
     ("v1", "ConfigMap", SYSTEM_NAMESPACE),
@@ -46,14 +45,13 @@ def require_own(api: KubeApi, environment: str) -> None:
 def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
     """What carries an environment's name, and that name."""
     for api_version, kind, namespace in _KINDS:
-        for live in api.list(api_version, kind, namespace, _OURS):
-            yield f"{kind} {_where(live)}", live["metadata"]["labels"][ENVIRONMENT_LABEL]
+        for live in api.list(api_version, kind, namespace, OURS):
+            yield f"{kind} {_where(live)}", environment_of(live)
     # Where others run the operator, its policy has no label, but the settings that it names have. Maps that
     # nothing names may be left of an environment that has gone.
     for name in sorted(under_way.in_force(api)):
         named = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
-        owner = ((named or {}).get("metadata", {}).get("labels") or {}).get(ENVIRONMENT_LABEL)
-        if named is not None and owner is not None:
+        if named is not None and (owner := environment_of(named)):
             yield f"ConfigMap {_where(named)}", owner
     begun = under_way.find(api)
     if begun is not None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL
+from gpupool.generators.manifest import Bundle
+from gpupool.infra.resource_values import FIELD_MANAGER, properties
 from gpupool.plan.model import SYSTEM_NAMESPACE, Pool
 from gpupool.repartition import configs, karpenter
 from gpupool.repartition.cluster import PoolNodes
 from gpupool.repartition.journal import Journal
 from gpupool.repartition.shapes import Node, Shape
-from infra.apply import FIELD_MANAGER, properties
 
 Notify = Callable[[str], None]
 

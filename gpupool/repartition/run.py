@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from generators import generate
-from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError, UsageError
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan, Pool
 from gpupool.repartition import begin, closing, journal, order, owner, phases, windows
 from gpupool.repartition.cluster import PoolNodes
@@ -95,14 +95,14 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
         for name in task.order
         if not task.settled(next(node for node in nodes if node.name == name))
     ]
-    found = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
+    estimate = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
     return Result(
         bundle.environment,
         pool.name,
         Status.planned,
         rows(nodes, task),
-        closing.window_notes(pool, found),
-        found,
+        closing.window_notes(pool, estimate),
+        estimate,
     )
 
 

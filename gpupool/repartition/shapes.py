@@ -21,9 +21,9 @@ from gpupool.cluster.live_objects import (
     is_ready,
     offered,
 )
+from gpupool.infra.sharing_changes import asked
+from gpupool.infra.under_way import MARK
 from gpupool.plan.model import Pool
-from infra.sharing_changes import asked
-from infra.under_way import MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
     meta = body["metadata"]
     labels = meta.get("labels") or {}
     mig = labels.get(MIG_LABEL)
-    found = (_job(pod, now) for pod in pods)
+    jobs = (_job(pod, now) for pod in pods)
     return Node(
         name=meta["name"],
         ready=is_ready(body),
@@ -130,7 +130,7 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
         mig_state=labels.get(MIG_STATE_LABEL) or None,
         slices=dict(sorted(offered(body).items())),
         machine=labels.get(INSTANCE_TYPE_LABEL),
-        jobs=tuple(job for job in found if job is not None),
+        jobs=tuple(job for job in jobs if job is not None),
     )
 
 

@@ -15,9 +15,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generators import generate
 from gpupool.catalog import load as installed
 from gpupool.findings import Finding, GpupoolError, SpecError, UsageError
+from gpupool.generators import generate
 from gpupool.plan.changes import totals
 from gpupool.plan.changes.model import BeforeAfter, Change
 from gpupool.plan.changes.pools import pool_changes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.gpu_operator import operand_tolerations
+from gpupool.generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.model import Risk
 from gpupool.sharing import GPU_RESOURCE

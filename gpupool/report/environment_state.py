@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from generators.manifest import Bundle
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan, Pool
 
 

@@ -229,7 +229,11 @@ def project_folder(environments: Sequence[str]) -> tuple[Path, list[str]]:
     Names are looked for from here upwards. Paths, which need not exist any more, must be in one folder.
     Raises UsageError.
     """
-    paths = [Path(one) for one in environments if one.endswith(".yaml") or "/" in one]
+    paths = [
+        Path(environment)
+        for environment in environments
+        if environment.endswith(".yaml") or "/" in environment
+    ]
     folders = {path.resolve().parent for path in paths}
     if len(folders) > 1 or (folders and len(paths) < len(environments)):
         raise UsageError("the environments are not in one folder; name them, or give paths in one folder")

@@ -52,8 +52,11 @@ def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure
         ("physical GPUs", environment.gpus),
         ("nodes", environment.nodes),
         *(
-            (f"slices of {wording.resource_name(one.resource)}", BeforeAfter(one.before, one.after))
-            for one in environment.resources
+            (
+                f"slices of {wording.resource_name(resource.resource)}",
+                BeforeAfter(resource.before, resource.after),
+            )
+            for resource in environment.resources
         ),
     ]
     for number, (name, value) in enumerate(counts):
@@ -82,9 +85,9 @@ def _side(heading: str, state: PoolState | None, identity: str) -> GpuFigure:
     if what is None:
         title = f"{state.gpu}, {state.sharing}: can't be drawn" if state else ""
         return GpuFigure(heading, title, "", state is not None, None)
-    said = drawing(*what)
+    gpu_drawing = drawing(*what)
     picture = Markup(svg(*what, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
-    return GpuFigure(heading, said.title, said.note, True, picture)
+    return GpuFigure(heading, gpu_drawing.title, gpu_drawing.note, True, picture)
 
 
 def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:

@@ -48,24 +48,13 @@ def percent(before: float, after: float) -> str:
 
 def with_risks(environment: EnvironmentReport) -> list[tuple[NodeEffect, Risk | None]]:
     """Every effect with the risk that says the same of it, so that the page says it once."""
-    left = list(environment.risks)
-    paired: list[tuple[NodeEffect, Risk | None]] = []
-    for effect in environment.effects:
-        # Two NodePools of one pool may have the same sentence: each risk goes with one effect.
-        risk = next((one for one in left if effect.what and one.text.endswith(effect.what)), None)
-        if risk is not None:
-            left.remove(risk)
-        paired.append((effect, risk))
-    return paired
+    risks = {id(risk.effect): risk for risk in environment.risks if risk.effect is not None}
+    return [(effect, risks.get(id(effect))) for effect in environment.effects]
 
 
 def risks_apart(environment: EnvironmentReport) -> list[Risk]:
     """The risks that stand beside no effect on nodes."""
-    left = list(environment.risks)
-    for _, risk in with_risks(environment):
-        if risk is not None:
-            left.remove(risk)
-    return left
+    return [risk for risk in environment.risks if risk.effect is None]
 
 
 def gist(pool: PoolChange) -> str:
@@ -98,7 +87,9 @@ def same(pool: PoolChange) -> str:
 
 def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, ResourceChange]]:
     """Every quota that differs, with the tenant's name."""
-    return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
+    return [
+        (tenant.name, quota) for tenant in tenants for quota in tenant.quota if quota.before != quota.after
+    ]
 
 
 def tenant_settings(tenants: Iterable[TenantChange]) -> Iterator[FieldChange]:

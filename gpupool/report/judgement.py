@@ -1,7 +1,7 @@
 """Findings of policy in two states: which are new, which are fixed, and how many stay.
 
 A finding is known by its rule, object and path. How grave it is does not count, since a policy that is turned
-down has not been kept. Asks `infra.policy_gate`, which is the only judge.
+down has not been kept. Asks `gpupool.infra.policy_gate`, which is the only judge.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Judge:
     def _found(self, state: EnvironmentState | None) -> Sequence[PolicyFinding]:
         if state is None:
             return ()
-        from infra.policy_gate import judge
+        from gpupool.infra.policy_gate import judge
 
         return judge(state.plan, self.today, bundle=state.bundle, compiler=_compiler()).findings
 
@@ -66,7 +66,7 @@ def _compiler() -> Compiler:
 
 
 def _together(states: Sequence[EnvironmentState]) -> Sequence[PolicyFinding]:
-    from infra.policy_gate import judge_together
+    from gpupool.infra.policy_gate import judge_together
 
     return judge_together([state.plan for state in states]) if len(states) > 1 else ()
 

@@ -128,6 +128,6 @@ def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> 
 
 def connect(plan: Plan) -> KubeApi:
     """A client for the cluster of the plan. Raises KubeconfigError."""
-    from infra.program import connect as connect_to
+    from gpupool.infra.access import connect as connect_to
 
     return connect_to(plan)

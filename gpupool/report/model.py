@@ -95,6 +95,8 @@ class NodeEffect:
     """How many there are now; None without a cluster."""
     pods_at_risk: tuple[PodAtRisk, ...] = ()
     """Pods with GPUs there now; empty without a cluster."""
+    only: tuple[str, ...] = ()
+    """Which of the nodes, each a clause such as `that run ...`; empty: all of them."""
 
     @property
     def disruptive(self) -> bool:
@@ -111,6 +113,8 @@ class Risk:
     text: str
     """One sentence."""
     severity: Severity = "caution"
+    effect: NodeEffect | None = None
+    """What happens to nodes that it says, where it says that."""
 
 
 @dataclass(frozen=True, slots=True)

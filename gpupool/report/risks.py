@@ -81,7 +81,7 @@ def _nodes(context: Context) -> Iterator[Risk]:
         pods = len(effect.pods_at_risk)
         if pods:
             where += f", with {pods} pod{'s' if pods != 1 else ''} on GPUs now"
-        yield Risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", severity)
+        yield Risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", severity, effect)
 
 
 def _renamed(context: Context) -> Iterator[Risk]:

@@ -25,12 +25,12 @@ def setting_changes(before: Environment | None, after: Environment | None) -> tu
     if before is None or after is None:
         return ()
     old, new = dict(_flat(before)), dict(_flat(after))
-    found = differing(
+    field_changes = differing(
         {name: _text(value) for name, value in old.items()}, {n: _text(v) for n, v in new.items()}
     )
     return tuple(
         change
-        for field in found
+        for field in field_changes
         for change in (
             _items(field.name, old.get(field.name, []), new.get(field.name, [])) or [_short(field)]
         )

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from generators.metadata import object_labels
-from generators.project_files import policy_texts
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.generators.metadata import object_labels
+from gpupool.generators.project_files import policy_texts
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 
 NAME = "gpupool-last-good"
@@ -89,8 +89,8 @@ def history(api: KubeApi) -> list[LastGood]:
     """Every kept state, the newest first. What can't be read (edited by hand) is left out."""
     live = api.get("v1", "ConfigMap", NAME, SYSTEM_NAMESPACE)
     data = (live or {}).get("data") or {}
-    found = [_unpacked(data[key]) for key in sorted(data) if key.startswith(_PREFIX)]
-    return [state for state in found if state is not None]
+    states = [_unpacked(data[key]) for key in sorted(data) if key.startswith(_PREFIX)]
+    return [state for state in states if state is not None]
 
 
 def _digest(text: str, policies: Mapping[str, str]) -> str:

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from generators import generate
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError, UsageError
+from gpupool.generators import generate
+from gpupool.infra import under_way
 from gpupool.plan.model import Plan
 from gpupool.plan.policy_files import SHIPPED
 from gpupool.repartition import owner, run
 from gpupool.repartition.result import Result
 from gpupool.rollback import last_good
 from gpupool.rollback.last_good import LastGood
-from infra import under_way
 
 Notify = Callable[[str], None]
 SHORT = 6
@@ -162,8 +162,8 @@ def _newer_policies(file: Path, state: LastGood) -> list[Path]:
     folder = policies_folder(file)
     if folder == SHIPPED or not folder.is_dir():
         return []
-    found = sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
-    return [path for path in found if path.name not in state.policies]
+    paths = sorted(path for path in folder.glob("*") if path.suffix in (".yaml", ".yml"))
+    return [path for path in paths if path.name not in state.policies]
 
 
 def _text(path: Path) -> str:

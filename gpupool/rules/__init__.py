@@ -58,6 +58,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     _rule("admission-complete", references.admission),
     _rule("selectors-match", references.selectors),
     _rule("device-plugin-configs-exist", operator_configs.plugin_configs),
+    _rule("exporter-fields-exist", operator_configs.exporter_fields),
     _rule("mig-configs-exist", operator_configs.mig_configs),
     _rule("operator-tolerates-pools", taints.operands),
     _rule("pods-reach-pools", taints.pods),

@@ -17,6 +17,7 @@ from gpupool.rules.rule import Found
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"
 _MIG_KEY = "config.yaml"
+_FIELDS_KEY = "dcgm-metrics.csv"
 _CHART = "gpu-operator"
 
 
@@ -79,8 +80,8 @@ def _plugin_data(bundle: Bundle, operator: Operator) -> Mapping[str, Any] | None
     """None where the ConfigMap is not in the bundle. The chart can make it from its values (`create`)."""
     if at(operator.settings, "devicePlugin", "config", "create") is True:
         return mapping(operator.settings, "devicePlugin", "config", "data")
-    found = _config_map(bundle, operator, "devicePlugin")
-    return mapping(found.body, "data") if found else None
+    bundle_object = _config_map(bundle, operator, "devicePlugin")
+    return mapping(bundle_object.body, "data") if bundle_object else None
 
 
 def _layouts(config_map: BundleObject | None) -> dict[str, list[Any]] | None:
@@ -114,6 +115,22 @@ def plugin_configs(bundle: Bundle) -> Iterator[Found]:
                 yield Found("the device plugin's configuration is not a YAML mapping", source, f"data[{key}]")
     reads = ", ".join(_named(operator, "devicePlugin") for operator in seen)
     yield from _unknown(bundle, PLUGIN_LABEL, known, reads, "device plugin")
+
+
+def exporter_fields(bundle: Bundle) -> Iterator[Found]:
+    """The ConfigMap with the exporter's fields is there, under the key that the operator mounts: the exporter
+    does not start without it."""
+    for operator in operators(bundle):
+        name, path = _named(operator, "dcgmExporter"), f"{operator.prefix}.dcgmExporter.config.name"
+        if not name or at(operator.settings, "dcgmExporter", "config", "create") is True:
+            continue
+        bundle_object = _config_map(bundle, operator, "dcgmExporter")
+        if bundle_object is None:
+            yield Found(f"ConfigMap {name!r} of the DCGM exporter does not exist", operator.source, path)
+        elif _FIELDS_KEY not in mapping(bundle_object.body, "data"):
+            yield Found(
+                f"key {_FIELDS_KEY}, which the DCGM exporter reads, is missing", bundle_object, "data"
+            )
 
 
 def mig_configs(bundle: Bundle) -> Iterator[Found]:

@@ -143,8 +143,12 @@ def secrets(bundle: Bundle) -> Iterator[Found]:
         for kind, path in _SECRET_MAKERS.items()
         for item in bundle.of_kind(kind)
     }
-    wanted = (found for found in _contents(bundle, "Secret") if (found.namespace, found.name) not in made)
-    yield from missing(bundle, wanted)
+    references = (
+        reference
+        for reference in _contents(bundle, "Secret")
+        if (reference.namespace, reference.name) not in made
+    )
+    yield from missing(bundle, references)
 
 
 def _contents(bundle: Bundle, kind: str) -> Iterator[Reference]:

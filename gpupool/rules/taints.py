@@ -80,12 +80,12 @@ def pods(bundle: Bundle) -> Iterator[Found]:
         for name in unknown:
             message = f"there is no pool {name!r}"
             yield Found(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
-        found = [group for name in named for group in nodes.get(name, ())]
+        groups = [group for name in named for group in nodes.get(name, ())]
         tolerations = items(pod.spec, "tolerations")
-        taints = [next(_untolerated(group, tolerations), None) for group in found]
+        taints = [next(_untolerated(group, tolerations), None) for group in groups]
         if taints and taints[0] is not None and None not in taints:
             name = written(taints[0])
-            message = f"taint {name} of {found[0]} is not tolerated, so the pod never starts there"
+            message = f"taint {name} of {groups[0]} is not tolerated, so the pod never starts there"
             yield Found(message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)})
 
 

@@ -1,7 +1,7 @@
 """The values of charts/gpu-scheduler: their types and defaults, of which its values.schema.json is made.
 
-`generators.queue_release` fills them in from a Plan. This module must not know the Plan, and everything here
-is read by the chart's templates.
+`gpupool.generators.queue_release` fills them in from a Plan. This module must not know the Plan, and
+everything here is read by the chart's templates.
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ class Values(Part):
     """Where the mail server's password is; absent: no login."""
     nats: SecretKey | None = None
     """Where the URL of NATS with its credentials is; absent: it is in the environment file and has none."""
+    metrics_key: SecretKey | None = None
+    """Where the key is by which Prometheus may read the metrics; absent: API keys with metrics:read alone."""
     host: Literal["0.0.0.0", "::"] = "0.0.0.0"  # noqa: S104 - of a pod
     """Address that pods listen on; `::` in clusters without IPv4."""
     service_accounts: Accounts = Accounts()

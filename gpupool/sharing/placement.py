@@ -38,27 +38,27 @@ def place(mig: Mig, counts: Sequence[int]) -> tuple[Placed, ...] | None:
 
     Only memory slices decide here; maxima and budgets are `within_limits`.
     """
-    wanted = sorted(
+    profiles = sorted(
         (profile for profile, count in zip(mig.profiles, counts, strict=True) for _ in range(count)),
         key=lambda profile: (-profile.size, len(profile.starts), profile.nvml_id or 0),
     )
 
     def search(index: int, occupied: int, floor: int) -> list[Placed] | None:
-        if index == len(wanted):
+        if index == len(profiles):
             return []
-        profile = wanted[index]
+        profile = profiles[index]
         for start, mask in zip(profile.starts, masks(profile), strict=True):
             if start < floor or occupied & mask:
                 continue
             # Twins are interchangeable: the next one of the same profile only looks further to the right.
-            twin = index + 1 < len(wanted) and wanted[index + 1] is profile
+            twin = index + 1 < len(profiles) and profiles[index + 1] is profile
             rest = search(index + 1, occupied | mask, start + 1 if twin else 0)
             if rest is not None:
                 return [Placed(profile.name, start, profile.size), *rest]
         return None
 
-    found = search(0, 0, 0)
-    return None if found is None else tuple(sorted(found, key=lambda placed: placed.start))
+    placed_objects = search(0, 0, 0)
+    return None if placed_objects is None else tuple(sorted(placed_objects, key=lambda placed: placed.start))
 
 
 def engines_used(mig: Mig, counts: Sequence[int]) -> dict[str, int]:
@@ -117,13 +117,13 @@ def maximal(mig: Mig) -> tuple[Counts, ...]:
     """The feasible sets to which no instance of any profile can be added, largest instances first."""
     fits = feasible(mig)
     steps = range(len(mig.profiles))
-    found = [
+    layouts = [
         counts
         for counts in fits
         if not any((*counts[:i], counts[i] + 1, *counts[i + 1 :]) in fits for i in steps)
     ]
     order = display_order(mig)
-    return tuple(sorted(found, key=lambda counts: [-counts[i] for i in order]))
+    return tuple(sorted(layouts, key=lambda counts: [-counts[i] for i in order]))
 
 
 def display_order(mig: Mig) -> list[int]:

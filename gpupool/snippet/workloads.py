@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from generators.emit import yaml_text
 from gpupool import workspace
 from gpupool.expansion import escaped
 from gpupool.findings import UsageError
+from gpupool.generators.emit import yaml_text
 from gpupool.plan.pods import pod_fields
 from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Share, memory_quantity
 from gpupool.snippet.wish import Wish

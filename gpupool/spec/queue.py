@@ -189,5 +189,8 @@ class Queue(Model):
     """What happens to jobs that hold GPUs and do not use them; absent: nothing."""
     logs: Logs = Logs()
     """How much of jobs' logs is kept."""
+    metrics_key_secret_ref: SecretRef | None = None
+    """Where the key is by which Prometheus may read the queue's metrics, 32 characters or more; with
+    monitoring.prometheusOperator the chart has a ServiceMonitor that shows it."""
     alerts: Alerts = Alerts()
     """Where alerts go."""

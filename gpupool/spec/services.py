@@ -10,7 +10,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Hint, Image, Model, Name, PlainAddress, Text, Usd
+from gpupool.spec.field_types import (
+    Day,
+    Duration,
+    Hint,
+    Image,
+    LabelKey,
+    LabelValue,
+    Model,
+    Name,
+    PlainAddress,
+    Positive,
+    Text,
+    Usd,
+)
 
 
 class Waiver(Model):
@@ -86,12 +99,49 @@ class Cost(Model):
     default: no ceiling."""
 
 
+class MonitoringAlerts(Model):
+    queue_wait: Duration = "5m"
+    """How long a job may wait for capacity before an alert."""
+    queue_length: Positive = 10
+    """How many jobs of a tenant may wait before an alert."""
+    gpu_hot: Positive = 5
+    """Degrees below the temperature at which a GPU slows down, from which it counts as hot."""
+    runbooks: (
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^https?://[^/\s]+"),
+            PlainAddress,
+            Hint("an address such as https://wiki.example.com/gpupool/alerts"),
+        ]
+        | None
+    ) = None
+    """Page that alerts link to, at the heading of their name; docs/alerts.md is one to publish. Default: no
+    link."""
+
+
+class Dashboards(Model):
+    kind: Literal["ConfigMap", "GrafanaDashboard"] = "ConfigMap"
+    """ConfigMap: for the sidecar of Grafana's chart. GrafanaDashboard: for Grafana's operator."""
+    namespace: Name = "gpupool-system"
+    """Where the ConfigMaps or GrafanaDashboards go."""
+    folder: Text = "GPU pools"
+    """Folder in Grafana."""
+
+
 class Monitoring(Model):
     prometheus_operator: bool = False
-    """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
+    """Whether the cluster has the Prometheus operator, for ServiceMonitors and a PrometheusRule."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels by which a Prometheus selects ServiceMonitors and PrometheusRules, such as release."""
     grafana: bool = False
     """Whether dashboards are generated."""
+    dashboards: Dashboards = Dashboards()
+    """What they are made as, and where they go."""
     dcgm_interval: Duration = "15s"
-    """Scrape interval of GPU metrics."""
+    """How often GPU metrics are read and scraped."""
+    gpu_metrics: Literal["standard", "full"] = "standard"
+    """full: also what multiprocessors and arithmetic pipes do, at the price of more series."""
+    alerts: MonitoringAlerts = MonitoringAlerts()
+    """Thresholds of alerts."""
     assertion: Assertion | None = None
     """Run `gpupool assert` in the cluster, as a CronJob; default: don't."""

@@ -11,8 +11,12 @@ sys.path[0] = str(_FOLDER.parents[1])
 
 from pulumi_policy import PolicyPack  # noqa: E402 - after the path is right
 
-from gpupool.policy_pack.stack_policies import NAME, stack_policies  # noqa: E402
+from gpupool.policy_pack.stack_policies import NAME, VERSION_VARIABLE, stack_policies  # noqa: E402
 from gpupool.pulumi_plugins import callers  # noqa: E402
 
 callers.guard()
-PolicyPack(NAME, stack_policies(_FOLDER.parent))
+try:
+    policies = stack_policies(_FOLDER.parent)
+except ValueError as error:
+    sys.exit(f"{VERSION_VARIABLE}: {error}")
+PolicyPack(NAME, policies)

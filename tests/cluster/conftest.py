@@ -69,6 +69,13 @@ def cluster(kube: Kube) -> Iterator[Kube]:
     kube.wipe()
 
 
+@pytest.fixture
+def monitored(cluster: Kube) -> Iterator[Kube]:
+    """The cluster with the kinds of Prometheus' operator, which does not run there."""
+    with cluster.kinds(Path(__file__).with_name("prometheus_operator.yaml")) as known:
+        yield known
+
+
 def pod(
     name: str,
     resources: dict[str, int] | None = None,

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.infra import access
 from gpupool.local import components
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
-from infra import program
 
 _QUOTA = 8 * 2**20
 """Bytes: enough for the control plane's own objects, and soon reached."""
@@ -51,7 +51,7 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
     """`up` asks the API server, whose own check takes two seconds; requests would wait for thirty."""
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(plane.layout.data))
     plan = read_plan("local")
-    program.require_cluster(plan)
+    access.require_cluster(plan)
     etcd = pid(plane, "etcd")
     os.kill(etcd, signal.SIGSTOP)
     while not all("State:\tT" in path.read_text() for path in Path(f"/proc/{etcd}/task").glob("*/status")):
@@ -60,15 +60,15 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
         problems = plane.status().problems
         assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems
         with pytest.raises(UnreachableError, match=r"its etcd does not.*`gpupool local up` repairs it"):
-            soon(program.require_cluster, plan)
+            soon(access.require_cluster, plan)
     finally:
         os.kill(etcd, signal.SIGCONT)
     os.kill(etcd, signal.SIGKILL)
     with pytest.raises(UnreachableError, match="its etcd does not"):
-        soon(program.require_cluster, plan)
+        soon(access.require_cluster, plan)
     assert any("etcd is not running" in problem for problem in plane.status().problems)
     assert plane.up().healthy
-    program.require_cluster(plan)
+    access.require_cluster(plan)
 
 
 def test_an_etcd_without_space_is_named_and_nothing_is_stopped(

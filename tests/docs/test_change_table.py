@@ -16,12 +16,14 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COPIED = (
     *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
     *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/sampling.py"),
-    "tests/golden/test_policy_table.py",
+    *("tests/golden/test_policy_table.py", "tests/unit/monitoring/alert_cases.yaml"),
 )
 END = ""
 """Before this anchor a text goes to the end of the file."""
@@ -37,7 +39,7 @@ pools:
 
 TRY_DRIFT = """
 from datetime import UTC, datetime
-from generators import generate
+from gpupool.generators import generate
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import examine
 from gpupool.plan.resolve import read_plan
@@ -50,6 +52,7 @@ STALE = """
 from pathlib import Path
 from gpupool.schema import gpu_types, published
 from tests.golden import test_policy_table
+
 made = {
     published.FILE: published.text("environment"),
     published.CATALOG_FILE: published.text("catalog"),
@@ -134,7 +137,7 @@ CHANGES = (
     Change(
         row="add a generated object",
         new={
-            "generators/greeting.py": "from generators.metadata import manifest_of\n"
+            "generators/greeting.py": "from gpupool.generators.metadata import manifest_of\n"
             "from gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
             "def generate(plan):\n"
             '    yield manifest_of(plan, "ConfigMap", "greeting", SYSTEM_NAMESPACE)\n',
@@ -193,8 +196,8 @@ CHANGES = (
     ),
     Change(
         row="add an output of `policy check`",
-        new={"gpupool/cli/policy_count.py": "def write(check, stream):\n    stream.write('counted\\n')\n"},
-        edits={"gpupool/cli/policy_outputs.py": (('    github = "github"\n', '    count = "count"\n'),)},
+        new={"gpupool/cli/policy/count.py": "def write(check, stream):\n    stream.write('counted\\n')\n"},
+        edits={"gpupool/cli/policy/outputs.py": (('    github = "github"\n', '    count = "count"\n'),)},
         command=GPUPOOL + "policy check homelab -o count",
         shows="counted",
     ),
@@ -209,7 +212,7 @@ CHANGES = (
                 ),
             ),
             "generators/delivery.py": (
-                ("\n\nclass Engine(", "from generators import delivery_kapp\n"),
+                ("\n\nclass Engine(", "from gpupool.generators import delivery_kapp\n"),
                 ("}\n\n\ndef body(", ', "kapp": delivery_kapp'),
             ),
         },
@@ -241,9 +244,36 @@ CHANGES = (
         shows="no please",
     ),
     Change(
+        row="add an alert, a recording rule or a panel of a dashboard",
+        edits={
+            "gpupool/monitoring/rules.yaml": (
+                (
+                    "  - group: gpupool.drift.alerts\n",
+                    "  - group: polite.alerts\n    rules:\n"
+                    "      - {alert: GpupoolPolite, severity: info, expr: 'vector(1)',\n"
+                    "         summary: No please, description: Say it.}\n",
+                ),
+            ),
+            "gpupool/monitoring/boards.yaml": (
+                (
+                    "          - {title: Power, type: stat,",
+                    "          - {title: Manners, type: stat, unit: short, width: 4,\n"
+                    '             description: Says please., show: [["vector(1)", please]]}\n',
+                ),
+            ),
+            "docs/alerts.md": ((END, "\n## GpupoolPolite\n\n- First look: the mirror.\n- Do: say it.\n"),),
+            "tests/unit/monitoring/alert_cases.yaml": (
+                (END, "- {alert: GpupoolPolite, name: always, at: 1m, firing: 1, series: {}}\n"),
+            ),
+        },
+        command=GPUPOOL + "render homelab -o out --monitoring out && "
+        "grep -rho GpupoolPolite out && grep -rho Manners out",
+        shows="GpupoolPolite\nManners",
+    ),
+    Change(
         row="add a command",
         new={"gpupool/cli/hello.py": 'def hello() -> None:\n    """Say it."""\n    print("hello there")\n'},
-        edits={"gpupool/cli/app.py": (('    "local": ', '    "hello": "gpupool.cli.hello",\n'),)},
+        edits={"gpupool/cli/app.py": (('    "local": "gpupool', '    "hello": "gpupool.cli.hello",\n'),)},
         command=GPUPOOL + "hello",
         shows="hello there",
     ),
@@ -277,7 +307,9 @@ def test_only_what_the_row_names_is_touched(change: Change) -> None:
 def test_the_change_works(change: Change, tmp_path: Path) -> None:
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.pyc.*"))
+            shutil.copytree(
+                ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("*.pyc.*")
+            )
         else:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)

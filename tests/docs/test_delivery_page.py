@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generators import delivery, generate
+from gpupool.generators import delivery, generate
 from gpupool.plan.resolve import read_plan
 
 ROOT = Path(__file__).parents[2]

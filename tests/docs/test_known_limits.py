@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from generators import generate
-from generators.node_classes import generate as node_classes
+from gpupool.generators import generate
+from gpupool.generators.node_classes import generate as node_classes
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source

@@ -150,6 +150,11 @@ def test_the_commands_of_the_page_on_the_queue_print_what_it_shows(served: Path)
         assert matches(expected, printed), f"$ {command}\n{printed}\n--- the page shows:\n{expected}"
 
 
+def test_the_page_on_doctor_shows_what_the_readme_runs() -> None:
+    page = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
+    assert set(commands(page)) <= set(commands())
+
+
 def test_the_two_commands_and_enough_others_are_there() -> None:
     shown = [command for command, _ in commands()]
     assert {"make up", "make down"} <= set(shown)

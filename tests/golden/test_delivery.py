@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from generators import generate
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
 
 HERE = Path(__file__).parent / "delivery"

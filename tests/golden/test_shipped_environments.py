@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generators import generate
-from generators.metadata import object_labels
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.metadata import object_labels
+from gpupool.generators.render import files
 from gpupool.plan.policy_files import SHIPPED, read_objects
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from generators import generate
-from generators.kinds import KINDS
-from generators.manifest import Manifest
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.generators import generate
+from gpupool.generators.kinds import KINDS
+from gpupool.generators.manifest import Manifest
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.resolve import resolve

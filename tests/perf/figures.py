@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import generate
-from generators.render import files
 from gpupool.catalog.load import load_catalog
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import resolve
 from gpupool.programs import binaries
 from gpupool.sharing import placement
@@ -130,6 +130,8 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-decision",
             "queue-round-p99",
             "queue-memory",
+            "queue-metrics",
+            "queue-series",
             "queue-list-page",
         ),
     ),

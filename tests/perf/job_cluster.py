@@ -24,8 +24,8 @@ import aiohttp
 import psutil
 import yaml
 
-from generators import generate
-from generators.kinds import KINDS
+from gpupool.generators import generate
+from gpupool.generators.kinds import KINDS
 from gpupool.local.components import JOB_SECONDS_VARIABLE
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from generators import generate
+from gpupool.generators import generate
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import load
 

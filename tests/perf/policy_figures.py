@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpupool.cli.policy_outputs import Output
+from gpupool.cli.policy.outputs import Output
 from tests.perf import policy_bundle, policy_files
 from tests.perf.measure import run
 from vapcheck import Kinds, read_files

@@ -24,10 +24,12 @@ from typing import Any
 import aiohttp
 import psutil
 import psycopg
+from prometheus_client import generate_latest
 
 from gpupool import shipped
 from gpupool.local.ports import free_port
 from gpupool.plan.resolve import resolve
+from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.plan_source import current
 from gpupool.queue.records import Level, NewJob, Offer, Outcome, new_id
@@ -35,7 +37,7 @@ from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.service import COLLECTED
-from gpupool.queue.store import attempts, jobs, keys, plans
+from gpupool.queue.store import accounts, attempts, jobs, keys, plans
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
@@ -211,7 +213,7 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
     present = current(resolve(load(environment)))
     process = psutil.Process()
 
-    async def measured() -> tuple[float, list[float], float]:
+    async def measured() -> tuple[float, list[float], float, tuple[float, int]]:
         async with Database.open(url) as db:
             leadership = Leadership(db, "dispatcher", "bench", 3600)
             epoch = await leadership.seek()
@@ -246,12 +248,29 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
                 ended = Outcome("succeeded")
                 await attempts.finish(db, held.job, held.attempt, ended, datetime.now(UTC), (1, 1))
                 times.append((await full.round(epoch)).seconds)
-            return rate, times, process.memory_info().rss / 2**20
+            memory = process.memory_info().rss / 2**20
+            return rate, times, memory, await _page(db, present.supply)
 
-    rate, times, memory = asyncio.run(measured())
+    rate, times, memory, (seconds, series) = asyncio.run(measured())
     yield "queue-decision", 1000 / rate
     yield "queue-round-p99", _p99(times) * 1000
     yield "queue-memory", memory
+    yield "queue-metrics", seconds * 1000
+    yield "queue-series", series
+
+
+async def _page(db: Database, supply: Supply) -> tuple[float, int]:
+    """Seconds that the figures of the whole queue take, the median of five, and how many series they are."""
+    times, text = [], b""
+    for _ in range(5):
+        began = time.perf_counter()
+        now = datetime.now(UTC)
+        snapshot = await take_snapshot(db, now, 0)
+        text = generate_latest(
+            figures(snapshot, supply, await jobs.waiting(db, now), await accounts.settled(db))
+        )
+        times.append(time.perf_counter() - began)
+    return sorted(times)[2], sum(not line.startswith(b"#") for line in text.splitlines())
 
 
 def _full(supply: Supply) -> Supply:

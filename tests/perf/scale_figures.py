@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators import generate
+from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import load

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from generators import generate
-from generators.emit import yaml_text
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import Document, parse_documents
 from gpupool.convert.draft import Choices
+from gpupool.generators import generate
+from gpupool.generators.emit import yaml_text
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.policy_files import policy_files, policy_names
 from gpupool.plan.resolve import read_plan, resolve

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from generators import generate
 from gpupool.findings import SpecError
+from gpupool.generators import generate
 from gpupool.plan.model import Plan
 from tests.custom_resources import Definition, definitions
 from tests.environment_strategies import Data, environments, label_keys, label_values, plan_of, taints

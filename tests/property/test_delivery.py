@@ -13,11 +13,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators import delivery, generate
-from generators.layout import INDEX, manifest_path
-from generators.manifest import Bundle
-from generators.render import files
-from infra.apply import Dependencies
+from gpupool.generators import delivery, generate
+from gpupool.generators.layout import INDEX, manifest_path
+from gpupool.generators.manifest import Bundle
+from gpupool.generators.render import files
+from gpupool.infra.apply import Dependencies
 from tests.environment_strategies import Data, environments, names, plan_of
 from tests.examples import examples
 

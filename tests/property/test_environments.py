@@ -16,9 +16,9 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from generators import generate
-from generators.manifest import Bundle, HelmRelease, Manifest, bundle
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
+from gpupool.generators.render import files
 from gpupool.plan.model import Plan
 from tests.environment_strategies import (
     Data,

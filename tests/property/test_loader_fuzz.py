@@ -15,9 +15,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from generators import generate
-from generators.render import files
 from gpupool.findings import Finding, SpecError
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import resolve
 from gpupool.project import environments_folder
 from gpupool.spec.load import check_shape

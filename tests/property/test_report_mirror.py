@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators import generate
+from gpupool.generators import generate
 from gpupool.plan.changes import totals
 from gpupool.plan.changes.model import BeforeAfter, PoolChange, TenantChange
 from gpupool.plan.changes.pools import pool_changes

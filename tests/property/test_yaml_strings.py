@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.emit import yaml_text
+from gpupool.generators.emit import yaml_text
 from gpupool.programs import binaries
 from tests.examples import examples
 from tests.kubectl import command_line

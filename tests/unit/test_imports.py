@@ -8,6 +8,6 @@ import grimp
 
 
 def test_there_is_no_import_cycle() -> None:
-    graph = grimp.build_graph("gpupool", "vapcheck", "generators", "infra")
+    graph = grimp.build_graph("gpupool", "vapcheck")
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which names the cycle

@@ -21,7 +21,8 @@ TOP = {
     *("tests", "docs", "examples", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
     *("setup.py", "MANIFEST.in", "Dockerfile", ".dockerignore"),
-    *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
+    *("CONTRIBUTING.md", "SECURITY.md", ".editorconfig", ".pre-commit-config.yaml"),
+    *("requirements.lock", "requirements-image.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
 """Each name here makes the repository harder to understand: try to find a folder for it first."""
 

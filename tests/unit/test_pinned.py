@@ -25,17 +25,25 @@ EXCUSED = {
     ("examples/", "busybox:1.37"): JOBS,
     ("docs/queue.md", "busybox:1.37"): JOBS,
     ("README.md", "torch:2"): "a pod that a policy is asked about",
-    ("gpupool/cli/jobs.py", "torch:2.9"): JOBS,
-    ("gpupool/cli/jobs_file.py", "python:3.12"): JOBS,
+    ("gpupool/cli/jobs/app.py", "torch:2.9"): JOBS,
+    ("gpupool/cli/jobs/job_file.py", "python:3.12"): JOBS,
     ("examples/kubeflow-step/README.md", "pip install"): (
         "kfp is published as source alone, so that its build fetches setuptools; all else of it has hashes"
     ),
     ("pyproject.toml", "setuptools>=77"): (
         "what builds a wheel by pip's choice; our builds have setuptools from a lock (--no-build-isolation)"
     ),
+    ("gpupool/client/pyproject.toml", "setuptools>=77"): "the same",
+    (
+        "docs/start.md",
+        'pip install "./gpupool-',
+    ): "a reader's choice of the newest; the lines above it have hashes",
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
     ("docs/ci.md", "pip wheel --no-deps"): "the same",
     ("gpupool/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
+    ("gpupool/", 'pip install "gpupool['): (
+        "advice in a message: the gpupool that is installed, with an extra; pip takes the installed one"
+    ),
     ("gpupool/pulumi_plugins/env.py", "pulumi plugin install"): (
         "advice in a message: the plugin is Pulumi's own, and no checksum of it is written down here"
     ),

@@ -11,7 +11,7 @@ import pytest
 from gpupool import project, shipped
 from gpupool.cluster.local_layout import default_folder
 from gpupool.findings import GpupoolError
-from infra import engine
+from gpupool.infra import engine
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cel_expr_python import cel
 
 from vapcheck.cel.conversions import CONVERSIONS
 from vapcheck.cel.dispatch import split_type
-from vapcheck.cel.libraries import OVERLOADS
+from vapcheck.cel.libraries import ALL, overloads
 from vapcheck.cel.libraries.declaration import Overload
 from vapcheck.cel.strings import OPTIONALS, STRINGS
 
@@ -93,9 +93,12 @@ def _arithmetic() -> Iterator[dict[str, Any]]:
         yield {"name": operator, "overloads": overloads}
 
 
-@lru_cache(maxsize=2)
-def configuration(sorting: bool) -> Any:
-    """The checker's configuration without variables; `sorting`: for expressions with sortBy()."""
+@lru_cache(maxsize=4)
+def configuration(sorting: bool, minor: str = ALL) -> Any:
+    """The checker's configuration without variables; `sorting`: for expressions with sortBy(); `minor`: of
+    which Kubernetes (`libraries.overloads`)."""
+    declared = overloads(minor)
+    sorting = sorting and any(overload.function == "sort" for overload in declared)
     optionals = [overload for overload in OPTIONALS if "unwrap" in overload.function]
     strings = [overload for overload in CONVERSIONS if overload.function == "string"]
     arithmetic = list(_arithmetic())
@@ -106,7 +109,7 @@ def configuration(sorting: bool) -> Any:
         "extensions": [*EXTENSIONS, _LISTS] if sorting else EXTENSIONS,
         "functions": arithmetic
         + _functions(
-            (*strings, *optionals, *STRINGS, *OVERLOADS), without=_IN_LISTS if sorting else frozenset()
+            (*strings, *optionals, *STRINGS, *declared), without=_IN_LISTS if sorting else frozenset()
         ),
     }
     return cel.NewEnvConfigFromYaml(json.dumps(document))

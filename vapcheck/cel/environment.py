@@ -19,6 +19,7 @@ from vapcheck.cel.checked_expression import read_tree
 from vapcheck.cel.declarations import PLAIN, checker_type, configuration, number_orders
 from vapcheck.cel.dispatch import split_type
 from vapcheck.cel.errors import CompileError
+from vapcheck.cel.libraries import ALL
 from vapcheck.cel.message_types import ADMISSION, Types, pool
 from vapcheck.cel.parts import deep_stack, tree_of_parts
 from vapcheck.cel.planner import VARIABLE_PREFIX, PlanError, Planner
@@ -47,25 +48,28 @@ def _admission_pool() -> Any:
 class Environment:
     """Names that expressions may use, with their types."""
 
-    def __init__(self, variables: Mapping[str, str], types: Types | None = None) -> None:
+    def __init__(self, variables: Mapping[str, str], types: Types | None = None, minor: str = ALL) -> None:
         """Names, perhaps dotted, with their CEL signatures.
 
         `types`: fields of the types that signatures name, beside those of `request` and `namespaceObject`.
+        `minor`: the Kubernetes whose functions there are for new expressions; by default every one that is
+        known.
         """
         self._variables = dict(variables)
         self._types = types
+        self._minor = minor
         self._pool = _admission_pool() if types is None else pool({**ADMISSION, **types})
         self._checkers: dict[bool, Any] = {}
 
     @classmethod
-    def admission(cls, *, params: bool = False, authorizer: bool = True) -> Environment:
+    def admission(cls, *, params: bool = False, authorizer: bool = True, minor: str = ALL) -> Environment:
         """What a ValidatingAdmissionPolicy sees; `params` where it has a paramKind."""
         variables = {"object": "dyn", "oldObject": "dyn", **REQUEST}
         if params:
             variables["params"] = "dyn"
         if authorizer:
             variables |= AUTHORIZER
-        return cls(variables)
+        return cls(variables, minor=minor)
 
     def with_variable(self, name: str, program: Program) -> Environment:
         """The same environment with `variables.<name>`, of the type of its program."""
@@ -74,6 +78,7 @@ class Environment:
             f"{VARIABLE_PREFIX}{name}": kept_type(program.result_type)
         }
         environment._types, environment._pool, environment._checkers = self._types, self._pool, {}
+        environment._minor = self._minor
         return environment
 
     def compile(self, expression: str, expects: Collection[str] = ()) -> Program:
@@ -151,7 +156,7 @@ class Environment:
     def _new_checker(self, sorting: bool, more: dict[str, Any]) -> Any:
         return cel.NewEnv(
             descriptor_pool=self._pool,
-            config=configuration(sorting),
+            config=configuration(sorting, self._minor),
             variables={name: self._type(signature) for name, signature in self._variables.items()} | more,
             extensions=[number_orders()],
         )

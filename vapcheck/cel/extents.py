@@ -85,10 +85,10 @@ class _Reader:
         self._open = 0
 
     def read(self) -> Extent:
-        found = self._expression()
+        extent = self._expression()
         if self._next.kind != "end":
             raise NotCelError
-        return found
+        return extent
 
     @property
     def _next(self) -> Token:
@@ -122,14 +122,14 @@ class _Reader:
         self._open += 1
         if self._open > MOST_LEVELS:
             raise TooDeepError
-        found = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+        extent = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
         if self._is("?"):
             self._take()
             then = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
             self._take(":")
-            found = self._made(found.start, [found, then, self._expression()], level=1)
+            extent = self._made(extent.start, [extent, then, self._expression()], level=1)
         self._open -= 1
-        return found
+        return extent
 
     def _joined(self, sign: str, operand: Callable[[], Extent]) -> Extent:
         """Operands of `&&` or `||`, which every parser keeps flat."""
@@ -144,46 +144,46 @@ class _Reader:
     def _operation(self, tightness: int) -> Extent:
         if tightness == len(_OPERATORS):
             return self._unary()
-        found = self._operation(tightness + 1)
+        extent = self._operation(tightness + 1)
         while self._is(*_OPERATORS[tightness]):
             sign = self._take()
-            found = self._made(found.start, [found, self._operation(tightness + 1)], level=1, sign=sign)
-        return found
+            extent = self._made(extent.start, [extent, self._operation(tightness + 1)], level=1, sign=sign)
+        return extent
 
     def _unary(self) -> Extent:
         signs = []
         while self._is("!", "-"):
             signs.append(self._take())
-        found = self._member()
+        extent = self._member()
         for sign in reversed(signs):
-            found = self._made(sign.start, [found], sign=sign)
-        return found
+            extent = self._made(sign.start, [extent], sign=sign)
+        return extent
 
     def _member(self) -> Extent:
-        found = self._primary()
+        extent = self._primary()
         while self._is(".", "[", "{"):
             if self._is("{"):
-                found = self._made(found.start, [found, *self._items("{", "}")], level=1)
+                extent = self._made(extent.start, [extent, *self._items("{", "}")], level=1)
                 continue
             if self._take().text == "[":
                 if self._is("?"):
                     self._take()
                 index = self._expression()
                 self._take("]")
-                found = self._made(found.start, [found, index], level=1)
+                extent = self._made(extent.start, [extent, index], level=1)
                 continue
             if self._is("?"):
                 self._take()
                 self._name()
-                found = self._made(found.start, [found], level=1)
+                extent = self._made(extent.start, [extent], level=1)
                 continue
             name = self._name()
             if self._is("("):
-                found = self._call(name, found)
+                extent = self._call(name, extent)
             else:
-                found = self._made(found.start, [found], level=1)
-                found.whole = found.parts[0].whole or found.levels > _LONGEST_NAME
-        return found
+                extent = self._made(extent.start, [extent], level=1)
+                extent.whole = extent.parts[0].whole or extent.levels > _LONGEST_NAME
+        return extent
 
     def _call(self, name: str, receiver: Extent) -> Extent:
         arguments = self._items("(", ")")
@@ -198,9 +198,9 @@ class _Reader:
             receiver.copied = name in _OPTIONAL
             for argument in arguments[len(variables) :]:
                 argument.macro = macro
-        found = self._made(receiver.start, [receiver, *arguments], level=1)
-        found.two_variables = len(variables) == 2
-        return found
+        extent = self._made(receiver.start, [receiver, *arguments], level=1)
+        extent.two_variables = len(variables) == 2
+        return extent
 
     def _word(self, extent: Extent) -> str:
         """The argument, if it is a plain name."""
@@ -222,9 +222,9 @@ class _Reader:
             self._take()
         name = self._name()
         if not self._is("("):
-            found = self._made(start, [])
-            found.whole = False
-            return found
+            extent = self._made(start, [])
+            extent.whole = False
+            return extent
         arguments = self._items("(", ")")
         if name == "has":
             for argument in arguments:

@@ -177,13 +177,13 @@ class _Parts:
     def _refusal(self, said: str, text: _Text) -> Exception:
         """The checker's first objection, at its place in the whole expression."""
         problem = refusals.reworded(said, text.whole)
-        found = _FIRST.search(problem.message)
-        if found is None:
+        match = _FIRST.search(problem.message)
+        if match is None:
             return problem
-        line, column = int(found[1]), int(found[2])
+        line, column = int(match[1]), int(match[2])
         lines = text.whole.splitlines(keepends=True)
         offset = sum(map(len, lines[: line - 1])) + max(0, column - 1)
-        return refusals.refusal(found[3], self._text, text.origin(offset))
+        return refusals.refusal(match[3], self._text, text.origin(offset))
 
     def _renumbered(self, tree: Tree, text: _Text) -> Tree:
         """The tree with numbers that no other part has, and positions in the whole expression."""

@@ -16,7 +16,14 @@ from vapcheck.manifests.documents import Document
 from vapcheck.outcome import PolicyFinding, Report
 from vapcheck.policy.compiled_policy import Compiler
 from vapcheck.policy.model import ValidationAction
-from vapcheck.policy.policy_set import PolicySet, engine_finding, is_policy, mutating_policies, read_policies
+from vapcheck.policy.policy_set import (
+    PolicySet,
+    engine_finding,
+    is_policy,
+    mutating_policies,
+    other_minor,
+    read_policies,
+)
 from vapcheck.server.kinds import Kinds, resource_of
 from vapcheck.server.subresources import subresource_of
 
@@ -42,23 +49,24 @@ def check(
     Objects among `documents` without a namespace are in `namespace`, as kubectl sends them; policies that no
     binding names are judged with the action `bind`, if any, wherever their rules match. With a `subresource`
     (exec, pods/exec) the requests are for that, of the objects that have it, in place of `operation`.
+    `kinds`: of which Kubernetes the cluster is, `Kinds.builtin("1.34")`; by default the newest known.
     """
     kinds = (kinds or Kinds.builtin()).with_crds([*documents, *policies])
     if namespace:
         documents = [_placed(document, kinds, namespace) for document in documents]
     everything = [*documents, *policies]
-    found = read_policies(everything, kinds, compiler, bind)
-    judge = Judge(found, everything, kinds)
-    findings = [*found.findings, *mutating_policies(everything)]
+    policy_set = read_policies(everything, kinds, compiler, bind)
+    judge = Judge(policy_set, everything, kinds)
+    findings = [*other_minor(kinds), *policy_set.findings, *mutating_policies(everything)]
     if typed:
-        findings += _mistyped(found, kinds)
+        findings += _mistyped(policy_set, kinds)
     objects = [document for document in documents if not is_policy(document)]
     if subresource:
         objects = [document for document in objects if subresource_of(document.body, subresource, kinds)]
     judged = set(map(id, objects))
     findings += [row for one, rows in judge.context.unreadable if id(one) not in judged for row in rows]
     findings += judge_many(judge, objects, operation=operation, user=user, subresource=subresource)
-    findings += overview(found, judge.tally, subresource or operation)
+    findings += overview(policy_set, judge.tally, subresource or operation)
     return Report(tuple(findings), len(objects), judge.tally.evaluations, judge.tally.matched)
 
 

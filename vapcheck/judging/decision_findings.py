@@ -14,6 +14,9 @@ from vapcheck.outcome import Level, ObjectRef, PolicyFinding
 from vapcheck.policy.model import Binding, Policy
 from vapcheck.policy.policy_set import engine_finding
 
+IGNORED = " (ignored: failurePolicy Ignore)"
+"""Behind the message of an error that keeps nothing out."""
+
 _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
@@ -53,7 +56,7 @@ def finding_of(
     line, column = document.position(path)
     message = decision.message
     if decision.kind != "violation" and not policy.fails_closed:
-        message += " (ignored: failurePolicy Ignore)"
+        message += IGNORED
     return PolicyFinding(
         level=level,
         rule=policy.name,
@@ -67,6 +70,7 @@ def finding_of(
         reason=decision.reason if decision.kind == "violation" else "",
         expression=decision.expression.text if decision.expression else "",
         values=decision.values,
+        shows_values=decision.shows_values,
         title=policy.text("title"),
         why=policy.text("why"),
         fix=policy.text("fix"),

@@ -34,6 +34,8 @@ class Decision:
     """Values of the policy's variables that the expression reads, and of the parts that decided."""
     path: str = ""
     """Where in the object the reason is, when it is known."""
+    shows_values: bool = False
+    """Whether the message is the error of an expression, which shows the value that it is about."""
 
 
 class Evaluation:
@@ -77,7 +79,7 @@ class Evaluation:
             return True
         texts = list(dict.fromkeys(text for _, text in errors))
         message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return Decision("error", message, errors[0][0])
+        return Decision("error", message, errors[0][0], shows_values=True)
 
     def _validations(self) -> list[Decision]:
         budget = Budget()
@@ -91,7 +93,8 @@ class Evaluation:
                 return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 path, values = self._explained(item, scope)
-                results.append(Decision("error", _failed(row, error), row, values=values, path=path))
+                message = _failed(row, error)
+                results.append(Decision("error", message, row, values=values, path=path, shows_values=True))
         spent = BUDGET - budget.remaining
         worst = self._compiled.messages * PER_CALL_LIMIT + spent
         if budget.remaining >= worst and all(result is True for result in results):
@@ -148,7 +151,7 @@ class Evaluation:
             except BudgetExceeded as error:
                 return [Decision("error", str(error), row)]
             except EvaluationError as error:
-                wrong.append(Decision("audit-error", _failed(row, error), row))
+                wrong.append(Decision("audit-error", _failed(row, error), row, shows_values=True))
         return wrong
 
     def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:

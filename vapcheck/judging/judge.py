@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
@@ -39,9 +40,9 @@ class Judge:
     def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds) -> None:
         self._policies = policies.policies
         self._kinds = kinds
-        given = list(context)
-        self.context = ContextObjects(given, kinds)
-        self._parameters = Parameters([document.body for document in given], kinds)
+        documents = list(context)
+        self.context = ContextObjects(documents, kinds)
+        self._parameters = Parameters([document.body for document in documents], kinds)
         namespaces = self.context.namespaces
         labels = {name: body["metadata"].get("labels") or {} for name, body in namespaces.items()}
         self._matcher = Matcher(kinds, labels)
@@ -99,11 +100,11 @@ class Judge:
             yield replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")
             return
         doubts: list[Doubt] = []
-        request = self._request(document.body, resource, operation, old, user, doubts)
+        request = self._request(document.body, resource, operation, old, user, doubts, options)
         yield from (doubtful(doubt, document) for doubt in doubts)
         if is_exempt(resource):
             return
-        yield from self._on(replace(request, options=options), document, "", self._policies)
+        yield from self._on(request, document, "", self._policies)
         if templates and self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
@@ -119,15 +120,17 @@ class Judge:
     def _of_subresource(
         self, document: Document, asked: str, old: Mapping[str, Any] | None, user: User
     ) -> list[PolicyFinding]:
-        found = subresource_of(document.body, asked, self._kinds)
-        if found is None:
+        subresource = subresource_of(document.body, asked, self._kinds)
+        if subresource is None:
             return []
-        body, before = found.object_of(document.body), found.object_of(dict(old)) if old else None
-        operation = found.operation
-        request = self._request(body, found.parent, operation.replace("CONNECT", "CREATE"), before, user)
+        body, before = subresource.object_of(document.body), subresource.object_of(dict(old)) if old else None
+        operation = subresource.operation
+        request = self._request(
+            body, subresource.parent, operation.replace("CONNECT", "CREATE"), before, user
+        )
         if operation != "UPDATE":  # nothing is stored, so that nothing is filled in
-            request = replace(request, operation=operation, object=found.sent(body))
-        request = replace(request, subresource=found.name, own_kind=found.own_kind)
+            request = replace(request, operation=operation, object=subresource.sent(body))
+        request = replace(request, subresource=subresource.name, own_kind=subresource.own_kind)
         return self._on(request, document, "", self._policies)
 
     def _request(
@@ -138,6 +141,7 @@ class Judge:
         old: Mapping[str, Any] | None,
         user: User,
         doubts: list[Doubt] | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> Request:
         new: Body | None = None
         before: Body | None = None
@@ -157,13 +161,13 @@ class Judge:
             namespace = str(metadata.get("namespace") or "default")
         elif resource.kind == "Namespace" and resource.group == "":
             namespace = name
-        return Request(operation, resource, name, namespace, new, before, user)
+        return Request(operation, resource, name, namespace, new, before, user, options=options)
 
     def _on(
         self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
-        scopes: dict[Resource, Scope] = {}
+        scopes: dict[str, Scope] = {}  # by the apiVersion as which the object matched
         own = request.resource
         for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
@@ -174,11 +178,12 @@ class Judge:
                 finding = finding_of(policy, None, decision, level, document, path)
                 findings.append(replace(finding, fix=GIVE_THE_CRD))
                 continue
-            if matched not in scopes and bindings:
-                scopes[matched] = self._scope(request, matched)
+            version = matched.api_version
+            if version not in scopes and bindings:
+                scopes[version] = self._scope(request, matched)
             applied = False
             for binding in bindings:
-                scope = scopes[matched]
+                scope = scopes[version]
                 try:
                     if own != matched and not own.alike_in_versions:
                         raise ParameterError(_unconverted(own, matched))

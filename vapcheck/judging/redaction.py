@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vapcheck.judging.decision_findings import IGNORED
 from vapcheck.judging.secret_reading import LAST_APPLIED, SecretReading
 from vapcheck.manifests.documents import Document
 from vapcheck.manifests.secret_kinds import SECRET_KINDS, is_secret
@@ -25,7 +26,6 @@ from vapcheck.policy.reader import read_policy
 HIDDEN = "***"
 WITHHELD = "message withheld: its messageExpression reads what is in a Secret"
 UNKNOWN = "message withheld: the policy is not available, and may show what is in the Secret"
-_FAILED = re.compile(r"^.*? resulted in error: .*?( \(ignored: failurePolicy Ignore\))?$", re.DOTALL)
 _TELLING = 8
 """Characters from which on a Secret's value is masked. Shorter ones are also ordinary words and numbers."""
 _OPEN_FIELDS = ("apiVersion", "kind", "metadata", "type")
@@ -119,15 +119,15 @@ class _Redaction:
 
     def _of_error(self, finding: PolicyFinding, known: Sequence[tuple[Policy, SecretReading]]) -> str:
         """An error shows the value that it is about."""
-        error = _FAILED.match(finding.message)
-        if error is None:
+        if not finding.shows_values:
             return str(self._masked(finding.message))
         for policy, reading in known:
             conditions = [row.text for row in policy.conditions]
             texts = conditions if finding.expression in conditions else [finding.expression]
             if any(map(reading.reads, texts)):
-                said = "error withheld, as it reads what is in a Secret"
-                return f"expression '{finding.expression}' failed: {said}{error[1] or ''}"
+                instead = "error withheld, as it reads what is in a Secret"
+                ignored = "" if policy.fails_closed else IGNORED
+                return f"expression '{finding.expression}' failed: {instead}{ignored}"
         return str(self._masked(finding.message))
 
     def _masked(self, value: Any) -> Any:
@@ -144,7 +144,7 @@ def _masked_values(
     given: Iterable[Document], secrets: Iterable[Mapping[str, Any]], findings: Iterable[PolicyFinding]
 ) -> list[str]:
     """The values of Secrets that the findings show and that occur in no other object."""
-    shown = "\n".join(text for one in findings for text in (one.message, *_texts(one.values)))
+    shown = "\n".join(text for finding in findings for text in (finding.message, *_texts(finding.values)))
     revealing = {
         text
         for body in secrets

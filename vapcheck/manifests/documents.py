@@ -7,16 +7,20 @@ value from a text that may be a Secret.
 
 from __future__ import annotations
 
+import bisect
 import codecs
 import functools
+import itertools
 import json
+import marshal
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from vapcheck import forked
 from vapcheck.manifests.objects import Located, objects_in
 from vapcheck.manifests.place import place_in
 from vapcheck.manifests.problem import Problem
@@ -26,6 +30,10 @@ from vapcheck.manifests.stream import KEEP_ONE, Piece, pieces
 SUFFIXES = (".yaml", ".yml", ".json")
 """Of the files that are read from a folder, as kubectl has it."""
 MAX_BYTES = 256 << 20
+WORTH_IT = 1 << 20
+"""Bytes of a folder from which a second process that reads is well worth what it costs."""
+_MEANWHILE = 1 << 20
+"""Bytes that are read in the time in which this process does what its caller has to do meanwhile."""
 MAX_REQUEST = 3 << 20
 """Bytes of one request (apiserver 0.36, DefaultMaxRequestBodyBytes)."""
 _GROWTH = 6
@@ -81,12 +89,12 @@ def is_taken(finding: Problem) -> bool:
 
 def from_bodies(bodies: Iterable[dict[str, Any]], file: str) -> list[Document]:
     """Objects that were never text, such as rendered manifests. Lists are taken apart here too."""
-    found: list[Document] = []
+    documents: list[Document] = []
     for body in bodies:
         piece = Piece(body, 0, "", 0)
         located = (one for one in objects_in(piece, hide=lambda: True) if isinstance(one, Located))
-        found.extend(Document(one.body, file, 0, "", 0, one.item) for one in located)
-    return found
+        documents.extend(Document(one.body, file, 0, "", 0, one.item) for one in located)
+    return documents
 
 
 def read_text(text: str, file: str) -> tuple[list[Document], list[Problem]]:
@@ -135,11 +143,14 @@ def _too_large(file: str, line: int, size: int) -> Problem:
     return Problem(file, line, 1, message, "split the object, or keep large contents out of it")
 
 
-def read_files(paths: Sequence[Path], *, met: bool = False) -> tuple[list[Document], list[Problem]]:
+def read_files(
+    paths: Sequence[Path], *, met: bool = False, meanwhile: Callable[[], object] = lambda: None
+) -> tuple[list[Document], list[Problem]]:
     """The objects in `paths`; of folders, those of every manifest file below, sorted by path.
 
     `met`: whether the files were met in a folder, rather than named (`is_not_kubernetes`). What is named
-    and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once.
+    and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once. `meanwhile` is
+    called where another process reads: what this one has to do anyway, such as loading modules.
     """
     documents: list[Document] = []
     findings: list[Problem] = []
@@ -156,13 +167,55 @@ def read_files(paths: Sequence[Path], *, met: bool = False) -> tuple[list[Docume
             if name in streams:
                 continue  # its text was read already, and waiting for more could take for ever
             streams.add(name)
-        for each in names:
-            text = _text_of(each, findings, files_only=in_folder)
-            if text is not None:
-                read, wrong = _read(text, each, in_folder=in_folder or met)
-                documents += read
-                findings += wrong
+        read = functools.partial(_read_each, met=met, in_folder=in_folder)
+        own = _own_share(names) if in_folder else len(names)
+        if own < len(names):
+            theirs = forked.start(functools.partial(_packed, read, names[own:]))
+            meanwhile()
+            results = [read(names[:own]), _unpacked(*theirs())]
+        else:
+            results = [read(names)]
+        for found, wrong in results:
+            documents += found
+            findings += wrong
     return documents, findings
+
+
+def _read_each(names: Sequence[str], *, met: bool, in_folder: bool) -> tuple[list[Document], list[Problem]]:
+    documents: list[Document] = []
+    findings: list[Problem] = []
+    for name in names:
+        text = _text_of(name, findings, files_only=in_folder)
+        if text is not None:
+            read, wrong = _read(text, name, in_folder=in_folder or met)
+            documents += read
+            findings += wrong
+    return documents, findings
+
+
+def _own_share(names: Sequence[str]) -> int:
+    """How many of the files this process reads; it leaves the others to a forked one where that is faster."""
+    sizes = [os.path.getsize(name) if os.path.isfile(name) else 0 for name in names]
+    if sum(sizes) < WORTH_IT or forked.processors() == 1:
+        return len(names)
+    share = (sum(sizes) - _MEANWHILE) // 2
+    return bisect.bisect(list(itertools.accumulate(sizes)), share)
+
+
+def _packed(
+    read: Callable[[Sequence[str]], tuple[list[Document], list[Problem]]], names: Sequence[str]
+) -> tuple[bytes, list[Problem]]:
+    """What is read, to be sent: marshal copies plain values 8 times as fast as pickle."""
+    documents, findings = read(names)
+    rows = [
+        (document.body, document.file, document.line, document.text, document.first_line, document.item)
+        for document in documents
+    ]
+    return marshal.dumps(rows), findings
+
+
+def _unpacked(packed: bytes, findings: list[Problem]) -> tuple[list[Document], list[Problem]]:
+    return [Document(*row) for row in marshal.loads(packed)], findings  # noqa: S302 - from our own process
 
 
 def _manifests_below(folder: Path, findings: list[Problem]) -> list[str]:

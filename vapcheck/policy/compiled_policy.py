@@ -5,6 +5,7 @@ It must not evaluate anything: see `evaluation`.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 
 from vapcheck.cel.environment import Environment
@@ -12,6 +13,7 @@ from vapcheck.cel.errors import CompileError
 from vapcheck.cel.program import Program
 from vapcheck.policy import unseen_variables
 from vapcheck.policy.model import Expression, Policy, Validation
+from vapcheck.server.minors import MINORS, NEWEST
 
 _MAX_AUDIT_ANNOTATIONS = 20
 _MAX_AUDIT_EXPRESSION_BYTES = 5 * 1024
@@ -70,13 +72,13 @@ class Compiler:
         self._environments: dict[_Scope, Environment] = {}
         self._programs: dict[tuple[_Scope, str, tuple[str, ...]], Program | CompileError] = {}
 
-    def compile(self, policy: Policy) -> CompiledPolicy | list[Refusal]:
-        """The policy ready for evaluation; or why not, every refusal at once.
+    def compile(self, policy: Policy, minor: str = NEWEST) -> CompiledPolicy | list[Refusal]:
+        """The policy ready for evaluation; or why a cluster of that minor refuses it, every reason at once.
 
         Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
         """
         compiler = _PolicyCompiler(policy, self)
-        plain = _Scope(params=policy.param_kind is not None, authorizer=True)
+        plain = _Scope(params=policy.param_kind is not None, authorizer=True, minor=minor)
         composed, unauthorized = plain, replace(plain, authorizer=False)
         conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
         variables: dict[str, Program] = {}
@@ -132,17 +134,21 @@ class Compiler:
         return found
 
     def _environment(self, scope: _Scope) -> Environment:
-        found = self._environments.get(scope)
-        if found is None:
+        environment = self._environments.get(scope)
+        if environment is None:
             if scope.variables:
                 *rest, (name, program) = scope.variables
-                found = self._environment(replace(scope, variables=tuple(rest))).with_variable(name, program)
+                environment = self._environment(replace(scope, variables=tuple(rest))).with_variable(
+                    name, program
+                )
             else:
-                found = Environment.admission(params=scope.params, authorizer=scope.authorizer)
+                environment = Environment.admission(
+                    params=scope.params, authorizer=scope.authorizer, minor=scope.minor
+                )
             if len(self._environments) >= _ENVIRONMENTS:
                 self._environments.clear()
-            self._environments[scope] = found
-        return found
+            self._environments[scope] = environment
+        return environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,7 @@ class _Scope:
 
     params: bool
     authorizer: bool
+    minor: str
     variables: tuple[tuple[str, Program], ...] = ()
 
     def having(self, name: str, program: Program) -> _Scope:
@@ -164,8 +171,11 @@ class _PolicyCompiler:
         self._policy, self._shared = policy, shared
         self.refusals: list[Refusal] = []
 
-    def refuse(self, row: Expression, message: str) -> None:
+    def refuse(self, row: Expression, message: str, first: str | None = None) -> None:
+        """`first`: the first minor that would take it, where this one is too old."""
         fix = unseen_variables.advice(self._policy, row, message)
+        if first:
+            fix = f"Kubernetes {first} and newer take it; write it without what this cluster's lacks."
         self.refusals.append(Refusal(row.path, row.text, message, fix))
 
     def compile(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> Program | None:
@@ -173,5 +183,14 @@ class _PolicyCompiler:
             return self._shared.program(scope, row.text, expects)
         except CompileError as error:
             where = f" at {error.line}:{error.column} of the expression" if error.line else ""
-            self.refuse(row, f"does not compile{where}: {error.message}")
+            message = f"does not compile{where}: {error.message}"
+            self.refuse(row, message, self._first_that_takes(scope, row, expects))
             return None
+
+    def _first_that_takes(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> str | None:
+        """The first minor after this one in which the expression compiles."""
+        for minor in MINORS[MINORS.index(scope.minor) + 1 :]:
+            with contextlib.suppress(CompileError):
+                self._shared.program(replace(scope, minor=minor), row.text, expects)
+                return minor
+        return None

@@ -32,15 +32,15 @@ class Fields:
         return self._mapping(self.values.get(key), key, known, required)
 
     def _mapping(self, value: Any, key: str, known: Collection[str], required: bool) -> Fields:
-        found = Fields(value if isinstance(value, dict) else {}, self.path(key), self._problems)
+        fields = Fields(value if isinstance(value, dict) else {}, self.path(key), self._problems)
         if value is None and required:
             self.say(key, "is required")
         elif value is not None and not isinstance(value, dict):
             self.say(key, f"a mapping is expected, not {value!r}")
-        for name in found.values:
+        for name in fields.values:
             if name not in known:
-                found.say(name, f"unknown field; known are {', '.join(known)}")
-        return found
+                fields.say(name, f"unknown field; known are {', '.join(known)}")
+        return fields
 
     def rows(self, key: str, known: Collection[str]) -> Iterator[Fields]:
         """The mappings in the list at `key`, none where there is none; `known` are the fields of each."""

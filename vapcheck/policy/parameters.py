@@ -88,15 +88,15 @@ class Parameters:
             )
         if reference.selector is not None:
             selector = reference.selector
-            found = [body for body in candidates if selector.matches(_metadata(body).get("labels") or {})]
+            bodies = [body for body in candidates if selector.matches(_metadata(body).get("labels") or {})]
         else:
-            found = [body for body in candidates if _metadata(body).get("name") == reference.name]
-        if not found and reference.deny_when_missing:
+            bodies = [body for body in candidates if _metadata(body).get("name") == reference.name]
+        if not bodies and reference.deny_when_missing:
             advice = (
                 f"{_give(policy, binding, where)}, or let it be missing with parameterNotFoundAction: Allow."
             )
             raise ParameterError(NOT_FOUND, advice)
-        return list(found)
+        return list(bodies)
 
 
 def wanted(policy: Policy, binding: Binding, namespace: str = "") -> str:

@@ -14,11 +14,11 @@ from vapcheck.manifests.objects import mapping_in
 from vapcheck.policy.model import ANNOTATION, Policy, Rule
 from vapcheck.server import name_forms
 from vapcheck.server.admission_view import Doubt, as_admitted
-from vapcheck.server.kinds import KUBERNETES, Kinds
+from vapcheck.server.kinds import Kinds
 
 ANNOTATIONS = ("title", "why", "fix", "pod-templates")
 """What the engine reads, after the prefix."""
-_OTHERS = ("part-of", "external")
+_OTHERS = ("part-of", "external", "job-field")
 """What others of this project read there."""
 
 
@@ -64,26 +64,26 @@ def unknown_resources(policy: Policy, kinds: Kinds) -> Iterator[tuple[str, str]]
 
     Groups of custom resources are left alone: the cluster may have CRDs that are not given.
     """
-    builtin = Kinds.builtin().groups
+    builtin = Kinds.builtin(kinds.kubernetes).groups
     for index, rule in enumerate(policy.match.rules):
         if "*" in rule.versions or not all(_is_kubernetes(group, builtin) for group in rule.groups):
             continue
         known = kinds.in_groups(rule.groups)
-        asked = sorted({plural for plural, _ in rule.resources if plural != "*"})
-        if not asked or any(row.plural in asked and row.version in rule.versions for row in known):
+        plurals = sorted({plural for plural, _ in rule.resources if plural != "*"})
+        if not plurals or any(row.plural in plurals and row.version in rule.versions for row in known):
             continue
         path = f"spec.matchConstraints.resourceRules[{index}]"
         if known:
-            near = meant(asked[0], sorted({row.plural for row in known}))
+            near = meant(plurals[0], sorted({row.plural for row in known}))
             yield (
                 f"{path}.resources",
-                f"{_listed(rule, asked)} does not exist; {near or 'resources are plurals'}",
+                f"{_listed(rule, plurals)} does not exist; {near or 'resources are plurals'}",
             )
         else:
             near = meant(min(rule.groups), sorted(builtin))
             yield (
                 f"{path}.apiGroups",
-                f"there is no such group in Kubernetes {KUBERNETES}; {near or 'correct it'}",
+                f"there is no such group in Kubernetes {kinds.minor}; {near or 'correct it'}",
             )
 
 
@@ -91,13 +91,13 @@ def unknown_kind(document: Document, kinds: Kinds) -> str | None:
     """What is wrong with the kind of an object whose group is Kubernetes' own; None where nothing is."""
     api_version, kind = str(document.body.get("apiVersion", "")), str(document.body.get("kind", ""))
     group, _, version = api_version.rpartition("/")
-    if kinds.resource(api_version, kind) or not _is_kubernetes(group, Kinds.builtin().groups):
+    if kinds.resource(api_version, kind) or not _is_kubernetes(group, Kinds.builtin(kinds.kubernetes).groups):
         return None
     rows = list(kinds.in_groups([group]))
     near = meant(kind, sorted({row.kind for row in rows if row.version == version}))
     elsewhere = sorted({row.api_version for row in kinds if row.kind == kind})
     hint = near or (f"{kind} is in {', '.join(elsewhere)}" if elsewhere else "correct apiVersion and kind")
-    return f"there is no {kind} in {api_version} of Kubernetes {KUBERNETES}; {hint}"
+    return f"there is no {kind} in {api_version} of Kubernetes {kinds.minor}; {hint}"
 
 
 def meant(word: str, known: Iterable[str]) -> str:

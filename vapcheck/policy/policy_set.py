@@ -15,10 +15,13 @@ from vapcheck.policy.compiled_policy import CompiledPolicy, Compiler
 from vapcheck.policy.model import BINDING, GROUP, POLICY, Binding, ValidationAction
 from vapcheck.policy.plausibility import unknown_resources, wrong_metadata
 from vapcheck.policy.reader import read_binding, read_policy
-from vapcheck.server.kinds import KUBERNETES, Kinds
+from vapcheck.server.kinds import Kinds
+from vapcheck.server.minors import MINORS, number
 
 _SERVED = f"{GROUP}/v1"
-"""What policies and bindings are written in (Kubernetes 1.36; v1beta1 was last served by 1.33)."""
+"""What policies and bindings are written in: every known minor serves it."""
+UNKNOWN_MINOR = "unknown-minor"
+"""The rule of the note that a cluster is judged as another minor than its own."""
 _BIND = f"Add a {BINDING}, or judge it as if there were one with --bind deny (or warn, audit)."
 
 
@@ -71,7 +74,7 @@ def read_policies(
             continue
         if document.body["kind"] == BINDING:
             binding, problems = read_binding(document)
-            problems += _unserved(document)
+            problems += _unserved(document, kinds)
             if binding.name in bindings:
                 if bindings[binding.name].document.body != document.body:
                     findings.append(_twice(document, bindings[binding.name].document))
@@ -81,7 +84,7 @@ def read_policies(
             findings += [engine_finding("invalid-binding", document, path, text) for path, text in problems]
             continue
         policy, problems = read_policy(document)
-        problems += _unserved(document)
+        problems += _unserved(document, kinds)
         if policy.name in known:
             if known[policy.name].body != document.body:
                 findings.append(_twice(document, known[policy.name]))
@@ -95,7 +98,7 @@ def read_policies(
             engine_finding("unknown-resource", document, path, text, level="warn")
             for path, text in unknown_resources(policy, kinds)
         ]
-        outcome = compiler.compile(policy)
+        outcome = compiler.compile(policy, kinds.minor)
         if isinstance(outcome, CompiledPolicy):
             compiled[policy.name] = outcome
         else:
@@ -118,11 +121,26 @@ def read_policies(
     return PolicySet(tuple(bound), tuple(findings))
 
 
-def _unserved(document: Document) -> Iterator[tuple[str, str]]:
+def _unserved(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]]:
     """What is wrong with the version that a policy or a binding is written in."""
     version = document.body["apiVersion"]
     if version != _SERVED:
-        yield "apiVersion", f"{version!r} is not served by Kubernetes {KUBERNETES}; write {_SERVED}"
+        # Kinds include what is served only where --runtime-config says so: v1beta1 until 1.33.
+        off = " unless it is enabled" if kinds.resource(version, document.body["kind"]) else ""
+        yield "apiVersion", f"{version!r} is not served by Kubernetes {kinds.minor}{off}; write {_SERVED}"
+
+
+def other_minor(kinds: Kinds) -> Iterator[PolicyFinding]:
+    """A note where the cluster's minor is not known: what it is judged as."""
+    if number(kinds.kubernetes) != number(kinds.minor):
+        yield PolicyFinding(
+            "warn",
+            UNKNOWN_MINOR,
+            f"Kubernetes {kinds.kubernetes} is not known, only {MINORS[0]} to {MINORS[-1]}; "
+            f"it is judged as {kinds.minor}",
+            origin="engine",
+            fix="What only that version has or lacks is not seen; its API server shows it in a dry run.",
+        )
 
 
 def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:

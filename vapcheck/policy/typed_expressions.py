@@ -90,14 +90,14 @@ class Attempt:
         """Allow what works in evaluation although the checker objects; whether there is anything new."""
         before = len(self.liberties.alike), len(self.liberties.loose)
         for text in self.raw.values():
-            for found in _PROBLEM.finditer(text):
-                if found[3].startswith("undefined field"):
+            for match in _PROBLEM.finditer(text):
+                if match[3].startswith("undefined field"):
                     continue
-                named = dict.fromkeys(re.findall(r"[\w.]+", found[3]))
+                named = dict.fromkeys(re.findall(r"[\w.]+", match[3]))
                 definitions = [known for name in named if (known := self.types.definitions(name))]
                 if len(definitions) > 1:
                     self.liberties.unite([schema for known in definitions for schema in known])
-                elif definitions and _AS_MAP.search(found[3]):
+                elif definitions and _AS_MAP.search(match[3]):
                     self.liberties.loosen(definitions[0])
         return before != (len(self.liberties.alike), len(self.liberties.loose))
 

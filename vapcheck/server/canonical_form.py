@@ -1,9 +1,10 @@
 """Objects as the API server writes them after reading them into its types.
 
 Fields that a kind doesn't have go, null and empty values go or stay as Go's encoder has it, quantities and
-times get their canonical form, and what is missing gets its default (admission_defaults.json). Custom
-resources follow the schema of their CRD instead. What depends on more than one field is `server_defaults`.
-Converters are made from schemas once, field by field as fields occur; inputs are never changed.
+times get their canonical form, and what is missing gets its default (admission_defaults.json). Fields go too
+whose feature gate is off in the cluster's minor. Custom resources follow the schema of their CRD instead.
+What depends on more than one field is `server_defaults`. Converters are made from schemas once, field by
+field as fields occur; inputs are never changed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from vapcheck.server import canonical_text
 from vapcheck.server.schema import ABSENT, Schema, builtin
-from vapcheck.server.server_defaults import HOOKS
+from vapcheck.server.server_defaults import HOOKS, Hook, stateful_strategy, without_image_volumes
 
 Convert = Callable[[Any], Any]
 MISTYPED = (TypeError, AttributeError, KeyError, ValueError)
@@ -40,17 +41,17 @@ DOUBTS = Doubts()
 
 
 @functools.cache
-def _defaults() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(
-        (Path(__file__).parent / "admission_defaults.json").read_bytes()
-    )
-    return found
+def _defaults(minor: str) -> dict[str, dict[str, Any]]:
+    """Defaults by definition: those of all minors, and those that this one has beside them."""
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "admission_defaults.json").read_bytes())
+    more = found.pop("only", {}).get(minor, {})
+    return {name: found.get(name, {}) | more.get(name, {}) for name in found | more}
 
 
 def converter(schema: Schema) -> Convert:
     """What turns an object of this schema into the form that the server gives it."""
     if schema.name:
-        return _builtin_object(_short(schema.name))
+        return _builtin_object(_short(schema.name), schema.minor)
     return _custom(schema)
 
 
@@ -60,24 +61,30 @@ def _short(name: str) -> str:
 
 
 @functools.cache
-def _builtin_object(name: str) -> Convert:
+def _builtin_object(name: str, minor: str) -> Convert:
     """The converter of a definition of Kubernetes itself."""
-    properties = builtin(name).properties
+    properties = builtin(name, minor).properties
     fields: dict[str, tuple[bool, Convert | None, type | None] | None] = {}
     always = [(key, zero) for key in properties if (zero := _when_missing(properties[key])) is not ABSENT]
     defaults = [
         (key, value, isinstance(value, dict | list), properties[key].presence == "!")
-        for key, value in _defaults().get(name, {}).items()
+        for key, value in _defaults(minor).get(name, {}).items()
+        if key in properties and not properties[key].dropped
     ]
     partial = [(key, value) for key, value, _, _ in defaults if value and isinstance(value, dict)]
-    hook = HOOKS.get(name)
+    hook = _hook(name, minor)
     doubts = DOUBTS
 
     def field(key: str) -> tuple[bool, Convert | None, type | None] | None:
         schema = properties.get(key)
         if schema is not None:
             function = _of_type(schema) or _number(schema)
-            fields[key] = schema.presence != "", function, None if function else _SCALARS.get(schema.type)
+            # Of a volume more than the field goes: see the hook of PodSpec.
+            dropped = schema.dropped and name != "core.v1.Volume"
+            if dropped:
+                function = _dropping(function)
+            keep = schema.presence != "" and not dropped
+            fields[key] = keep, function, None if function else _SCALARS.get(schema.type)
         else:
             fields[key] = None
         return fields[key]
@@ -122,6 +129,26 @@ def _builtin_object(name: str) -> Convert:
     return convert
 
 
+def _hook(name: str, minor: str) -> Hook | None:
+    """What sets the fields of a definition that depend on others of it, in that minor."""
+    if name == "core.v1.PodSpec" and builtin("core.v1.Volume", minor).properties["image"].dropped:
+        return without_image_volumes
+    if name == "apps.v1.StatefulSetUpdateStrategy":
+        rolling = _builtin_object("apps.v1.RollingUpdateStatefulSetStrategy", minor)
+        return functools.partial(stateful_strategy, rolling=rolling)
+    return HOOKS.get(name)
+
+
+def _dropping(function: Convert | None) -> Convert:
+    """Reads a value, for doubts about it, and makes nothing of it."""
+
+    def convert(value: Any) -> None:
+        if function is not None:
+            function(value)
+
+    return convert
+
+
 def _when_missing(schema: Schema) -> Any:
     """What the server writes for a field that isn't given: a value, a function that makes it, or ABSENT."""
     if schema.presence == "*":
@@ -133,7 +160,7 @@ def _when_missing(schema: Schema) -> Any:
     if schema.int_or_string:
         return 0
     if schema.name:
-        make = _builtin_object(_short(schema.name))
+        make = _builtin_object(_short(schema.name), schema.minor)
         return lambda: make({})
     return _ZERO.get(schema.type)
 
@@ -152,7 +179,7 @@ def _of_type(schema: Schema) -> Convert | None:
     if schema.values is not None:
         return _map(schema.values)
     if schema.name:
-        return _builtin_object(_short(schema.name))
+        return _builtin_object(_short(schema.name), schema.minor)
     return None
 
 
@@ -279,9 +306,7 @@ def _custom_object(schema: Schema) -> Convert:
 
     def part_of(key: str) -> Convert:
         part = properties[key]
-        inner[key] = (
-            _builtin_object("meta.v1.ObjectMeta") if key == "metadata" and part.name else _custom(part)
-        )
+        inner[key] = converter(part) if key == "metadata" else _custom(part)
         return inner[key]
 
     def convert(value: Any) -> Any:

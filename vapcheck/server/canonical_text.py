@@ -109,8 +109,8 @@ def time(value: Any) -> str | None:
 
 def micro_time(value: Any) -> str | None:
     """A point in time in UTC, in microseconds, which have to be written."""
-    found = _MICRO.search(value) if isinstance(value, str) else None
-    return _time(value, found[0][:7].replace(",", ".")) if found else None
+    match = _MICRO.search(value) if isinstance(value, str) else None
+    return _time(value, match[0][:7].replace(",", ".")) if match else None
 
 
 def _time(value: Any, fraction: str) -> str | None:

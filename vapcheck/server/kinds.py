@@ -1,4 +1,4 @@
-"""Which kinds there are and where they live: those of Kubernetes 1.36, and those of CRDs in a bundle.
+"""Which kinds there are and where they live: those of a minor of Kubernetes, and those of CRDs in a bundle.
 
 The built-in ones are data (kinds/*.json), written by `python -m gpupool.local.kinds_from_cluster` from a real
 server; they are read when they are asked for. It must not read objects other than CRDs.
@@ -7,19 +7,15 @@ server; they are read when they are asked for. It must not read objects other th
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from vapcheck.manifests.documents import Document
 from vapcheck.manifests.objects import mapping_in
-from vapcheck.server.schema import Schema, builtin, of_crd
+from vapcheck.server.minors import NEWEST, nearest
+from vapcheck.server.schema import Schema, builtin, of_crd, of_minor
 
-_DATA = Path(__file__).parent / "kinds" / "resources.json"
-KUBERNETES = "1.36"
-"""The Kubernetes release that the data is from."""
 _COHABITING = {("", "events"): "events", ("events.k8s.io", "events"): "events"}
 """Resources of two groups that are stored as one (kube-apiserver 1.36, DefaultStorageFactory)."""
 
@@ -49,9 +45,17 @@ class Kinds:
     """The kinds that a cluster has."""
 
     def __init__(
-        self, resources: Iterable[Resource], schemas: Mapping[tuple[str, str], Schema | str]
+        self,
+        resources: Iterable[Resource],
+        schemas: Mapping[tuple[str, str], Schema | str],
+        kubernetes: str = NEWEST,
     ) -> None:
-        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition."""
+        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition. `kubernetes`: the
+        cluster's version. Raises ValueError where that is no version 1.x."""
+        self.kubernetes = kubernetes
+        """As it was given: `minor` is another one where it is not known."""
+        self.minor = nearest(kubernetes)
+        """The minor that objects and policies are judged as."""
         self._resources = tuple(resources)
         self._schemas = dict(schemas)
         self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
@@ -59,14 +63,16 @@ class Kinds:
 
     @classmethod
     @functools.cache
-    def builtin(cls) -> Kinds:
-        """The kinds of Kubernetes itself, alpha and beta ones included."""
-        resources, schemas = [], {}
-        for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
-            row = Resource(group, version, kind, plural, namespaced, drops_status=True)
-            resources.append(row)
-            schemas[row.api_version, kind] = definition
-        return cls(resources, schemas)
+    def builtin(cls, kubernetes: str = NEWEST) -> Kinds:
+        """The kinds of Kubernetes itself, in that version, alpha and beta ones included. Raises ValueError
+        where it is no version 1.x."""
+        schemas = {}
+        for key, (plural, namespaced, definition) in of_minor("resources", nearest(kubernetes)).items():
+            api_version, kind = key.split()
+            group, _, version = api_version.rpartition("/")
+            schemas[Resource(group, version, kind, plural, namespaced, drops_status=True)] = definition
+        resources = sorted(schemas, key=lambda row: (row.group, row.version, row.kind))
+        return cls(resources, {(row.api_version, row.kind): schemas[row] for row in resources}, kubernetes)
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources)
@@ -85,13 +91,13 @@ class Kinds:
             return self
         schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
         kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
-        return Kinds([*kept, *added], {**self._schemas, **schemas})
+        return Kinds([*kept, *added], {**self._schemas, **schemas}, self.kubernetes)
 
     def with_resources(self, rows: Iterable[Resource]) -> Kinds:
         """These kinds and, without their fields, those of `rows` that are not among them."""
         added = {(row.api_version, row.kind): row for row in rows}
         new = [row for key, row in added.items() if key not in self._by_kind]
-        return Kinds([*self._resources, *new], self._schemas)
+        return Kinds([*self._resources, *new], self._schemas, self.kubernetes)
 
     def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of `kind`, None for one that isn't known."""
@@ -114,12 +120,12 @@ class Kinds:
     def same(self, resource: Resource) -> tuple[Resource, ...]:
         """All stored as the same objects, `resource` included: what matchPolicy Equivalent covers."""
         group = _COHABITING.get((resource.group, resource.plural), resource.group)
-        found = [
+        resources = [
             row
             for row in self._resources
             if row.plural == resource.plural and _COHABITING.get((row.group, row.plural), row.group) == group
         ]
-        return tuple(found) or (resource,)
+        return tuple(resources) or (resource,)
 
     def is_builtin(self, api_version: str, kind: str) -> bool:
         """Whether the kind is one of Kubernetes itself."""
@@ -128,7 +134,7 @@ class Kinds:
     def schema(self, api_version: str, kind: str) -> Schema | None:
         """The fields of a kind, None for one that isn't known."""
         found = self._schemas.get((api_version, kind))
-        return builtin(found) if isinstance(found, str) else found
+        return builtin(found, self.minor) if isinstance(found, str) else found
 
 
 def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:

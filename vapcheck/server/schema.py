@@ -1,7 +1,8 @@
 """What a field of a kind may hold: names and types, of built-in kinds and of CRDs alike.
 
-Parts are made when they are asked for: a Pod has thousands of fields and a policy touches ten. Nothing here
-judges a value.
+Built-in kinds are those of one minor of Kubernetes: the files in kinds/ have the newest, and kinds/1.33.json
+and the like what differs from it there, as a JSON merge patch (RFC 7386) by package. Parts are made when they
+are asked for: a Pod has thousands of fields and a policy touches ten. Nothing here judges a value.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from vapcheck.server.minors import NEWEST
+
 _DATA = Path(__file__).parent / "kinds"
+DROPPED = "~"
+"""Before the type of a field in the data files: see `Schema.dropped`."""
 ABSENT: Final = object()
 """The default of a field that has none."""
 
@@ -29,6 +34,11 @@ class Schema:
     whatever it says."""
     name: str = ""
     """The definition, as io.k8s.api.core.v1.Container; empty where it has no name."""
+    minor: str = field(default=NEWEST, repr=False)
+    """Of a definition: the minor of Kubernetes that it is from."""
+    dropped: bool = False
+    """Of a field: whether the server reads it and drops it, as its feature gate is off by default in this
+    minor."""
     properties: Mapping[str, Schema] = field(default_factory=dict, repr=False)
     items: Schema | None = field(default=None, repr=False)
     """Of a list: what is in it."""
@@ -91,35 +101,66 @@ class _Fields(Mapping[str, Schema]):
         return len(self._raw)
 
 
+def of_minor(name: str, minor: str) -> Any:
+    """The content of kinds/NAME.json as it is in that minor; {} where only other minors have the file."""
+    path = _DATA / f"{name}.json"
+    newest = json.loads(path.read_bytes()) if path.exists() else {}
+    return merged(newest, differences(minor).get(name, {}))
+
+
 @functools.cache
-def _package(name: str) -> dict[str, dict[str, str]]:
+def differences(minor: str) -> dict[str, Any]:
+    """What differs in that minor from the newest, by file."""
+    if minor == NEWEST:
+        return {}
+    found: dict[str, Any] = json.loads((_DATA / f"{minor}.json").read_bytes())
+    return found
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """`value` after a JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    out = dict(value) if isinstance(value, dict) else {}
+    for key, part in patch.items():
+        if part is None:
+            out.pop(key, None)
+        else:
+            out[key] = merged(out.get(key), part)
+    return out
+
+
+@functools.cache
+def _package(name: str, minor: str) -> dict[str, dict[str, str]]:
     """The types of one Go package, `core.v1`."""
-    found: dict[str, dict[str, str]] = json.loads((_DATA / f"{name}.json").read_bytes())
+    found: dict[str, dict[str, str]] = of_minor(name, minor)
     return found
 
 
 @functools.cache
-def builtin(reference: str) -> Schema:
+def builtin(reference: str, minor: str = NEWEST) -> Schema:
     """The definition `core.v1.PodSpec` of the data files."""
     package, _, name = reference.rpartition(".")
-    fields = _package(package)[name]
+    fields = _package(package, minor)[name]
     module = next((path for prefix, path in _MODULES.items() if package.startswith(prefix)), "io.k8s.api.")
-    properties = _Fields(fields, lambda text: _field(text, package))
-    return Schema("object", name=module + reference, properties=properties)
+    properties = _Fields(fields, lambda text: _field(text, package, minor))
+    return Schema("object", name=module + reference, minor=minor, properties=properties)
 
 
 @functools.cache
-def _field(text: str, package: str) -> Schema:
+def _field(text: str, package: str, minor: str) -> Schema:
     """A field of a definition in `package`, as the data files write it."""
+    if text.startswith(DROPPED):
+        return replace(_field(text.removeprefix(DROPPED), package, minor), dropped=True)
     presence = text[0] if text[0] in "?!*" else ""
     kind = text[len(presence) :]
     if presence:
-        return replace(_field(kind, package), presence=presence)
+        return replace(_field(kind, package, minor), presence=presence)
     if kind.startswith("[]"):
-        return Schema("array", items=_field(kind[2:], package))
+        return Schema("array", items=_field(kind[2:], package, minor))
     if kind.startswith("{}"):
-        return Schema("object", values=_field(kind[2:], package))
-    return _SCALARS.get(kind) or builtin(kind if "." in kind else f"{package}.{kind}")
+        return Schema("object", values=_field(kind[2:], package, minor))
+    return _SCALARS.get(kind) or builtin(kind if "." in kind else f"{package}.{kind}", minor)
 
 
 def of_crd(raw: Mapping[str, Any], *, preserve: bool = False, top: bool = False) -> Schema:

@@ -1,7 +1,8 @@
 """Defaults of the API server that depend on more than one field (Kubernetes 1.36, pkg/apis/*/v1/defaults.go).
 
 Each hook is given an object of its definition, already in canonical form and with its plain defaults, and may
-change it: it is fresh. Plain defaults are data (admission_defaults.json).
+change it: it is fresh. Plain defaults are data (admission_defaults.json), and so are those that one minor
+alone has ("only" in it). Compared with servers of every known minor (tests/vapcheck/minors).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from vapcheck.server.canonical_text import add, larger
 
 Fields = dict[str, Any]
+Hook = Callable[[Fields], None]
 _TAG = re.compile(r":([A-Za-z0-9_][\w.-]*)$", re.ASCII)
 _DIGEST = re.compile(r"@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}$", re.ASCII)
 
@@ -38,6 +40,26 @@ def _volume(out: Fields) -> None:
     image = out.get("image")
     if isinstance(image, dict) and not image.get("pullPolicy"):
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
+
+
+def without_image_volumes(spec: Fields) -> None:
+    """Where the feature gate ImageVolume is off, such volumes go, and with them their mounts (pkg/api/pod,
+    dropImageVolumes)."""
+    images = {row["name"] for row in spec.get("volumes") or () if "image" in row}
+    if not images:
+        return
+    _keep(spec, "volumes", lambda row: row["name"] not in images)
+    for container in [*containers_of(spec), *(spec.get("ephemeralContainers") or ())]:
+        _keep(container, "volumeMounts", lambda row: row["name"] not in images)
+
+
+def _keep(out: Fields, key: str, keeps: Callable[[Fields], bool]) -> None:
+    """Leaves in a list what is to stay in it; without the list where that is nothing."""
+    rows = [row for row in out.get(key) or () if keeps(row)]
+    if rows:
+        out[key] = rows
+    else:
+        out.pop(key, None)
 
 
 def containers_of(spec: Fields) -> list[Fields]:
@@ -132,10 +154,11 @@ def _rolling(**parts: Any) -> Callable[[Fields], None]:
     return hook
 
 
-def _stateful_strategy(out: Fields) -> None:
+def stateful_strategy(out: Fields, rolling: Callable[[Fields], Fields]) -> None:
+    """`rolling`: gives a rollingUpdate its defaults."""
     if "type" not in out:
         out["type"] = "RollingUpdate"
-        out.setdefault("rollingUpdate", {"partition": 0})
+        out.setdefault("rollingUpdate", rolling({}))
 
 
 def _job(out: Fields) -> None:
@@ -235,7 +258,7 @@ def _secret(out: Fields) -> None:
         out["data"] = (out.get("data") or {}) | coded
 
 
-HOOKS: dict[str, Callable[[Fields], None]] = {
+HOOKS: dict[str, Hook] = {
     "core.v1.Container": _container,
     "core.v1.EphemeralContainer": _container,
     "core.v1.Volume": _volume,
@@ -251,7 +274,6 @@ HOOKS: dict[str, Callable[[Fields], None]] = {
     "apiextensions.v1.CustomResourceDefinition": _custom_resource_definition,
     "apps.v1.DeploymentStrategy": _rolling(maxUnavailable="25%", maxSurge="25%"),
     "apps.v1.DaemonSetUpdateStrategy": _rolling(maxUnavailable=1, maxSurge=0),
-    "apps.v1.StatefulSetUpdateStrategy": _stateful_strategy,
     "batch.v1.Job": _job,
     "networking.v1.NetworkPolicySpec": _network_policy_spec,
     "rbac.v1.Subject": _subject,

@@ -28,6 +28,8 @@ _LOG = logging.getLogger(__name__)
 _WORKERS = 32
 _NODES = "/api/v1/nodes"
 _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+_MIG_FAILED, _PLUGIN_FAILED = "MIGManagerFailed", "DevicePluginFailed"
+"""Reasons of Events."""
 _CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
 
 
@@ -104,7 +106,7 @@ class Controller:
         try:
             gpus = hardware.of_node(node)
         except hardware.HardwareError as error:
-            await self._write(node, state.read(node), {}, {}, str(error))
+            await self._write(node, state.read(node), {}, {}, {_PLUGIN_FAILED: str(error)})
             return
         if gpus is None:
             return
@@ -113,7 +115,7 @@ class Controller:
         if settings is None or not node_view.operands_run(node, settings, memory):
             # No pod of the operator runs there: nothing is advertised, and nothing reports why.
             forgotten = NodeState(layouts=memory.layouts, labels=memory.labels)
-            await self._write(node, forgotten, {}, {}, None)
+            await self._write(node, forgotten, {}, {}, {})
             return
         await self._run_operands(node, gpus, settings, memory)
 
@@ -128,15 +130,12 @@ class Controller:
             config_maps={name: thing.get("data") or {} for name, thing in self._config_maps.items()},
             fail=annotations.get(names.FAIL_ANNOTATION, ""),
         )
-        troubles = []
-        if memory.mig_state == "failed":
-            troubles += [annotations.get(names.ERROR_ANNOTATION, "").split(" | ")[0]]
         request = operands.mig_request(view, memory)
         if request is not None:
             await self._pending(node, request, view)
             await _delay(annotations)
-            trouble = operands.apply_mig(view, memory, request, await self._gpu_pod(node))
-            troubles = [trouble] if trouble else []
+            operands.apply_mig(view, memory, request, await self._gpu_pod(node))
+        troubles = {_MIG_FAILED: memory.mig_error} if memory.mig_error else {}
         resources: dict[str, int] = {}
         labels: dict[str, str] | None = {}
         if settings.plugin_enabled:
@@ -146,12 +145,12 @@ class Controller:
                 advertised = operands.run_plugin(view, memory)
                 resources, labels = advertised.resources, advertised.labels
             except PluginFailure as error:
-                troubles.append(str(error))
+                troubles[_PLUGIN_FAILED] = str(error)
                 labels = None
         if not settings.discovery_enabled:
             labels = {}
         current = self._current(node["metadata"]["name"]) or node
-        await self._write(current, memory, resources, labels, " | ".join(filter(None, troubles)) or None)
+        await self._write(current, memory, resources, labels, troubles)
 
     async def _pending(self, node: Object, request: str, view: OperandView) -> None:
         metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
@@ -180,12 +179,14 @@ class Controller:
         memory: NodeState,
         resources: Mapping[str, int],
         labels: Mapping[str, str] | None,
-        trouble: str | None,
+        troubles: Mapping[str, str],
     ) -> None:
-        """Write what differs: resources into the status, then labels and annotations.
+        """Write what differs: resources into the status, then labels and annotations. `troubles`: the reason
+        of the Event -> what is wrong.
 
         `labels` None keeps those that feature discovery wrote before.
         """
+        trouble = " | ".join(troubles.values())
         status = node_view.status_patch(node, resources)
         if status:
             await self._patch(node, "/status", {"status": status})
@@ -199,14 +200,14 @@ class Controller:
         if memory.mig_state or names.MIG_STATE_LABEL in have:
             wanted[names.MIG_STATE_LABEL] = memory.mig_state or None
         text = memory.as_text() if memory != NodeState(layouts=memory.layouts) or memory.layouts else None
-        annotations = {names.STATE_ANNOTATION: text, names.ERROR_ANNOTATION: trouble}
+        annotations = {names.STATE_ANNOTATION: text, names.ERROR_ANNOTATION: trouble or None}
         changed_labels = {key: value for key, value in wanted.items() if have.get(key) != value}
         changed_notes = {key: value for key, value in annotations.items() if notes.get(key) != value}
         if changed_labels or changed_notes:
             body = {"metadata": {"labels": changed_labels, "annotations": changed_notes}}
             await self._patch(node, "", body)
         if trouble and notes.get(names.ERROR_ANNOTATION) != trouble:
-            await self._event(node, trouble)
+            await self._event(node, next(iter(troubles)), trouble)
 
     async def _patch(self, node: Object, suffix: str, body: object) -> None:
         name = node["metadata"]["name"]
@@ -217,9 +218,8 @@ class Controller:
             if error.status != 404:  # the node is gone
                 raise
 
-    async def _event(self, node: Object, message: str) -> None:
+    async def _event(self, node: Object, reason: str, message: str) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        reason = "MIGManagerFailed" if message.startswith("MIG") else "DevicePluginFailed"
         body = {
             "metadata": {"generateName": f"{node['metadata']['name'][:40]}-", "namespace": "default"},
             "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"]},
@@ -253,6 +253,6 @@ class Controller:
 
 async def _delay(annotations: Mapping[str, str]) -> None:
     """Take as long as the node's annotation says; 5s, 500ms and 1m are understood, anything else is 0."""
-    found = re.fullmatch(r"(\d+)(ms|s|m)", annotations.get(names.DELAY_ANNOTATION, ""))
-    if found:
-        await asyncio.sleep(int(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]])
+    match = re.fullmatch(r"(\d+)(ms|s|m)", annotations.get(names.DELAY_ANNOTATION, ""))
+    if match:
+        await asyncio.sleep(int(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[match[2]])

@@ -69,9 +69,9 @@ def _entry(entry: dict[str, Any], place: str, hardware: Hardware) -> dict[int, L
     filters = entry.get("device-filter")
     if filters is not None:
         wanted_ids = [filters] if isinstance(filters, str) else filters
-        if not all(isinstance(one, str) and one.startswith("0x") for one in wanted_ids):
+        if not all(isinstance(wanted_id, str) and wanted_id.startswith("0x") for wanted_id in wanted_ids):
             raise ConfigError(f"{place}.device-filter: {filters!r}; PCI ids such as 0x233010DE are expected")
-        known = {one.upper() for one in hardware.model.pci_ids}
+        known = {pci_id.upper() for pci_id in hardware.model.pci_ids}
         if not known.intersection(one.upper() for one in wanted_ids):
             return {}
     return dict.fromkeys(devices, layout)

@@ -44,14 +44,18 @@ def mig_request(view: OperandView, state: NodeState) -> str | None:
     return name
 
 
-def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) -> str | None:
-    """Bring the GPUs into configuration `name`; the reason of a failure, None on success.
+def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) -> None:
+    """Bring the GPUs into configuration `name`; the state says whether that failed, and why.
 
     `busy` names a pod that uses a GPU of the node. As upstream: a failure is not tried again until the
     label changes, and a layout that can't be placed leaves the GPUs in MIG mode and empty.
     """
     state.mig_loaded = f"{view.policy.mig_generation}/{name}"
-    state.mig_state = "failed"
+    state.mig_error = _mig_failure(view, state, name, busy) or ""
+    state.mig_state = "failed" if state.mig_error else "success"
+
+
+def _mig_failure(view: OperandView, state: NodeState, name: str, busy: str | None) -> str | None:
     if view.fail == "mig":
         return f"MIG manager: made to fail by {names.FAIL_ANNOTATION}"
     try:
@@ -71,7 +75,6 @@ def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) 
             state.layouts = empty
             return f"MIG manager: {error}"
         state.layouts = wanted
-    state.mig_state = "success"
     return None
 
 

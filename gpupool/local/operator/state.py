@@ -28,6 +28,8 @@ class NodeState:
     """Generation of the MIG manager and name that it last acted on."""
     mig_state: str = ""
     """What the label nvidia.com/mig.config.state says."""
+    mig_error: str = ""
+    """Why it says `failed`."""
     layouts: list[Layout] = field(default_factory=list)
     """Of each GPU."""
     labels: list[str] = field(default_factory=list)

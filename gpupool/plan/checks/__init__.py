@@ -69,7 +69,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     delivery.names,
     delivery.existing_nodes,
     monitoring.assertion,
-    monitoring.dashboards,
+    monitoring.components,
     promotion.origin,
     promotion.paths,
 )

@@ -60,12 +60,12 @@ def terms(context: Context) -> Iterator[Problem]:
 
 
 def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) -> Iterator[Problem]:
-    given = [field for field, value in term.model_dump(by_alias=True, exclude_none=True).items() if value]
-    if not set(given) & {*_FINDS}:
+    fields = [field for field, value in term.model_dump(by_alias=True, exclude_none=True).items() if value]
+    if not set(fields) & {*_FINDS}:
         yield Problem(loc, "the term finds no image", f"add one of {', '.join(_FINDS)}")
     for field in _ALONE:
-        beside = [other for other in given if other not in (field, "ssmParameter")]
-        if field in given and beside:
+        beside = [other for other in fields if other not in (field, "ssmParameter")]
+        if field in fields and beside:
             message = f"{field} can't have {' and '.join(beside)} beside it"
             yield Problem((*loc, field), message, "leave the others out, or write a term of their own")
             return

@@ -12,11 +12,11 @@ _FIELDS = 5
 _MACROS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 
 
-def dashboards(context: Context) -> Iterator[Problem]:
-    """There are none yet."""
-    if context.environment.monitoring.grafana:
-        message = "gpupool generates no dashboards yet"
-        yield Problem(("monitoring", "grafana"), message, "leave it out")
+def components(context: Context) -> Iterator[Problem]:
+    """What the local control plane does not have."""
+    if context.environment.monitoring.prometheus_operator and context.platform == "local":
+        message = "the local control plane has no Prometheus operator"
+        yield Problem(("monitoring", "prometheusOperator"), message, "leave it out")
 
 
 def assertion(context: Context) -> Iterator[Problem]:

@@ -93,7 +93,7 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
     carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
     hint = f"instance types with the {gpu.title}: {carried}"
     try:
-        found = gpu.instance_type(name)
+        instance_type = gpu.instance_type(name)
     except CatalogError:
         owner = context.catalog.owner(name)
         if owner is not None:
@@ -106,9 +106,11 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
     if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
         message = f"the local control plane does not simulate {name}, which only this project's catalog has"
         yield Problem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
-    if eks and not found.karpenter:
+    if eks and not instance_type.karpenter:
         yield Problem(
-            loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint
+            loc,
+            f"Karpenter can't start {name}: {instance_type.note or 'its provider does not know the type'}",
+            hint,
         )
 
 

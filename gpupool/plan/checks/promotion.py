@@ -23,21 +23,21 @@ _NAMED = ("pools", "priorities")
 
 def origin(context: Context) -> Iterator[Problem]:
     """`from` names another environment of the project, and following it comes to an end."""
-    given = context.environment.promotion
-    if given is None:
+    promotion = context.environment.promotion
+    if promotion is None:
         return
-    if given.from_ is None:
+    if promotion.from_ is None:
         hint = "say from: and the environment that changes are tried in first"
         yield Problem(("promotion",), "does not say where changes come from", hint)
         return
     loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
-    if given.from_ == own:
+    if promotion.from_ == own:
         yield Problem(loc, f"{own!r} can't come from itself", "name another environment")
-    elif siblings is not None and given.from_ not in siblings:
+    elif siblings is not None and promotion.from_ not in siblings:
         known = sorted(name for name in siblings if name != own)
-        yield Problem(loc, f"there is no environment {given.from_!r}", closest(given.from_, known))
+        yield Problem(loc, f"there is no environment {promotion.from_!r}", closest(promotion.from_, known))
     elif siblings is not None:
-        chain = [own, given.from_]
+        chain = [own, promotion.from_]
         while (before := _origin_of(siblings, chain[-1])) and before not in chain:
             chain.append(before)
         if before == own:
@@ -47,13 +47,13 @@ def origin(context: Context) -> Iterator[Problem]:
 
 def paths(context: Context) -> Iterator[Problem]:
     """Every path names a field, of a pool or priority that there is; none is both kept and followed."""
-    given = context.environment.promotion
-    if given is None:
+    promotion = context.environment.promotion
+    if promotion is None:
         return
     named: list[tuple[Loc, str]] = [
-        *((("promotion", "keep", at), path) for at, path in enumerate(given.keep)),
-        *((("promotion", "follow", at), path) for at, path in enumerate(given.follow)),
-        *((("promotion", "exceptions", at, "path"), one.path) for at, one in enumerate(given.exceptions)),
+        *((("promotion", "keep", at), path) for at, path in enumerate(promotion.keep)),
+        *((("promotion", "follow", at), path) for at, path in enumerate(promotion.follow)),
+        *((("promotion", "exceptions", at, "path"), one.path) for at, one in enumerate(promotion.exceptions)),
     ]
     known = _names(context) if named else {}
     for loc, path in named:
@@ -63,9 +63,11 @@ def paths(context: Context) -> Iterator[Problem]:
             yield Problem(loc, f"{path!r} is not a field of an environment: {problem}", _hint(section))
         elif section in known and rest and rest[0] != "*" and rest[0] not in known[section]:
             what = "pool" if section == "pools" else "priority"
-            message = f"{what} {rest[0]!r} is neither here nor in {given.from_ or 'the environment before'}"
+            message = (
+                f"{what} {rest[0]!r} is neither here nor in {promotion.from_ or 'the environment before'}"
+            )
             yield Problem(loc, message, closest(rest[0], sorted(known[section])))
-        elif loc[1] == "follow" and path in given.keep:
+        elif loc[1] == "follow" and path in promotion.keep:
             yield Problem(loc, f"{path!r} is kept and followed", "leave one of the two out")
 
 

@@ -17,6 +17,7 @@ _DERIVED = {
     "webhook": "queue.alerts.webhookSecretRef says it",
     "smtpPassword": "queue.alerts.smtp.secretRef says it",
     "nats": "queue.nats.secretRef says it",
+    "metricsKey": "queue.metricsKeySecretRef says it",
 }
 """Values of the chart that follow from the file."""
 

@@ -20,11 +20,17 @@ _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 def references(context: Context) -> Iterator[Problem]:
     known = {name: not context.gaps.covers((name,)) for name in ("pools", "priorities")}
     for index, tenant in enumerate(context.environment.tenants):
-        wanted = tenant.max_priority
-        if known["priorities"] and wanted is not None and wanted not in context.named["priorities"]:
-            message = f"priority {wanted!r} is not defined"
+        max_priority = tenant.max_priority
+        if (
+            known["priorities"]
+            and max_priority is not None
+            and max_priority not in context.named["priorities"]
+        ):
+            message = f"priority {max_priority!r} is not defined"
             yield Problem(
-                ("tenants", index, "maxPriority"), message, closest(wanted, context.defined("priorities"))
+                ("tenants", index, "maxPriority"),
+                message,
+                closest(max_priority, context.defined("priorities")),
             )
         for pool in tenant.pools if known["pools"] else ():
             if pool not in context.named["pools"]:
@@ -42,20 +48,20 @@ def grants(context: Context) -> Iterator[Problem]:
 
 
 def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]:
-    given = [
+    fields = [
         field
         for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
         if value
     ]
-    if len(given) != 1:
-        message = "says nothing" if not given else f"says {' and '.join(given)}"
-        judged_by = tuple((*loc, field) for field in given)
+    if len(fields) != 1:
+        message = "says nothing" if not fields else f"says {' and '.join(fields)}"
+        judged_by = tuple((*loc, field) for field in fields)
         hint = f"say exactly one of gpus or {pool.sharing.grant_field}"
         yield Problem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
         return
-    if given[0] not in ("gpus", pool.sharing.grant_field):
-        message = f"{given[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
-        yield Problem((*loc, given[0]), message, f"say gpus or {pool.sharing.grant_field}")
+    if fields[0] not in ("gpus", pool.sharing.grant_field):
+        message = f"{fields[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
+        yield Problem((*loc, fields[0]), message, f"say gpus or {pool.sharing.grant_field}")
         return
     if grant.gpus is not None and grant.gpus > pool.gpus_max:
         message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {pool.gpus_max}"
@@ -70,7 +76,7 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
         if count > most:
-            place = (*loc, given[0])
+            place = (*loc, fields[0])
             yield Problem(place, *_too_many(pool, resource, count, most), judged_by=(place,))
 
 

@@ -60,6 +60,7 @@ def create_app(
     *,
     dev: bool = False,
     token: Path | None = None,
+    metrics_key: str | None = None,
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
     pods: PodTokens | None = None,
@@ -74,7 +75,7 @@ def create_app(
     plan_state: Callable[[], PlanState] | None = None,
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential, and one with the token in the file
-    `token`, or an API key, to run commands. `pods` verifies tokens of pods;
+    `token`, or an API key, to run commands. `metrics_key` may read metrics. `pods` verifies tokens of pods;
     without it none is accepted. `admission` judges container jobs by the cluster's policies; without it
     nothing does. `rate`: requests of each caller; `failures`: invalid credentials of each address.
     `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
@@ -98,6 +99,7 @@ def create_app(
         db=db,
         dev=dev,
         token=token,
+        metrics_key=metrics_key,
         clock=clock,
         trouble=trouble,
         keys=Keys(db),

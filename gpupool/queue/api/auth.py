@@ -7,6 +7,7 @@ This module must not read any header but Authorization and X-Api-Key.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
@@ -30,6 +31,8 @@ ANYBODY = Principal(
     commands=False,
 )
 """Without a credential, on loopback."""
+PROMETHEUS = Principal("prometheus", frozenset("*"), frozenset({"metrics:read"}), "key", commands=False)
+"""With the key of queue.metricsKeySecretRef."""
 _LONGEST = 16_384
 
 SCHEMES = {
@@ -53,6 +56,8 @@ async def verified(context: Context, request: Request) -> Principal:
         return _without_credential(context, request)
     if len(credential) > _LONGEST or not credential.isascii() or not credential.isprintable():
         raise Rejected("the credential is no key and no token")
+    if context.metrics_key and hmac.compare_digest(credential, context.metrics_key):
+        return PROMETHEUS
     if credential.startswith(KEY_PREFIX):
         return await context.keys.verify(credential, context.clock())
     if credential.startswith(local_token.PREFIX):

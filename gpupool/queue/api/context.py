@@ -42,6 +42,8 @@ class Context:
     """Whether requests from loopback need no credential."""
     token: Path | None
     """The file with the token of this project's queue, with `dev`."""
+    metrics_key: str | None
+    """By which metrics may be read, beside API keys with that scope."""
     clock: Callable[[], datetime]
     trouble: Callable[[], Trouble | None]
     """What keeps the queue from working on its cluster."""

@@ -109,8 +109,8 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
     if not ready or not job.offers or job.tenant not in current.supply.tenants:
         return None
-    found = await context.explanations.of(current, queued_of(job), at, reader)
-    return explanation_json(found, job.tenant, reader)
+    explanation = await context.explanations.of(current, queued_of(job), at, reader)
+    return explanation_json(explanation, job.tenant, reader)
 
 
 @router.get(
@@ -211,14 +211,14 @@ def _lines(chunk: logs.LogChunk) -> str:
 @router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)
 async def job_result(context: Present, job: ReadableJob) -> dict[str, Any]:
     """The answer to an HTTP job: status, headers and the first MiB of the body."""
-    found = await jobs.result(context.db, job.id)
-    if found is None:
+    result = await jobs.result(context.db, job.id)
+    if result is None:
         raise Problem("no-result", f"job {job.id} is {job.state} and has no result")
     try:
-        body, encoding = found.body.decode("utf-8"), "utf-8"
+        body, encoding = result.body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        body, encoding = base64.b64encode(found.body).decode(), "base64"
-    return {**asdict(found), "body": body, "encoding": encoding}
+        body, encoding = base64.b64encode(result.body).decode(), "base64"
+    return {**asdict(result), "body": body, "encoding": encoding}
 
 
 @router.get("/gpu-jobs/{id}/events", operation_id="history", response_model=EventList)

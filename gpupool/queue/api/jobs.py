@@ -176,7 +176,10 @@ async def _admitted(context: Context, current: Current, made: list[Job]) -> list
     raise Problem(
         "policy-refuses",
         f"{first}; change {first.field}" if first.field else str(first),
-        errors=[{"pointer": f"#/{one.field}" if one.field else "#", "detail": str(one)} for one in found],
+        errors=[
+            {"pointer": f"#/{refusal.field}" if refusal.field else "#", "detail": str(refusal)}
+            for refusal in found
+        ],
     )
 
 
@@ -236,7 +239,7 @@ async def validate_job(
         await jobs.check_dependencies(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job), at, principal)
+    explanation = await context.explanations.of(current, queued_of(job), at, principal)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,
@@ -246,7 +249,7 @@ async def validate_job(
         "estimate_usd": answers.usd(estimate),
         "budgets": budgets,
         "budget_allows": all(budget["allows"] for budget in budgets),
-        **explanation_json(found, job.tenant, principal),
+        **explanation_json(explanation, job.tenant, principal),
     }
 
 
@@ -275,7 +278,7 @@ async def list_jobs(
         if first.group_id is None:
             return {"jobs": [answers.job_json(first, context.clock())], "next": None}
         group = first.group_id
-    wanted = jobs.JobFilter(
+    job_filter = jobs.JobFilter(
         tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,
         project=project_called(context, project),
@@ -284,7 +287,7 @@ async def list_jobs(
         group=group,
         name=name,
     )
-    page = await jobs.jobs(context.db, wanted, cursor, limit)
+    page = await jobs.jobs(context.db, job_filter, cursor, limit)
     at = context.clock()
     return {"jobs": [answers.job_json(job, at, context.trouble()) for job in page.jobs], "next": page.next}
 
@@ -330,10 +333,10 @@ async def set_priority(
 def _version(if_match: str | None) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
-    found = re.fullmatch(r'(?:W/)?"([0-9]{1,9})"', if_match.strip())
-    if not found:
+    match = re.fullmatch(r'(?:W/)?"([0-9]{1,9})"', if_match.strip())
+    if not match:
         raise Problem("version-conflict", "If-Match is not the ETag of any version of this job")
-    return int(found[1])
+    return int(match[1])
 
 
 @router.post("/gpu-jobs/{id}/cancel", operation_id="cancel_job", response_model=answers.JobBody)

@@ -7,7 +7,6 @@ This module must not keep figures of its own.
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,15 +15,15 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from gpupool import __version__
 from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import needs
+from gpupool.queue.api.figures import figures
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.domain.state import Snapshot
-from gpupool.queue.domain.supply import Supply
 from gpupool.queue.plan_source import PlanState
-from gpupool.queue.records import MICRO, Level, Principal
-from gpupool.queue.store import jobs
+from gpupool.queue.records import Principal
+from gpupool.queue.store import accounts, jobs
 from gpupool.queue.store.snapshot import take_snapshot
 
 router = APIRouter(tags=["operation"])
@@ -32,42 +31,7 @@ OPEN = ("/healthz", "/readyz")
 """Asked by kubelet, which has no credential."""
 
 
-def _figures(seen: Snapshot, supply: Supply, depth: dict[tuple[str, int], int]) -> CollectorRegistry:
-    """The queue's figures at one moment."""
-    registry = CollectorRegistry(auto_describe=False)
-
-    def gauge(name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"gpupool_queue_{name}", text, labels, registry=registry)
-
-    queued = gauge("jobs_queued", "Queued jobs.", "tenant", "priority")
-    for (tenant, level), count in sorted(depth.items()):
-        queued.labels(tenant, Level(level).name.lower()).set(count)
-
-    by_tenant, by_type = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for job in seen.held:
-        by_tenant[job.pool, job.tenant] += job.gpu_micro
-        by_type[job.pool, job.capacity_type] += job.gpu_micro
-    pools = sorted(supply.pools.keys() | {pool for pool, _ in by_type})
-    whole = {pool: max(1, sum(micro for (of, _), micro in by_type.items() if of == pool)) for pool in pools}
-    held = gauge("gpus_held", "GPUs held by jobs.", "pool", "tenant")
-    share = gauge("tenant_share", "Share of a pool's held GPUs.", "pool", "tenant")
-    for (pool, tenant), micro in sorted(by_tenant.items()):
-        held.labels(pool, tenant).set(micro / MICRO)
-        share.labels(pool, tenant).set(micro / whole[pool])
-    spot = gauge("spot_share", "Share of a pool's held GPUs that is on spot nodes.", "pool")
-    for pool in pools:
-        spot.labels(pool).set(by_type[pool, "spot"] / whole[pool])
-
-    spent = gauge("spent_usd", "Spent in the present period.", "tenant", "project")
-    reserved = gauge("held_usd", "Held for running jobs.", "tenant", "project")
-    for scope, account in sorted(seen.accounts.items()):
-        tenant, _, project = scope.partition("/")
-        spent.labels(tenant, project).set(account.spent_micro / MICRO)
-        reserved.labels(tenant, project).set(account.held_micro / MICRO)
-    return registry
-
-
-def _plan_figures(state: PlanState) -> CollectorRegistry:
+def _plan_figures(state: PlanState, environment: str) -> CollectorRegistry:
     """The Plan of this process, and what is wrong about it."""
     registry = CollectorRegistry(auto_describe=False)
     for name, text, value in (
@@ -87,6 +51,10 @@ def _plan_figures(state: PlanState) -> CollectorRegistry:
         registry=registry,
     )
     plan.labels(state.hash).set(state.since.timestamp())
+    build = Gauge(
+        "gpupool_build_info", "Which gpupool this is.", ["version", "environment"], registry=registry
+    )
+    build.labels(__version__, environment).set(1)
     return registry
 
 
@@ -95,12 +63,16 @@ async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
-    own = generate_latest(request.app.state.registry) + generate_latest(_plan_figures(context.plan_state()))
+    own = generate_latest(request.app.state.registry) + generate_latest(
+        _plan_figures(context.plan_state(), context.plan().environment)
+    )
     if request.app.state.checks_alone:
         return Response(own, headers={"Content-Type": CONTENT_TYPE_LATEST})
-    seen = await take_snapshot(context.db, context.clock(), per_lane=0)
-    figures = _figures(seen, context.current().supply, await jobs.depth(context.db))
-    return Response(own + generate_latest(figures), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    now = context.clock()
+    seen = await take_snapshot(context.db, now, per_lane=0)
+    waiting, settled = await jobs.waiting(context.db, now), await accounts.settled(context.db)
+    whole = figures(seen, context.current().supply, waiting, settled)
+    return Response(own + generate_latest(whole), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 class CheckBody(BaseModel):

@@ -199,7 +199,12 @@ async def recommendations(
     found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)
     hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
     listed = [
-        {**offer_json(one.offer), "memory_gib": one.memory_gib, "isolated": one.isolated, "why": one.why}
-        for one in found
+        {
+            **offer_json(recommendation.offer),
+            "memory_gib": recommendation.memory_gib,
+            "isolated": recommendation.isolated,
+            "why": recommendation.why,
+        }
+        for recommendation in found
     ]
     return {"recommendations": listed, "reserved_hint": hint}

@@ -116,8 +116,8 @@ def _problem_of(error: Exception, path: str) -> Problem:
 def _name_of(error: StoreError) -> str:
     if isinstance(error, Conflict):
         return "version-conflict" if error.state == State.QUEUED else "not-queued"
-    found = (name for kind, name in _BY_STORE_ERROR.items() if isinstance(error, kind))
-    return next(found, "invalid-request")
+    names = (name for kind, name in _BY_STORE_ERROR.items() if isinstance(error, kind))
+    return next(names, "invalid-request")
 
 
 def _of_validation(error: RequestValidationError) -> Problem:

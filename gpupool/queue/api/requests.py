@@ -233,9 +233,15 @@ class JobRequest(_Body):
     callback_url: Address | None = Field(
         None, description="Called when the job has ended; its origin must be allowed."
     )
-    image_pull_secrets: Annotated[list[ObjectName], Field(max_length=10)] = []
-    env_from_secrets: Annotated[list[ObjectName], Field(max_length=20)] = []
-    volumes: Annotated[list[Volume], Field(max_length=20)] = []
+    image_pull_secrets: Annotated[list[ObjectName], Field(max_length=10)] = Field(
+        [], description="Secrets for the image's registry."
+    )
+    env_from_secrets: Annotated[list[ObjectName], Field(max_length=20)] = Field(
+        [], description="Secrets whose keys are variables."
+    )
+    volumes: Annotated[list[Volume], Field(max_length=20)] = Field(
+        [], description="PersistentVolumeClaims of the tenant's namespace, and where they are mounted."
+    )
     shm_size: Size | None = Field(
         None,
         description="Size of /dev/shm, such as 8Gi; it counts as memory. Default: half of the pod's memory.",
@@ -277,9 +283,9 @@ class JobRequest(_Body):
             "checkpoint_s3_path",
             "may_idle",
         )
-        given = [name for name in only_containers if self.target_url and getattr(self, name)]
-        if given:
-            raise ValueError(f"{', '.join(given)}: only for jobs with container_image")
+        names = [name for name in only_containers if self.target_url and getattr(self, name)]
+        if names:
+            raise ValueError(f"{', '.join(names)}: only for jobs with container_image")
         return self
 
     @model_validator(mode="after")

@@ -64,16 +64,16 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
         now = asyncio.get_running_loop().time()
         try:
             latest = await context.latest_position()
-            found = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
+            job_events = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
         except StoreError:
             return  # the reader connects again, and then gets a problem if need be
         plan = context.plan()
-        for event in found:
+        for event in job_events:
             assert event.position is not None
             data = encoded(envelope(plan.environment, plan.queue.event_prefix, event))
             yield sse(event.position, data, event.type)
             position, quiet_since = event.position, now
-        if len(found) == BATCH:
+        if len(job_events) == BATCH:
             continue
         # Events of others are passed over as well: what is not there now is not looked for again.
         position = max(position, latest)

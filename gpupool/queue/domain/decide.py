@@ -40,9 +40,7 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
         refusals = round.start(head)
         if refusals:
             waiting = round.waits[head.job] = _follows(round, head, refusals)
-            # Others of its lane would wait for the same, unless they cost less or may be on spot.
-            reasons = {waiting.reason, *(one.reason for one in refusals)}
-            if not head.on_demand_only and reasons.isdisjoint({Reason.BUDGET, Reason.NOT_POSSIBLE}):
+            if not _each_for_itself(head, (waiting, *refusals)):
                 _not_reached(round, lane)
                 continue
         lane.popleft()
@@ -50,6 +48,15 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
             heapq.heappush(later, (round.key(lane[0]), name))
     reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
     return Decision(tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors)
+
+
+def _each_for_itself(head: Queued, refusals: tuple[Waiting, ...]) -> bool:
+    """Whether others of the lane may wait for something else: they may cost less, or may be on spot."""
+    return head.on_demand_only or any(refusal.reason in _OF_ITS_OWN for refusal in refusals)
+
+
+_OF_ITS_OWN = {Reason.BUDGET, Reason.NOT_POSSIBLE}
+"""What depends on more of a job than jobs of a lane have in common."""
 
 
 def turn(job: Queued) -> str:
@@ -61,10 +68,10 @@ def _stays(round: Round, lane: deque[Queued]) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
     place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
     head = lane[0]
-    if head.preempts or head.on_demand_only:
+    if head.preempts:
         return False
     refusals = round.out_of_reach(head)
-    if not refusals or _to_keep(round, head, refusals[0]):
+    if not refusals or _each_for_itself(head, refusals) or _to_keep(round, head, refusals[0]):
         return False
     for offer in head.offers:
         if round.possible.unaffordable(head, offer):  # others of the lane may cost less

@@ -132,7 +132,9 @@ def _too_small(pool: Pool, offer: Offer, wish: Wish) -> list[str]:
 
 def granted_of(tenant: Tenant, found: Iterable[Offer]) -> list[Offer]:
     """Those that the tenant's grants allow when it has nothing else."""
-    return [one for one in found if one.units <= tenant.grants.get(one.pool, {}).get(one.resource, 0)]
+    return [
+        offer for offer in found if offer.units <= tenant.grants.get(offer.pool, {}).get(offer.resource, 0)
+    ]
 
 
 def _price(offer: Offer) -> tuple[int, int, str]:

@@ -47,7 +47,10 @@ def recommend(
             wish = Wish(pool.name, isolation, None, gpu_count)
             granted = granted_of(tenant, offers_of(pool, supply.pools[pool.name], wish))
             found += _of(pool, granted, memory_gib, kind)
-    unique = {(one.offer.pool, one.offer.resource, one.offer.units): one for one in found}
+    unique = {
+        (recommendation.offer.pool, recommendation.offer.resource, recommendation.offer.units): recommendation
+        for recommendation in found
+    }
     return tuple(
         sorted(
             unique.values(),

@@ -35,6 +35,10 @@ class Held:
     preemptible: bool
     preempting_for: str | None = None
     """The job that it is being preempted for."""
+    rate_micro: int = 0
+    """Price of an hour, in micro-USD; not known of pods that are not the queue's."""
+    started: bool = True
+    """Whether its container runs: from then on it is charged."""
     units: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,10 +113,10 @@ class Holdings:
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> Holdings:
-        made = cls()
+        holdings = cls()
         for one in held:
-            made.add(one)
-        return made
+            holdings.add(one)
+        return holdings
 
     def __iter__(self) -> Iterator[Held]:
         return chain(self.jobs.values(), self.pods)

@@ -35,6 +35,8 @@ log = structlog.get_logger()
 
 Object = dict[str, Any]
 
+JOB_FIELD = "job-field"
+"""Annotation of a policy (after the engine's prefix): the field of a request that it judges."""
 JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 """Creates the pods of Jobs."""
 TRACKED = "batch.kubernetes.io/job-tracking"
@@ -68,18 +70,19 @@ class Refusal:
 class Verdicts:
     """What the policies of one Plan say of jobs; remembered for jobs that are alike to them."""
 
-    def __init__(self, documents: Sequence[Document], compiler: Compiler) -> None:
+    def __init__(self, documents: Sequence[Document], compiler: Compiler, kubernetes: str) -> None:
+        """`kubernetes`: the cluster's version, as 1.36."""
         from vapcheck import Kinds
         from vapcheck.judging.judge import Judge
         from vapcheck.policy.policy_set import PolicySet, read_policies
 
-        self._kinds = Kinds.builtin().with_crds(documents)
-        found = read_policies(documents, self._kinds, compiler).policies
-        named = [
-            frozenset(_FREE_FIELD.findall(json.dumps(bound.compiled.policy.document.body))) for bound in found
-        ]
+        self._kinds = Kinds.builtin(kubernetes).with_crds(documents)
+        bounds = read_policies(documents, self._kinds, compiler).policies
+        policies = [bound.compiled.policy for bound in bounds]
+        self._fields = {policy.name: policy.text(JOB_FIELD) for policy in policies}
+        named = [frozenset(_FREE_FIELD.findall(json.dumps(policy.document.body))) for policy in policies]
         self._judges = [
-            Judge(PolicySet(tuple(itertools.compress(found, chosen)), ()), documents, self._kinds)
+            Judge(PolicySet(tuple(itertools.compress(bounds, chosen)), ()), documents, self._kinds)
             for chosen in (named, [not fields for fields in named])
         ]
         """Of the policies that name a free field, and of the others."""
@@ -99,7 +102,7 @@ class Verdicts:
             text = json.dumps(made)
             judged = self._remembered if len(text) <= LONGEST else self._judged
             for policy, message, place in judged(number, text):
-                refusals.append(Refusal(policy, message, _field(place, message, job)))
+                refusals.append(Refusal(policy, message, _field(place) or self._fields[policy] or None))
         return refusals
 
     def _judged(self, number: int, text: str) -> tuple[tuple[str, str, str], ...]:
@@ -166,7 +169,7 @@ class Admission:
         from vapcheck.policy.compiled_policy import Compiler
 
         self._compiler = self._compiler or Compiler()
-        return Verdicts(self._objects(plan), self._compiler)
+        return Verdicts(self._objects(plan), self._compiler, plan.cluster.kubernetes_version)
 
 
 def _placed(job: Job, offer: Offer, present: Current) -> Job:
@@ -185,13 +188,9 @@ def _placed(job: Job, offer: Offer, present: Current) -> Job:
     )
 
 
-def _field(place: str, message: str, job: Job) -> str | None:
-    """The field of the request that a refusal is about: by its place in the manifest, or because its message
-    names what the request has there."""
-    for part in reversed(re.findall(r"[A-Za-z]+", place)):
-        if part in job_manifest.FROM_REQUEST:
-            return job_manifest.FROM_REQUEST[part]
-    words = re.split(r"[\s,;:'\"()]+", message)
-    if job.request["container_image"] in words:
-        return "container_image"
-    return "env" if job.request["env"].keys() & words else None
+def _field(place: str) -> str | None:
+    """The field of the request that the part of the manifest at `place` follows from."""
+    parts = reversed(re.findall(r"[A-Za-z]+", place))
+    return next(
+        (job_manifest.FROM_REQUEST[part] for part in parts if part in job_manifest.FROM_REQUEST), None
+    )

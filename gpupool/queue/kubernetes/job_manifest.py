@@ -166,15 +166,15 @@ def _template(
     share = pool.share(job.resource)
     size = (share * units).as_dict() if share else {}
     disk = memory_quantity(pool.disk_share_mib(job.resource) * units)
-    given = job.request
+    request = job.request
     memory = workspace.shm_mib(share.memory_mib * units if share else None)
-    shm = str(quantity(given.get("shm_size") or memory_quantity(memory)))
-    scratch = str(quantity(given.get("scratch_size") or disk))
+    shm = str(quantity(request.get("shm_size") or memory_quantity(memory)))
+    scratch = str(quantity(request.get("scratch_size") or disk))
     container: Object = {
         "name": CONTAINER,
-        "image": given["container_image"],
+        "image": request["container_image"],
         "env": _variables(job, nodes),
-        "envFrom": [{"secretRef": {"name": name}} for name in given.get("env_from_secrets") or ()],
+        "envFrom": [{"secretRef": {"name": name}} for name in request.get("env_from_secrets") or ()],
         "resources": {
             # None of the disk: a limit alone is requested too, and a node with less would never be chosen.
             "requests": {**size, DISK: "0"},
@@ -192,11 +192,11 @@ def _template(
                 "mountPath": volume["path"],
                 "readOnly": bool(volume.get("read_only")),
             }
-            for number, volume in enumerate(given.get("volumes") or ())
+            for number, volume in enumerate(request.get("volumes") or ())
         ],
     }
-    if given.get("container_command"):
-        container["command"] = [escaped(word) for word in given["container_command"]]
+    if request.get("container_command"):
+        container["command"] = [escaped(word) for word in request["container_command"]]
     selector = dict(fields.spec["nodeSelector"])
     if len(pool.capacities) > 1:
         selector[CAPACITY_TYPE] = job.capacity_type
@@ -210,11 +210,11 @@ def _template(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": min(GRACE_S, plan.policies.limits.pod_grace_seconds),
         "securityContext": USER,
-        "imagePullSecrets": [{"name": name} for name in given.get("image_pull_secrets") or ()],
+        "imagePullSecrets": [{"name": name} for name in request.get("image_pull_secrets") or ()],
         "volumes": workspace.volumes(shm, scratch)
         + [
             {"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": volume["claim"]}}
-            for number, volume in enumerate(given.get("volumes") or ())
+            for number, volume in enumerate(request.get("volumes") or ())
         ],
         "containers": [container],
     }

@@ -200,10 +200,10 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
                 f"node {name} does not answer; nothing starts elsewhere until it is back, deleted, or has "
                 f"the taint {OUT_OF_SERVICE}",
             )
-        asked = time_of(pod["metadata"].get("deletionTimestamp"))
-        if asked is not None and now > asked + timedelta(seconds=10):
+        moment = time_of(pod["metadata"].get("deletionTimestamp"))
+        if moment is not None and now > moment + timedelta(seconds=10):
             return Waiting(
-                Reason.ENDING, f"pod {pod['metadata']['name']} is to end since {asked:%H:%M:%S} UTC"
+                Reason.ENDING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
             )
     return None
 

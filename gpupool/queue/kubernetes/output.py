@@ -141,11 +141,11 @@ class Output:
 
 def _in_utc(stamp: str) -> str:
     """A time stamp of a kubelet, which has the offset of its node's time zone (RFC 3339, nanoseconds)."""
-    found = _WITH_OFFSET.fullmatch(stamp)
-    if found is None:
+    match = _WITH_OFFSET.fullmatch(stamp)
+    if match is None:
         return stamp
-    at = datetime.fromisoformat(found[1] + found[3]).astimezone(UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}{found[2]}Z"
+    at = datetime.fromisoformat(match[1] + match[3]).astimezone(UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}{match[2]}Z"
 
 
 def _first(pods: Sequence[Object]) -> Object:

@@ -22,6 +22,7 @@ import structlog
 from gpupool.plan.model import Plan
 from gpupool.plan.queue import Smtp
 from gpupool.queue.domain.budget import usd
+from gpupool.queue.measures import Measures
 from gpupool.queue.records import MICRO
 from gpupool.queue.roles.http_answers import failure_of, reached
 from gpupool.queue.roles.leader import LeaderRole, utc_now
@@ -65,6 +66,7 @@ class Alerts(LeaderRole):
     plan: Callable[[], Plan]
     channels: Callable[[], Channels]
     now: Callable[[], datetime] = utc_now
+    measures: Measures | None = None
 
     interval_s = 15.0
 
@@ -73,12 +75,18 @@ class Alerts(LeaderRole):
         if not channels.any:
             return False
         now, plan = self.now(), self.plan()
-        found = list(crossed(plan, await accounts.spent(self.db, now, now - LATE)))
-        if found:
-            await accounts.raise_alerts(self.db, found, now)
+        crossings = list(crossed(plan, await accounts.spent(self.db, now, now - LATE)))
+        if crossings:
+            await accounts.raise_alerts(self.db, crossings, now)
         # One after the other: while a channel takes its time, another process may come to lead.
         while (alert := await accounts.take_alert(self.db, now, self.now() + SENDING)) is not None:
+            taken = len(alert.taken)
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
+            if self.measures:
+                for channel in alert.taken[taken:]:
+                    self.measures.alerts.labels(channel, "sent").inc()
+                for channel in failed:
+                    self.measures.alerts.labels(channel, "failed").inc()
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
             for channel, error in failed.items():
                 log.warning(
@@ -95,7 +103,9 @@ def crossed(plan: Plan, spent: Iterable[Spent]) -> Iterator[Crossed]:
     """Every threshold that an account has reached."""
     budgets = {tenant.name: ("tenant", tenant.budget) for tenant in plan.tenants}
     for tenant in plan.tenants:
-        budgets |= {f"{tenant.name}/{one.name}": ("project", one.budget) for one in tenant.projects}
+        budgets |= {
+            f"{tenant.name}/{project.name}": ("project", project.budget) for project in tenant.projects
+        }
     for account in spent:
         scope, budget = budgets.get(account.name, ("", None))
         if budget is None:

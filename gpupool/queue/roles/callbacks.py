@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from gpupool.queue.domain.reasons import of_end
+from gpupool.queue.measures import Measures
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.leader import LeaderRole, utc_now
@@ -41,6 +42,7 @@ class Callbacks(LeaderRole):
 
     http: HttpJobs
     now: Callable[[], datetime] = utc_now
+    measures: Measures | None = None
 
     _calls: dict[asyncio.Task[None], str] = field(default_factory=dict, init=False)
     """Callbacks that are being made -> their host."""
@@ -60,10 +62,10 @@ class Callbacks(LeaderRole):
         if not self._calls:
             return False
         await asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-        made = [call for call in self._calls if call.done()]
-        for call in made:
+        calls = [call for call in self._calls if call.done()]
+        for call in calls:
             del self._calls[call]
-        errors = [error for call in made if (error := call.exception()) is not None]
+        errors = [error for call in calls if (error := call.exception()) is not None]
         if errors:
             raise errors[0]
         return True
@@ -71,9 +73,13 @@ class Callbacks(LeaderRole):
     async def _call(self, callback: Callback) -> None:
         job = await jobs.job(self.db, callback.job)
         failure = None if job is None else await self.http.notify(callback.url, body(job), SECONDS)
+        given_up = failure is not None and callback.tries + 1 >= MOST_TRIES
+        if self.measures:
+            outcome = "taken" if failure is None else "given_up" if given_up else "again"
+            self.measures.callbacks.labels(outcome).inc()
         if failure is None:
             await callbacks.done(self.db, callback.job)
-        elif callback.tries + 1 >= MOST_TRIES:
+        elif given_up:
             log.error("callback.given_up", job=callback.job, error=failure.reason)
             await callbacks.failed(self.db, callback.job, failure.reason, None)
             await callbacks.done(self.db, callback.job)

@@ -111,7 +111,7 @@ class Executor:
             return False
         ran = {key: self._ran(running).total_seconds() for key, running in held.items()}
         ours = await attempts.heartbeat(self.db, self.name, ran, LEASE_S)
-        still = {(one.job, one.attempt): one for one in ours}
+        still = {(claim.job, claim.attempt): claim for claim in ours}
         for key, running in held.items():
             state = still.get(key)
             if state is None:

@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
+from gpupool.queue import prometheus
 
-SECONDS = 10.0
-"""Prometheus has so long to answer."""
 STEPS = 30
 """The window is looked at in so many steps: a pod without a figure in one of them is not known."""
 _USE = {
@@ -27,10 +25,6 @@ _BY = "max by (UUID, GPU_I_ID, namespace, pod, exported_namespace, exported_pod)
 
 Pod = tuple[str, str]
 """Namespace and name."""
-
-
-class NotKnown(Exception):
-    """Prometheus does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +56,7 @@ def _named(what: str, expression: str, metric: str) -> str:
 
 async def ask(url: str, window_s: int) -> dict[Pod, Use]:
     """The use of each pod with a GPU in the last `window_s`. Raises NotKnown."""
-    address = f"{url.rstrip('/')}/api/v1/query"
-    sent = {"query": query(window_s), "timeout": f"{SECONDS:g}s"}
-    try:
-        timeout = aiohttp.ClientTimeout(SECONDS)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(address, data=sent) as answer,
-        ):
-            body = await answer.json(content_type=None)
-    except TimeoutError:
-        raise NotKnown(f"{url} has not answered within {SECONDS:g} s") from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise NotKnown(f"{url} can't be asked: {str(error) or type(error).__name__}") from None
-    if not isinstance(body, dict) or body.get("status") != "success":
-        said = body.get("error") if isinstance(body, dict) else None
-        raise NotKnown(f"{url} answered {answer.status}: {said or 'not what Prometheus answers'}")
-    if body.get("warnings"):  # parts of what is asked for may be missing
-        raise NotKnown(f"{url} is not sure: {'; '.join(body['warnings'])}")
-    return pods(body["data"]["result"])
+    return pods(await prometheus.ask(url, "query", query=query(window_s)))
 
 
 def pods(series: list[dict[str, Any]]) -> dict[Pod, Use]:

@@ -15,8 +15,9 @@ import structlog
 from gpupool.plan.model import Plan
 from gpupool.queue.kubernetes.job_manifest import PARTS, name_of
 from gpupool.queue.measures import Measures
+from gpupool.queue.prometheus import NotKnown
 from gpupool.queue.roles import gpu_use
-from gpupool.queue.roles.gpu_use import NotKnown, Pod, Use
+from gpupool.queue.roles.gpu_use import Pod, Use
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import idle
 from gpupool.queue.store.idle import Found, Watched

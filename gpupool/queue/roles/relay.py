@@ -13,6 +13,7 @@ import structlog
 
 from gpupool.queue.events.bus import Bus, BusUnavailable
 from gpupool.queue.events.envelope import encoded
+from gpupool.queue.measures import Measures
 from gpupool.queue.records import JobEvent
 from gpupool.queue.roles.leader import LeaderRole
 from gpupool.queue.store import outbox
@@ -28,6 +29,7 @@ class Relay(LeaderRole):
 
     bus: Bus
     envelope: Callable[[JobEvent], dict[str, Any]]
+    measures: Measures | None = None
 
     interval_s = 3.0
     """A wake-up tells it of new events; it looks for itself in case one was lost."""
@@ -39,6 +41,8 @@ class Relay(LeaderRole):
         complete = self._up_to_date == epoch
         self._up_to_date = None  # until this step has ended well
         placed = await outbox.place(self.db, epoch, BATCH)
+        if self.measures:
+            self.measures.placed(placed)
         due = placed if complete else await outbox.unpublished(self.db, BATCH)
         sent = []
         try:

@@ -78,6 +78,12 @@ async def totals(db: Database, now: datetime) -> dict[str, Account]:
     return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
 
 
+async def settled(db: Database) -> dict[str, int]:
+    """`tenant` or `tenant/project` -> micro-USD that were ever settled; a tenant's are those of its projects
+    too. It never falls."""
+    return {row["name"]: row["micro"] for row in await db.fetch("settled")}
+
+
 async def former_tenant(db: Database, named: str) -> str | None:
     """The name of a tenant that some Plan had, by its name or id. It stays known for the jobs that it had."""
     rows = await db.fetch("former_tenant", named=storable(named))

@@ -99,7 +99,7 @@ async def started(db: Database, job: str, attempt: int, now: datetime, node: str
 async def started_all(db: Database, given: Sequence[Start]) -> set[tuple[str, int]]:
     """(job, attempt) of those that did not run yet, and are not over."""
     values = {
-        "ids": [one.job for one in given],
+        "ids": [start.job for start in given],
         "attempts": [one.attempt for one in given],
         "times": [one.now for one in given],
         "nodes": [one.node for one in given],

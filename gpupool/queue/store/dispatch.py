@@ -78,7 +78,9 @@ async def claim(
             values = {"plan_hash": plan_hash, "lease_s": lease_s, "now": now}
             claimed = await fetch(connection, "claim", starts=given, **values)
         if decision.preempts:
-            asked = [{name: getattr(one, name) for name in one.__slots__} for one in decision.preempts]
+            asked = [
+                {name: getattr(victim, name) for name in victim.__slots__} for victim in decision.preempts
+            ]
             await run(connection, "claim_preempts", preempts=as_json(asked), now=now)
         waits = {job: waiting for job, waiting in decision.waits.items() if job not in starts}
         if waits:

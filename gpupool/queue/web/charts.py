@@ -66,6 +66,16 @@ def per_day(
     return Chart(Picture(label, bars), most, days[0], days[-1])
 
 
+def shares(steps: Sequence[float | None]) -> list[Bar]:
+    """A column for each step of which there is a share; the upper edge is the whole."""
+    wide = WIDTH / len(steps)
+    return [
+        Bar("spent", index * wide + 1, HEIGHT * (1 - share), wide - 2, HEIGHT * share)
+        for index, share in enumerate(steps)
+        if share is not None
+    ]
+
+
 def budget(
     spent: Mapping[date, int], held: int, limit: int, days: Sequence[date], today: date, label: str
 ) -> Picture:

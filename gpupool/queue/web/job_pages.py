@@ -55,24 +55,24 @@ async def job_list(
 ) -> Response:
     plan = context.plan()
     states = frozenset({State(state)}) if state in set(State) else None
-    wanted = jobs.JobFilter(visitor.scope, states, project or None, pool or None)
-    found = await jobs.jobs(context.db, wanted, cursor or None, PER_PAGE)
+    job_filter = jobs.JobFilter(visitor.scope, states, project or None, pool or None)
+    page = await jobs.jobs(context.db, job_filter, cursor or None, PER_PAGE)
     mine = [tenant for tenant in plan.tenants if tenant.name in visitor.tenants]
     kept = {"tenant": visitor.chosen, "state": state, "pool": pool, "project": project}
-    following = {name: value for name, value in (kept | {"cursor": found.next}).items() if value}
+    following = {name: value for name, value in (kept | {"cursor": page.next}).items() if value}
     now = context.clock()
     return visitor_page(
         request,
         context,
         visitor,
         "jobs",
-        rows=[{"job": job, **_waiting(context, visitor, job, now)} for job in found.jobs],
+        rows=[{"job": job, **_waiting(context, visitor, job, now)} for job in page.jobs],
         states=[one.value for one in State],
         pools=sorted({name for tenant in mine for name in tenant.grants}),
         projects=sorted({project.name for tenant in mine for project in tenant.projects}),
         chosen=kept,
         first=not cursor,
-        following=urlencode(following) if found.next else None,
+        following=urlencode(following) if page.next else None,
     )
 
 
@@ -80,7 +80,7 @@ async def job_list(
 async def one_job(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     plan, now = context.plan(), context.clock()
     shown = job_json(job, now, context.trouble())
-    asked = [name for name in (shown["gpu_pool_requested"], shown["gpu_type"]) if name not in (None, "auto")]
+    names = [name for name in (shown["gpu_pool_requested"], shown["gpu_type"]) if name not in (None, "auto")]
     tried = await attempts.of_job(context.db, job.id)
     why = await terms_of(context, visitor.principal, job)
     start = why["projected_start"] if why else None
@@ -93,11 +93,11 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         "job",
         job=job,
         shown=shown,
-        asked=", ".join(asked) or "auto",
+        asked=", ".join(names) or "auto",
         **_waiting(context, visitor, job, now),
         reason=visitor.text(of_end(job), plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
-        attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
+        attempts=[(attempt, visitor.text(attempt.reason, plan, job.id)) for attempt in reversed(tried)],
         timeline=timeline(job, tried, now),
         events=await outbox.of_job(context.db, job.id),
         why=why,
@@ -132,18 +132,18 @@ async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
 
 
 async def _result(context: Context, job: Job) -> dict[str, Any] | None:
-    found = await jobs.result(context.db, job.id)
-    if found is None:
+    result = await jobs.result(context.db, job.id)
+    if result is None:
         return None
     try:
-        text = found.body.decode("utf-8")
+        text = result.body.decode("utf-8")
     except UnicodeDecodeError:
-        text = f"{len(found.body):,} bytes that are no text"
+        text = f"{len(result.body):,} bytes that are no text"
     return {
-        "status": found.status,
-        "headers": found.headers,
+        "status": result.status,
+        "headers": result.headers,
         "text": text[:RESULT_CHARACTERS],
-        "cut": found.truncated or len(text) > RESULT_CHARACTERS,
+        "cut": result.truncated or len(text) > RESULT_CHARACTERS,
     }
 
 

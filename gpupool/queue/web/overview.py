@@ -16,14 +16,17 @@ from starlette.responses import Response
 from gpupool.queue.api.answers import waiting_of
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Present
+from gpupool.queue.api.notices import operates
 from gpupool.queue.api.pools import pools_of
 from gpupool.queue.api.streaming import event_stream
 from gpupool.queue.domain.supply import hold_for
+from gpupool.queue.prometheus import NotKnown
 from gpupool.queue.records import Job, Reason, State
 from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.web import shares
 from gpupool.queue.web.pool_drawing import COLOURS, drawn_pool
+from gpupool.queue.web.pool_use import drawn
 from gpupool.queue.web.remembered import Remembered
 from gpupool.queue.web.rendering import visitor_page
 from gpupool.queue.web.visitor import CurrentVisitor, Visitor, still
@@ -50,6 +53,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50
     )
     depth = await jobs.depth(context.db)
+    pools = pools_of(context, visitor.principal, visitor.chosen)
     rows, names = await _queue(context, visitor, shared)
     names |= {job.id: job.name for job in held.jobs}
     return visitor_page(
@@ -59,8 +63,9 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         "overview",
         pools=[
             drawn_pool(pool, context.current().supply.pools[pool.name], seen, colours, visitor)
-            for pool in pools_of(context, visitor.principal, visitor.chosen)
+            for pool in pools
         ],
+        use=await _use(context, visitor, shared, [pool.name for pool in pools]),
         queue=rows,
         waiting=sum(
             count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
@@ -71,6 +76,19 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         names=names,
         **await shares.of(context, visitor, shared, seen, depth, colours),
     )
+
+
+async def _use(
+    context: Context, visitor: Visitor, shared: Remembered, pools: list[str]
+) -> dict[str, Any] | None:
+    """How much the visitor's pools were used, or why that is not known; None where no Prometheus is named."""
+    url = context.plan().queue.idle_prometheus
+    if url is None:
+        return None
+    use = await shared.pool_use(url)
+    if isinstance(use, NotKnown):
+        return {"pools": [], "unknown": str(use) if operates(context, visitor.principal) else ""}
+    return {"pools": list(drawn(use, pools)), "unknown": None}
 
 
 def colours_of(context: Context) -> dict[str, str]:
@@ -84,7 +102,7 @@ async def _queue(
     """The first rows of the queue, and the names of their jobs."""
     plan, now = context.plan(), context.clock()
     prospects = (await shared.prospects(visitor.chosen))[:SHOWN]
-    mine = [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
+    mine = [prospect.job.job for prospect in prospects if visitor.principal.acts_for(prospect.job.tenant)]
     known = {job.id: job for id in mine if (job := await jobs.job(context.db, id))}
     rows = []
     for one in prospects:

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context
 from gpupool.queue.domain.explain import Prospect, outlook
+from gpupool.queue.prometheus import NotKnown
 from gpupool.queue.store import accounts
+from gpupool.queue.web import pool_use
 
 PROSPECTS = 40
 """Jobs that wait are shown in order as far as this."""
@@ -23,6 +25,7 @@ class Remembered:
         self._context = context
         self._prospects = Cache[str | None, tuple[Prospect, ...]](seconds=2, most=100)
         self._use = Cache[tuple[str, ...], list[accounts.DayOfUse]](seconds=30, most=100)
+        self._pool_use = Cache[str, pool_use.Use | NotKnown](seconds=60, most=10)
 
     async def prospects(self, tenant: str | None) -> tuple[Prospect, ...]:
         """The queue in order, or a tenant's part of it."""
@@ -41,6 +44,18 @@ class Remembered:
             self._context.now(),
             lambda: accounts.use_per_day(self._context.db, tenants, begin),
         )
+
+    async def pool_use(self, url: str) -> pool_use.Use | NotKnown:
+        """How much pools' GPUs were used within the last day. That Prometheus does not say is remembered too,
+        so that pages don't wait for it again and again."""
+
+        async def read() -> pool_use.Use | NotKnown:
+            try:
+                return await pool_use.of_last_day(url, self._context.clock())
+            except NotKnown as error:
+                return error
+
+        return await self._pool_use.get(url, self._context.now(), read)
 
 
 def since(now: datetime) -> datetime:

@@ -101,7 +101,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {one.__name__: one for one in (clock, duration, hours, iso, money, plural, usd)}
+    written = (clock, duration, hours, iso, money, percent, plural, usd)
+    environment.filters |= {function.__name__: function for function in written}
     environment.globals |= {"static": static_address, "kept": kept}
     return environment
 
@@ -114,6 +115,10 @@ def kept(visitor: Visitor) -> str:
 def money(micro: int) -> str:
     """Micro-USD for people."""
     return usd(micro / MICRO)
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def duration(seconds: float) -> str:

@@ -5,12 +5,14 @@ A tenant sees its own. This module must not draw: `gpupool.queue.web.charts` doe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.context import Context
+from gpupool.queue.domain import cost
 from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.records import MICRO
 from gpupool.queue.store.accounts import DayOfUse
@@ -30,14 +32,20 @@ async def of(
 ) -> dict[str, Any]:
     """The values of the template's last part; empty where the credential may not read usage."""
     if not visitor.principal.may("usage:read"):
-        return {"tenants": [], "hours_chart": None, "money_chart": None}
+        return {"tenants": [], "now": None, "hours_chart": None, "money_chart": None}
     mine = (visitor.chosen,) if visitor.chosen else visitor.tenants
     use = await shared.use(mine)
+    hourly, places = Counter[str](), Counter[tuple[str, str]]()
+    for share, micro in cost.per_hour(seen, context.current().supply).items():
+        if share.tenant in mine:
+            hourly[share.tenant] += micro
+            places[share.pool, share.capacity_type] += micro
     first = since(context.clock()).date()
     days = [first + timedelta(days=index) for index in range(DAYS)]
     total = sum(row.gpu_seconds for row in use)
     rows = [
         _tenant(context, tenant, use, seen, depth, total, colours[tenant.name])
+        | {"hourly": hourly[tenant.name]}
         for tenant in context.plan().tenants
         if tenant.name in mine
     ]
@@ -45,6 +53,10 @@ async def of(
     spent = "; ".join(f"{row['name']} {money(row['spent'])}" for row in rows)
     return {
         "tenants": rows,
+        "now": {
+            "hourly": hourly.total(),
+            "places": [(*place, micro) for place, micro in places.most_common() if micro],
+        },
         "hours_chart": charts.per_day(
             use, "gpu_seconds", f"GPU hours of {DAYS} days: {hours}", days, colours
         ),

@@ -77,8 +77,8 @@ async def sign_out(request: Request, context: Present) -> Response:
 
 def login_address(request: Request) -> str:
     """Where to sign in, and then go on to the page that was asked for."""
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return f"/login?next={quote(asked[:900], safe='')}" if request.method == "GET" else "/login"
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return f"/login?next={quote(path[:900], safe='')}" if request.method == "GET" else "/login"
 
 
 def _local(address: str) -> str:

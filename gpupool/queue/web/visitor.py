@@ -70,26 +70,26 @@ async def _session(context: Context, request: Request) -> Principal | None:
     """Who has signed in, where the request has no credential beside the session."""
     if "authorization" in request.headers or "x-api-key" in request.headers:
         return None
-    found = await session.resume(context, request)
-    if found is None and not context.dev:
+    principal = await session.resume(context, request)
+    if principal is None and not context.dev:
         raise SignInNeeded
-    return found
+    return principal
 
 
 async def _principal(context: Context, request: Request) -> tuple[Principal, bool]:
-    found = await _session(context, request)
-    if found is None:
+    principal = await _session(context, request)
+    if principal is None:
         return await auth.principal(context, request), False
-    auth.within_rate(context, found)
-    return found, True
+    auth.within_rate(context, principal)
+    return principal, True
 
 
 def still(context: Context, request: Request, visitor: Visitor) -> Still:
     """Whether the request is still of the same visitor."""
 
     async def same() -> bool:
-        found = await _session(context, request)
-        return (found or await auth.verified(context, request)) == visitor.principal
+        principal = await _session(context, request)
+        return (principal or await auth.verified(context, request)) == visitor.principal
 
     return same
 

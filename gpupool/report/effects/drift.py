@@ -138,7 +138,9 @@ def _terms(terms: Sequence[Body]) -> str:
 
 def mapping_reasons(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """What differs between two sets of labels or annotations, one reason each."""
-    return [_mapping_reason(f"{what} {one.name}", one) for one in differing(old, new)]
+    return [
+        _mapping_reason(f"{what} {field_change.name}", field_change) for field_change in differing(old, new)
+    ]
 
 
 def _mapping_reason(called: str, change: FieldChange) -> str:

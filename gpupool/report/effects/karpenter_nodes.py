@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.kinds import NODE_CLASSES
+from gpupool.generators.kinds import NODE_CLASSES
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.pools import renamed_pools
 from gpupool.plan.model import Capacity, Pool
@@ -65,7 +65,9 @@ def _capacities(state: EnvironmentState | None) -> dict[str, Pair]:
 
 
 def _bodies(state: EnvironmentState, kinds: tuple[str, ...]) -> dict[tuple[str, str], Any]:
-    return {(one.kind, one.name): one.body for one in state.bundle if one.kind in kinds}
+    return {
+        (manifest.kind, manifest.name): manifest.body for manifest in state.bundle if manifest.kind in kinds
+    }
 
 
 def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, list[Drift]]:
@@ -91,12 +93,13 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     pool, capacity = old
     everything = any(drift.which == "all" for drift in drifts)
     certain = any(drift.which != "unknown" for drift in drifts)
-    only = "" if everything else " or ".join(dict.fromkeys(d.only for d in drifts if d.only))
+    only = () if everything else tuple(dict.fromkeys(drift.only for drift in drifts if drift.only))
     return NodeEffect(
         "replaced",
         pool.name,
         "; ".join(drift.reason for drift in drifts),
-        f"only those {only}" if only else "",
+        "",
+        only=only,
         node_pool=capacity.name,
         nodes_max=capacity.max_nodes,
         at_once=new[0].max_unavailable,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generators.device_plugin import config_map_name as plugin_config
-from generators.gpu_operator import operand_tolerations
+from gpupool.generators.device_plugin import config_map_name as plugin_config
+from gpupool.generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan
 from gpupool.report.model import NodeEffect
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators.device_plugin import config_map_name as plugin_config
-from generators.mig_parted import config_map_name as mig_config
+from gpupool.generators.device_plugin import config_map_name as plugin_config
+from gpupool.generators.mig_parted import config_map_name as mig_config
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons

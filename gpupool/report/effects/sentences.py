@@ -58,9 +58,9 @@ def _sentence(effect: NodeEffect) -> str:
     clauses = [f"{_count(effect)} {_auxiliary(effect)} {_VERBS[effect.kind]}{_pace(effect)}"]
     if effect.kind in ("replaced", "deleted"):
         clauses.append(_PODS[effect.pods].format(their="its" if _single(effect) else "their"))
-    if effect.what.startswith("only "):  # which nodes is part of the first clause
-        clauses[0] += f", {effect.what}"
-    elif effect.what:
+    if effect.only:
+        clauses[0] += f", only those {' or '.join(effect.only)}"
+    if effect.what:
         clauses.append(effect.what)
     return "; ".join(clauses)
 

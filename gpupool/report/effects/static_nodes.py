@@ -24,7 +24,7 @@ _LEFT = (
     "it keeps the pool's labels until somebody takes them off: GitOps takes nothing off nodes that it does "
     "not own; running pods stay"
 )
-"""Argo CD and Flux prune no object that only has fields of ours (`generators.lasting`)."""
+"""Argo CD and Flux prune no object that only has fields of ours (`gpupool.generators.lasting`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class _Group:
 def effects(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """Effects on named and selected nodes, without counts in words."""
     for group in _groups(before.plan if before else None, after.plan if after else None):
-        found = _effect(group, gone=after is None, gitops=bool(before and before.plan.delivery.gitops))
-        if found is not None:
-            yield found
+        node_effect = _effect(group, gone=after is None, gitops=bool(before and before.plan.delivery.gitops))
+        if node_effect is not None:
+            yield node_effect
 
 
 def _groups(before: Plan | None, after: Plan | None) -> Iterator[_Group]:

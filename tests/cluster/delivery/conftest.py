@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import generate
-from generators.manifest import Bundle
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.resolve import read_plan
 from tests.programs import require

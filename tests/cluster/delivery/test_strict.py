@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import generate
-from generators.render import files
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from generators import generate
 from gpupool.cluster import kubeconfig
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.drift.check import assert_environment
+from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import World
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from generators import generate
 from gpupool.cluster import kubeconfig, snapshot
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.snapshot import Query
+from gpupool.generators import generate
 from tests.cluster.drift.world import World
 
 

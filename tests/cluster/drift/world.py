@@ -14,9 +14,9 @@ from typing import Any
 
 from gpupool.drift import Drift, Level
 from gpupool.drift.check import Outcome, assert_environment
+from gpupool.infra import stack
 from gpupool.plan.model import POOL_LABEL
 from gpupool.programs import binaries
-from infra import stack
 from tests.cluster.pools.command_line import CommandLine
 
 Object = dict[str, Any]
@@ -154,7 +154,7 @@ class World:
     def wipe(self) -> None:
         """Take everything away at once; `destroy` would wait for nodes to be drained."""
         self.kube.wipe()
-        stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
+        stacks = Path(stack.__file__).resolve().parents[1] / ".gpupool" / "stacks"
         (stacks / f"Pulumi.{ENVIRONMENT['metadata']['name']}.yaml").unlink(missing_ok=True)
 
     def offers(self, node: str, resource: str, count: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from generators import generate
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from generators import generate
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 
@@ -31,18 +31,18 @@ def refusal(cluster: Any, body: dict[str, Any]) -> str | None:
     return None
 
 
-def test_the_server_takes_what_every_converted_file_generates(cluster: Any, tmp_path: Path) -> None:
-    cluster.apply(hand_made_policy())
+def test_the_server_takes_what_every_converted_file_generates(monitored: Any, tmp_path: Path) -> None:
+    monitored.apply(hand_made_policy())
     every = {path.parent.name: bodies(path, tmp_path) for path in WRITTEN}
     for space in {body["metadata"].get("namespace") for one in every.values() for body in one} - {None}:
-        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
+        monitored.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     found = [
         f"{name}: {body['kind']} {body['metadata']['name']}: {said}"
         for name, objects in every.items()
         for body in objects
-        if (said := refusal(cluster, body))
+        if (said := refusal(monitored, body))
     ]
     assert not found, "\n".join(found)
     pools = [body for one in every.values() for body in one if body["kind"] == "NodePool"]
     pools[0]["spec"]["template"]["spec"]["requirements"][0]["operator"] = "Maybe"
-    assert "Maybe" in str(refusal(cluster, pools[0]))  # so that all this can fail
+    assert "Maybe" in str(refusal(monitored, pools[0]))  # so that all this can fail

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import generate
 from gpupool.convert.draft import Choices
 from gpupool.drift.check import assert_environment
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
 from gpupool.importing.live import gather, import_environment
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan, resolve

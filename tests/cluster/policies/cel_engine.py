@@ -11,6 +11,7 @@ from vapcheck.cel.libraries.authorization import Attributes, Authorizer, Resourc
 from vapcheck.cel.program import Scope
 from vapcheck.judging.request import Request, User
 from vapcheck.server.kinds import Resource
+from vapcheck.server.minors import NEWEST
 
 ADMIN = "admin"
 
@@ -23,9 +24,9 @@ class AdminOnly:
         return attributes.user == ADMIN, ""
 
 
-def engine_outcome(number: int, expression: Expression) -> Outcome:
-    """Compile, evaluate and show one expression, as a policy with it as a variable would."""
-    environment = Environment.admission(authorizer=True)
+def engine_outcome(number: int, expression: Expression, minor: str = NEWEST) -> Outcome:
+    """Compile, evaluate and show one expression, as a policy with it as a variable would in that minor."""
+    environment = Environment.admission(authorizer=True, minor=minor)
     try:
         program = environment.compile(expression.text)
         environment = environment.with_variable(f"e{number}", program)

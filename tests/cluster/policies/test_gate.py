@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from infra import stack
+from gpupool.infra import stack
 
-ROOT = Path(stack.__file__).parents[1]
+ROOT = Path(stack.__file__).resolve().parents[1]
 RULE = "node-pools-are-bounded"
 
 

@@ -20,14 +20,14 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 import pulumi
-from generators.manifest import Manifest
-from infra import apply
+from gpupool.generators.manifest import Manifest
+from gpupool.infra import resource_values
 
 provider = pulumi.ProviderResource("kubernetes", "cluster", {"kubeconfig": os.environ["KUBECONFIG"]})
 for body in json.loads(Path(__file__).with_name("objects.json").read_text()):
     one = Manifest(body)
     options = pulumi.ResourceOptions(provider=provider)
-    pulumi.CustomResource(apply.type_token(one), apply.logical_name(one), body, options)
+    pulumi.CustomResource(resource_values.type_token(one), resource_values.logical_name(one), body, options)
 """
 Object = dict[str, Any]
 Run = Callable[..., str]

@@ -205,7 +205,7 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
         pytest.skip("the server's own validation comes first")
     suite = SUITES[name]
     kinds = kinds_of(suite, Kinds.builtin())
-    judge = Judge(policy_set(suite, suite.policy), suite.context, kinds)
+    judge = Judge(policy_set(suite, suite.policy, kinds), suite.context, kinds)
     wrong = []
     for case in suite.cases:
         if case.good or case.document.body["metadata"]["name"] in REFUSED_BEFORE:

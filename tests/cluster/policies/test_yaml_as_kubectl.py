@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from generators import generate
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
 from tests.kubectl import command_line
 from tests.programs import require

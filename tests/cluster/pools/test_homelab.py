@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.infra import under_way
 from gpupool.local.control_plane import ControlPlane
-from infra import under_way
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from generators import generate
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 
 
 @pytest.mark.parametrize("name", environment_names())
-def test_the_server_takes_every_object(name: str, cluster: Any) -> None:
+def test_the_server_takes_every_object(name: str, monitored: Any) -> None:
     manifests = [manifest for manifest in generate(read_plan(name)) if not manifest.patch]
     for manifest in manifests:
         if manifest.kind == "Namespace":
-            cluster.api.apply(dict(manifest.body), "tests")
+            monitored.api.apply(dict(manifest.body), "tests")
     for manifest in manifests:
         # Unknown fields are refused and CRDs' own rules run, though nothing is stored.
-        _, seen = cluster.api.apply(dict(manifest.body), "tests", force=True, dry_run=True)
+        _, seen = monitored.api.apply(dict(manifest.body), "tests", force=True, dry_run=True)
         assert seen["metadata"]["name"] == manifest.name
 
 

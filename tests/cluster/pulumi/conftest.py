@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from gpupool.cluster.kube_api import ApiError
+from gpupool.infra import stack
+from gpupool.infra.stack import Result
 from gpupool.local.control_plane import ControlPlane
-from infra import stack
-from infra.stack import Result
+from tests.cluster.operator_policy import hand_made_policy
 
 Object = dict[str, Any]
 
@@ -61,9 +62,22 @@ ENVIRONMENT: Object = {
 }
 
 
+OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
+OWN_TAINTS = [
+    {"key": "dedicated", "value": "ml", "effect": "NoSchedule"},
+    {"key": "noisy", "effect": "PreferNoSchedule"},
+]
+STATIC_POOL = {
+    "name": "homelab",
+    "gpu": "rtx-4070-ti-super",
+    "sharing": {"mode": "time-slicing", "replicas": 4},
+    "labels": {"workload-type": "research"},
+}
+
+
 def begun(world: World, variables: dict[str, str], verb: str, steps: int) -> subprocess.Popen[bytes]:
     """`gpupool VERB`, when it has begun so many steps: at the same place of a run on any machine."""
-    root = Path(stack.__file__).parents[1]
+    root = Path(stack.__file__).resolve().parents[1]
     process = subprocess.Popen(
         [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"],
         cwd=root,
@@ -98,7 +112,7 @@ class World:
 
     def project(self) -> Path:
         """A project like ours, whose only environment is this one, for the plain Pulumi CLI."""
-        root, project = Path(stack.__file__).parents[1], self.folder / "project"
+        root, project = Path(stack.__file__).resolve().parents[1], self.folder / "project"
         if not project.exists():
             shutil.copytree(root / "infra", project / "infra", ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy(root / "Pulumi.yaml", project)
@@ -112,13 +126,13 @@ class World:
         return self.folder / "local" / "pulumi"
 
     def up(self, *allow_delete: str) -> Result:
-        return stack.up(self.file, allow_delete)
+        return stack.up(stack.read(self.file), allow_delete)
 
     def preview(self, *allow_delete: str) -> Result:
-        return stack.preview(self.file, allow_delete=allow_delete)
+        return stack.preview(stack.read(self.file), allow_delete=allow_delete)
 
     def refresh(self) -> Result:
-        return stack.refresh(self.file)
+        return stack.refresh(stack.read(self.file))
 
     def destroy(self) -> Result:
         return stack.destroy(self.file)
@@ -126,7 +140,7 @@ class World:
     def forget(self) -> None:
         """Remove what the stack leaves in the checkout: settings, and where its cluster is not the local one
         also its state."""
-        root, name = Path(stack.__file__).parents[1], self.spec["metadata"]["name"]
+        root, name = Path(stack.__file__).resolve().parents[1], self.spec["metadata"]["name"]
         (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
         for left in (*root.glob(f".pulumi/*/*/{name}"), *root.glob(f".pulumi/*/*/{name}.json*")):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
@@ -181,6 +195,25 @@ def world(
     made = World(tmp_path, cluster)
     yield made  # `cluster` removes what is left, which takes less than `destroy`
     made.forget()
+
+
+@pytest.fixture
+def homelab(world: Any, make_node: Callable[..., str], request: pytest.FixtureRequest) -> Any:
+    """A static environment with one node that has labels and taints of its own. Its state is in the checkout,
+    so that each module has one of its own name: they run side by side."""
+    name = "trial-home" if "static" in request.module.__name__ else "trial-doctor"
+    make_node("k3s-gpu-0", labels=OWN_LABELS, taints=OWN_TAINTS)
+    world.spec["metadata"]["name"] = name
+    world.spec["cluster"] = {"platform": "static", "name": name}
+    world.forget()
+    world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
+    world.spec["tenants"] = []
+    # Somebody else runs the operator there: a Helm chart can't be installed without the real plugin.
+    world.spec["gpuOperator"] = {"install": False}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
+    world.kube.api.create(namespace)
+    world.kube.apply(hand_made_policy())
+    return world
 
 
 @pytest.fixture

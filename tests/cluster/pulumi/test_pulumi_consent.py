@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gpupool.findings import UsageError
-from infra import stack
-from infra.recovery import ProtectedError
+from gpupool.infra import stack
+from gpupool.infra.recovery import ProtectedError
 
-ROOT = Path(stack.__file__).parents[1]
+ROOT = Path(stack.__file__).resolve().parents[1]
 
 
 def ops(result: Any) -> dict[str, str]:
@@ -55,6 +55,21 @@ def test_a_tenant_goes_only_with_consent(world: Any) -> None:
     assert world.kube.api.get("v1", "Namespace", "trial-vision") is None
     world.spec["tenants"] = tenant
     assert ops(world.up())["Namespace/trial-vision"] == "create"
+
+
+def test_what_was_read_is_what_is_applied(world: Any) -> None:
+    world.up()
+    desired = stack.read(world.file)
+    del world.spec["tenants"]
+    assert "tenants" not in Path(world.file).read_text()
+    result = stack.up(desired)
+    assert result.objects == [], "the tenant was in the file when it was read"
+    (note,) = [note for note in result.notes if "meanwhile" in note]
+    assert note.endswith(f"go on with: gpupool up {desired.environment}")
+    assert world.kube.api.get("v1", "Namespace", "trial-vision") is not None
+    again = world.up("Namespace/trial-vision")
+    assert ops(again)["Namespace/trial-vision"] == "delete"
+    assert not any("meanwhile" in note for note in again.notes)
 
 
 def test_without_a_terminal_only_additions_are_applied(

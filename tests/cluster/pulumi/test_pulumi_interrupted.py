@@ -19,9 +19,9 @@ import pulumi
 import pytest
 
 from gpupool.cluster import kube_api
-from infra import stack
-from infra.locks import LockedError
-from infra.stack import StackError
+from gpupool.infra import stack
+from gpupool.infra.locks import LockedError
+from gpupool.infra.stack import StackError
 from tests.cluster.pulumi.conftest import begun
 
 PATIENCE = 300
@@ -66,7 +66,7 @@ def test_the_next_up_completes_after_the_api_server_stopped(
 
     def run() -> None:
         try:
-            stack.up(world.file, (), notify)
+            stack.up(stack.read(world.file), (), notify)
         except StackError as error:
             failure.append(error)
 
@@ -104,7 +104,7 @@ def test_the_next_up_completes_after_a_kill(
     assert process.returncode != 0, output
     assert "Traceback" not in output
     # An engine that is left alone goes by itself, and the next `up` waits for its lock.
-    monkeypatch.setattr("infra.locks.PATIENCE_SECONDS", PATIENCE)
+    monkeypatch.setattr("gpupool.infra.locks.PATIENCE_SECONDS", PATIENCE)
     assert_whole(world)
 
 
@@ -147,7 +147,7 @@ def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
     assert "removed the lock" in world.up().notes[0]
     assert not lock.exists()
 
-    monkeypatch.setattr("infra.locks.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("gpupool.infra.locks.PATIENCE_SECONDS", 0.5)
     lock.write_text(json.dumps({**content, "pid": os.getpid()}))
     with pytest.raises(LockedError, match=f"another run works on trial: process {os.getpid()} of someone"):
         world.up()

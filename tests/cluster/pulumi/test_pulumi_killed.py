@@ -17,12 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
-from generators import generate
-from generators.kinds import KINDS
-from generators.metadata import MANAGED_BY
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.generators import generate
+from gpupool.generators.kinds import KINDS
+from gpupool.infra.orphans import Key, key_of
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.plan.resolve import read_plan
-from infra.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World, begun
 from tests.sampling import SEED
 

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
+from gpupool.infra import stack
+from gpupool.infra.disk_reserve import DiskFullError
+from gpupool.infra.stack import StackError
+from gpupool.infra.state_files import DamagedStateError
 from gpupool.programs import binaries
 from gpupool.pulumi_plugins.env import file_backend
-from infra import stack
-from infra.disk_reserve import DiskFullError
-from infra.stack import StackError
-from infra.state_files import DamagedStateError
 from tests.programs import absent
 
 WRITTEN = 60
@@ -189,7 +189,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_the_next_up_converges(
     with pytest.raises(
         StackError, match=rf"^{small_disk}/\.pulumi: the disk is full.*run this again"
     ) as failed:
-        stack.up(world.file, (), notify)
+        stack.up(stack.read(world.file), (), notify)
     assert "no space left" not in str(failed.value)
     (small_disk / "filler").unlink()
     assert "checkpoint" in json.loads(state_file(world).read_text()), "the state is whole"

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from generators import generate
-from generators.metadata import MANAGED_BY
 from gpupool.drift.check import assert_environment
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.generators import generate
+from gpupool.infra import orphans, stack
+from gpupool.infra.recovery import ProtectedError
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.plan.resolve import read_plan
-from infra import orphans, stack
-from infra.recovery import ProtectedError
 
-ROOT = Path(stack.__file__).parents[1]
+ROOT = Path(stack.__file__).resolve().parents[1]
 OURS = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: "trial"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import grpc
 import pytest
 
+from gpupool.infra import engine as infra_engine
 from gpupool.programs import binaries
 from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
-from infra import engine as infra_engine
 from tests.unit.pulumi_plugins.test_callers import ANOTHER, attempt
 
 
@@ -65,6 +66,19 @@ def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: An
     pulumi("state", "unprotect", "--all", "--yes")
     pulumi("destroy", "--yes", "--skip-preview")
     assert world.everything() == before
+
+
+def test_an_exported_state_is_put_back_into_an_empty_place(world: Any, pulumi: Any, tmp_path: Path) -> None:
+    made = world.up()
+    export = str(tmp_path / "trial.state.json")
+    pulumi("stack", "export", "--file", export)
+    shutil.rmtree(world.state / ".pulumi")
+    pulumi("stack", "init")
+    pulumi("stack", "import", "--file", export)
+    pulumi("preview", "--expect-no-changes")
+    again = world.up()
+    assert again.objects == []
+    assert again.outcome.counts == {"same": len(made.objects)}
 
 
 def test_a_wrong_file_is_reported_without_a_traceback(world: Any, pulumi: Any) -> None:

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
-from infra.recovery import OtherClusterError
-from infra.stack import StackError
+from gpupool.infra.recovery import OtherClusterError
+from gpupool.infra.stack import StackError
 
 POOL = ("karpenter.sh/v1", "NodePool", "notebooks")
 

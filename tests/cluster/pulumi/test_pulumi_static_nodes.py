@@ -9,24 +9,13 @@ from typing import Any
 
 import pytest
 
+from gpupool.infra.stack import StackError
 from gpupool.plan.resolve import read_plan
 from gpupool.programs import binaries
 from gpupool.pulumi_plugins import env as pulumi_env
 from gpupool.repartition.run import Pace, repartition
-from infra.stack import StackError
 from tests.cluster.operator_policy import hand_made_policy
-
-OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
-OWN_TAINTS = [
-    {"key": "dedicated", "value": "ml", "effect": "NoSchedule"},
-    {"key": "noisy", "effect": "PreferNoSchedule"},
-]
-STATIC_POOL = {
-    "name": "homelab",
-    "gpu": "rtx-4070-ti-super",
-    "sharing": {"mode": "time-slicing", "replicas": 4},
-    "labels": {"workload-type": "research"},
-}
+from tests.cluster.pulumi.conftest import OWN_LABELS, OWN_TAINTS
 
 
 def taken_as_it_was(node: dict[str, Any]) -> tuple[Any, Any]:
@@ -34,23 +23,6 @@ def taken_as_it_was(node: dict[str, Any]) -> tuple[Any, Any]:
     labels = {k: v for k, v in node["metadata"]["labels"].items() if "nvidia.com" not in k}
     taints = [t for t in node["spec"].get("taints", []) if not t["key"].startswith("node.kubernetes.io/")]
     return labels, sorted(taints, key=lambda taint: taint["key"])
-
-
-@pytest.fixture
-def homelab(world: Any, make_node: Callable[..., str]) -> Any:
-    """A static environment with one node that has labels and taints of its own."""
-    make_node("k3s-gpu-0", labels=OWN_LABELS, taints=OWN_TAINTS)
-    world.spec["metadata"]["name"] = "trial-home"
-    world.spec["cluster"] = {"platform": "static", "name": "trial-home"}
-    world.forget()
-    world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
-    world.spec["tenants"] = []
-    # Somebody else runs the operator there: a Helm chart can't be installed without the real plugin.
-    world.spec["gpuOperator"] = {"install": False}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
-    world.kube.api.create(namespace)
-    world.kube.apply(hand_made_policy())
-    return world
 
 
 def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from generators import generate
-from generators.emit import yaml_text
 from gpupool import shipped
+from gpupool.generators import generate
+from gpupool.generators.emit import yaml_text
 from gpupool.plan.helm_values import merged
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.resolve import resolve

@@ -18,10 +18,10 @@ import psycopg
 import yaml
 from psycopg.rows import dict_row
 
-from generators import generate
 from gpupool import shipped
 from gpupool.client import Client
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.ports import free_port
 from gpupool.plan.model import Plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import rbac
+from gpupool.generators import rbac
 from gpupool.reserved_addresses import closed_networks
 from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm, generated
 from tests.command import gpupool

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from generators import restricted_pod
 from gpupool.cluster.live_objects import condition
+from gpupool.generators import restricted_pod
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from tests.cluster.kube import Kube

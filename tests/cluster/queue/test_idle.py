@@ -12,7 +12,8 @@ from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.served import PATIENCE_S, Queue, serving
 from tests.cluster.queue.test_runs import TAKES_A_MINUTE, UNTIL_ASKED, attempts, submit, up
-from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
+from tests.prometheus import Prometheus
+from tests.queue.exporter_page import Exporter, Gpu
 
 
 @TAKES_A_MINUTE
@@ -20,7 +21,7 @@ def test_an_idle_job_is_asked_to_stop_and_fails_with_the_reason(
     kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path
 ) -> None:
     exporter = Exporter([])
-    prometheus = Prometheus(tmp_path, exporter)
+    prometheus = Prometheus(tmp_path, exporter.jobs())
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     spec["queue"] = {"idle": {"prometheus": prometheus.url, "for": "10s", "action": "stop"}}
     try:

@@ -13,9 +13,9 @@ from typing import Any
 import jwt
 import pytest
 
-from generators import generate
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import API_USER, LAUNCHER_USER, LEASE, RECORDED_FINALIZER
 from gpupool.plan.resolve import read_plan

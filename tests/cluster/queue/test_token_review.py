@@ -12,9 +12,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from generators import rbac
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.generators import rbac
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import API_ACCOUNT, API_USER

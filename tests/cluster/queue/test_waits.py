@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from generators import restricted_pod
 from gpupool import shipped
 from gpupool.client import Client, Invalid
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Waiting
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import restricted_pod
 from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.pods import pod_fields
 from tests.cluster.queue.served import PATIENCE_S, Queue

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import generate
 from gpupool.cluster import kubeconfig
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, PLUGIN_LABEL
+from gpupool.generators import generate
+from gpupool.infra import static_nodes
+from gpupool.infra.resource_values import properties
+from gpupool.infra.under_way import MARK
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.repartition.result import Result
 from gpupool.repartition.run import Options, Pace, repartition
-from infra import static_nodes
-from infra.apply import properties
-from infra.under_way import MARK
 from tests.cluster.conftest import pod
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.operator_policy import hand_made_policy

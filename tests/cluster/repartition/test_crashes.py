@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.infra import under_way
 from gpupool.local.control_plane import ControlPlane
 from gpupool.repartition.result import Status
-from infra import under_way
 from tests.cluster.repartition.conftest import LARGE, Lab
 
 SHARED: dict[str, Any] = {"mode": "time-slicing", "replicas": 3}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from generators import generate
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
+from gpupool.infra import sharing_changes, under_way
 from gpupool.repartition import journal
 from gpupool.repartition.owner import OtherEnvironmentError
 from gpupool.repartition.result import Status
 from gpupool.repartition.run import Options, dry_run
 from gpupool.rollback import run as rollback
-from infra import sharing_changes, under_way
 from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
 NODES = ["node-0", "node-1", "node-2"]

@@ -1,7 +1,7 @@
 """gpupool as somebody has it who installed the wheel: built once, from the source distribution.
 
-The environment has gpupool's dependencies from the one that runs the tests, so that nothing is downloaded; of
-gpupool's own, the four packages are those of the wheel.
+The environment has gpupool's dependencies from the one that runs the tests, so that nothing is downloaded:
+all of them, or those of the base alone. Of gpupool's own, the four packages are those of the wheel.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 from gpupool.local.control_plane import ControlPlane
+from tests.distributions import needed
 
 ROOT = Path(__file__).parents[3]
 _NOT_SOURCES = (
@@ -26,6 +28,7 @@ _NOT_SOURCES = (
     ".gpupool",
     ".pulumi",
     "build",
+    "dist",
     "*.egg-info",
     "__pycache__",
     ".*_cache",
@@ -42,17 +45,29 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def packed(source: Path, folder: Path) -> Path:
+    """The wheel of `source`, a source distribution or a folder that may be written to."""
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+    run(*pip, "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, source, cwd=folder)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client's own."""
+    folder = tmp_path_factory.mktemp("client")
+    return packed(Path(shutil.copytree(ROOT / "gpupool" / "client", folder / "source")), folder)
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from the source distribution, which is built from the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     source = shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*_NOT_SOURCES))
     run(sys.executable, "-c", _SOURCE_DISTRIBUTION, cwd=source)
-    [packed] = (source / "dist").glob("*.tar.gz")
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
-    run(*pip, "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, packed, cwd=folder)
-    [found] = folder.glob("*.whl")
-    return found
+    [archive] = (source / "dist").glob("*.tar.gz")
+    return packed(archive, folder)
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,29 @@ class Project:
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands of an environment with the wheel are."""
     folder = tmp_path_factory.mktemp("installed")
+    # Only a folder on the path: what is named in .pth files there, as an editable gpupool, is not looked at.
+    (environment(folder, wheel) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def base_programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same where the wheel was installed without an extra."""
+    folder = tmp_path_factory.mktemp("base")
+    link(needed("gpupool") - {"gpupool"}, environment(folder, wheel))
+    return folder / "bin"
+
+
+def link(distributions: set[str], packages: Path) -> None:
+    """Have `distributions` of the environment that runs the tests, and no others, at `packages`."""
+    for name in distributions:
+        files = distribution(name).files or ()
+        for top in {file.parts[0] for file in files if ".." not in file.parts} - {"__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
+
+
+def environment(folder: Path, wheel: Path) -> Path:
+    """A virtual environment with the wheel and nothing that it needs; returned is where packages are."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
     python = folder / "bin" / "python"
     pip = (
@@ -112,12 +150,8 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--quiet",
     )
     run(*pip, "--no-deps", "--no-index", wheel, cwd=folder)
-    site = Path(
-        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    )
-    # Only a folder on the path: what is named in .pth files there, as an editable gpupool, is not looked at.
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return folder / "bin"
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run(python, "-c", asked, cwd=folder).strip())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -194,19 +195,43 @@ def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:
         await served.submit()
         await running(served, headers={"X-Project-Id": "ocr"}, **HELD)
         text = (await served.client.get("/metrics")).text
+        checked = subprocess.run(
+            ["promtool", "check", "metrics", "--extended"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.returncode == 0, checked.stderr
         found = {
-            (sample.name, *sorted(sample.labels.values())): sample.value
+            (sample.name, *sorted({*sample.labels.values()} - {"queue"})): sample.value
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         }
         assert found["gpupool_queue_jobs_queued", "low", "vision"] == 1
-        assert found["gpupool_queue_gpus_held", "notebooks", "vision"] == 1
-        assert found["gpupool_queue_tenant_share", "notebooks", "vision"] == 1
-        assert found["gpupool_queue_spot_share", "notebooks"] == 0
+        assert found["gpupool_queue_jobs_queued", "high", "serving"] == 0
+        assert 0 <= found["gpupool_queue_oldest_wait_seconds", "low", "vision"] < 60
+        assert found["gpupool_queue_jobs_waiting", "notebooks", "turn"] == 1
+        assert found["gpupool_queue_jobs_waiting", "capacity", "notebooks"] == 0
+        assert found["gpupool_queue_gpus_held", "job", "notebooks", "on-demand", "vision"] == 1
+        rate = found["gpupool_queue_cost_usd_per_hour", "job", "notebooks", "ocr", "on-demand", "vision"]
+        assert rate == 0.526
         assert found["gpupool_queue_held_usd", "ocr", "vision"] == 0.36
         assert found["gpupool_queue_wait_seconds_count", "low", "vision"] == 1
 
     api(test, registry=registry)
+
+
+def test_the_key_of_prometheus_reads_metrics_and_nothing_else(api: Any) -> None:
+    async def test(served: Served) -> None:
+        bearer = {"Authorization": "Bearer " + "k" * 40}
+        assert (await served.client.get("/metrics", headers=bearer)).status_code == 200
+        assert (await served.client.get("/api/v1/pools", headers=bearer)).status_code == 403
+        other = {"Authorization": "Bearer " + "k" * 39 + "j"}
+        assert (await served.client.get("/metrics", headers=other)).status_code == 401
+        assert (await served.client.get("/metrics")).status_code == 401
+
+    api(test, dev=False, metrics_key="k" * 40)
 
 
 def test_a_process_of_other_roles_shows_what_these_measure_alone(api: Any) -> None:
@@ -224,7 +249,10 @@ def test_a_process_of_other_roles_shows_what_these_measure_alone(api: Any) -> No
             if line[0] != "#"
         }
         assert all(
-            name.removeprefix("gpupool_queue_").startswith(("environment_file_", "plan_")) for name in added
+            name.removeprefix("gpupool_queue_").startswith(
+                ("environment_file_", "plan_", "gpupool_build_info")
+            )
+            for name in added
         )
 
     api(test, registry=registry, checks_alone=True)

@@ -146,10 +146,13 @@ class Cluster:
         return True
 
     def drain(self, rounds: int = 10_000) -> None:
-        """Rounds until nothing waits or nothing moves any more."""
+        """Rounds until nothing waits or nothing moves any more. What a round preempts, or sets free, the next
+        one gives, so that a single round without anything that runs is not the end."""
+        still = 0
         for _ in range(rounds):
             self.round()
-            if not self.advance():
+            still = 0 if self.advance() else still + 1
+            if still == 2:
                 return
 
     def _end(self, held: Held) -> None:

@@ -179,6 +179,16 @@ def test_heads_that_need_no_place_in_the_order_change_nothing(cluster: Cluster) 
             break
 
 
+def test_each_job_that_is_not_possible_is_said_not_to_be() -> None:
+    """Not that others with the same request go first: those before it never will."""
+    of = pool(nodes=2, slots=8)
+    cluster = Cluster(supply([of], [tenant("a", [of], granted=4)]))
+    cluster.add("a", (offer(of),), 600)
+    impossible = [cluster.add("a", (offer(of, 8),), 600) for _ in range(3)]
+    decision = cluster.round()
+    assert {decision.waits[job].reason for job in impossible} == {Reason.NOT_POSSIBLE}
+
+
 def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
     of = pool(nodes=3, slots=4, spot=2, share=0.45)
     cluster = Cluster(supply([of], [tenant("a", [of])], ordering="priority"))

@@ -10,7 +10,9 @@ import nats
 import pytest
 from nats.js.api import StreamConfig
 
-from gpupool.queue.events.bus import BusUnavailable, NatsBus, NoBus, bus_of
+from gpupool.queue.events import bus_of
+from gpupool.queue.events.bus import BusUnavailable, NoBus
+from gpupool.queue.events.nats_bus import NatsBus
 from gpupool.queue.records import new_id
 from tests.queue.nats_server import NatsServer
 

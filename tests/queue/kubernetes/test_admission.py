@@ -17,7 +17,7 @@ from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.kubernetes import admission
+from gpupool.queue.kubernetes import admission, job_manifest
 from gpupool.queue.kubernetes.admission import JOB_CONTROLLER, Admission, Refusal, Verdicts
 from gpupool.queue.plan_source import Current, current
 from gpupool.queue.records import Job
@@ -25,6 +25,7 @@ from gpupool.spec.load import environment_names
 from tests.queue.api.served import local_plan
 from vapcheck import Document, from_bodies
 from vapcheck.policy.compiled_policy import Compiler
+from vapcheck.policy.model import ANNOTATION
 
 PINNED = "image busybox is not pinned; name a version or a digest"
 
@@ -46,7 +47,7 @@ def present() -> Current:
 
 @pytest.fixture(scope="module")
 def verdicts(present: Current) -> Verdicts:
-    return Verdicts(_objects(present.plan), Compiler())
+    return Verdicts(_objects(present.plan), Compiler(), "1.36")
 
 
 def own(expression: str, resource: str, group: str = "", message: str = "no") -> list[Document]:
@@ -71,7 +72,7 @@ def own(expression: str, resource: str, group: str = "", message: str = "no") ->
 def test_what_the_queue_makes_of_a_job_is_taken_on_every_pool(name: str) -> None:
     plan = read_plan(name)
     present = current(plan)
-    verdicts = Verdicts(_objects(plan), Compiler())
+    verdicts = Verdicts(_objects(plan), Compiler(), "1.36")
     image = f"{(plan.policies.limits.registries or ('registry.example',))[0]}/train:1"
     seen = 0
     for tenant in plan.tenants:
@@ -114,7 +115,7 @@ def test_a_refusal_names_the_policy_and_the_field(
 def test_a_policy_that_only_warns_refuses_nothing(present: Current) -> None:
     policies = replace(present.plan.policies, overrides={"pin-images": "warn"})
     other = current(replace(present.plan, policies=policies))
-    verdicts = Verdicts(_objects(other.plan), Compiler())
+    verdicts = Verdicts(_objects(other.plan), Compiler(), "1.36")
     assert refusals(verdicts, other, job(other, container_image="busybox")) == []
 
 
@@ -137,20 +138,22 @@ def test_objects_are_judged_as_the_api_server_sees_them(
     documents = _objects(present.plan)
     made = job(present, container_command=["train"])
     for wrong, text in enumerate((expression, f"!({expression})")):
-        found = Verdicts([*documents, *own(text, resource, group)], Compiler())
+        found = Verdicts([*documents, *own(text, resource, group)], Compiler(), "1.36")
         assert len(refusals(found, present, made)) == wrong, text
 
 
 def test_the_place_of_a_refusal_names_the_field(present: Current) -> None:
     policy = own("object.spec.containers.all(c, c.command[0] != 'rm')", "pods", message="no rm")
-    found = Verdicts([*_objects(present.plan), *policy], Compiler())
+    found = Verdicts([*_objects(present.plan), *policy], Compiler(), "1.36")
     (refusal,) = refusals(found, present, job(present, container_command=["rm"]))
     assert (refusal.policy, refusal.message, refusal.field) == ("own", "no rm", "container_command")
     assert refusals(found, present, job(present, container_command=["ls"])) == []
 
 
 def test_what_can_not_be_evaluated_here_is_left_to_the_cluster(present: Current) -> None:
-    found = Verdicts([*_objects(present.plan), *own("object.spec.volumes[9].name == ''", "pods")], Compiler())
+    found = Verdicts(
+        [*_objects(present.plan), *own("object.spec.volumes[9].name == ''", "pods")], Compiler(), "1.36"
+    )
     assert refusals(found, present, job(present)) == []
 
 
@@ -214,3 +217,26 @@ def test_policies_that_can_not_be_read_change_nothing(present: Current) -> None:
         assert await judge.verdicts(present) is known
 
     asyncio.run(run())
+
+
+def test_policies_are_read_as_the_clusters_minor_reads_them(present: Current) -> None:
+    """What a server refuses is not in force there; `up` and `policy check` say so."""
+    documents = [*_objects(present.plan), *own("semver('1.0.0').major() == 2", "pods")]
+    for kubernetes, count in (("1.33", 0), ("1.34", 1)):
+        found = Verdicts(documents, Compiler(), kubernetes)
+        assert len(refusals(found, present, job(present))) == count
+
+
+def test_a_policy_names_the_field_that_it_judges(present: Current, verdicts: Verdicts) -> None:
+    made = job(present, container_image="busybox", env={"NVIDIA_VISIBLE_DEVICES": "all"})
+    fields = {refusal.policy: refusal.field for refusal in refusals(verdicts, present, made)}
+    assert fields == {"pin-images": "container_image", "gpus-are-requested": "env"}
+
+
+def test_shipped_policies_name_fields_that_there_are(present: Current) -> None:
+    bodies = [document.body for document in _objects(present.plan)]
+    notes = [body["metadata"].get("annotations") or {} for body in bodies]
+    named = {
+        note[ANNOTATION + admission.JOB_FIELD] for note in notes if ANNOTATION + admission.JOB_FIELD in note
+    }
+    assert named == {"container_image", "env"} <= set(job_manifest.FROM_REQUEST.values())

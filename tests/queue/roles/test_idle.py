@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from gpupool.plan.model import Plan
+from gpupool.queue import prometheus
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Job, Outcome, State, new_id
 from gpupool.queue.roles import gpu_use
@@ -27,9 +28,12 @@ from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
 from gpupool.queue.store.snapshot import take_snapshot
+from tests.prometheus import Prometheus
 from tests.queue.acting import As
-from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
+from tests.queue.exporter_page import Exporter, Gpu
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
+
+pytestmark = pytest.mark.slow
 
 FOR_S = 6
 NAMESPACE = next(tenant.namespace for tenant in SOURCE.plan().tenants if tenant.name == "vision")
@@ -48,9 +52,24 @@ class Seen:
     ids: dict[str, str]
 
 
-IDLE = ("idle", "exported", "a-minor-use", "its-mig-instance", "all-of-a-shared-gpu", "it-says-that-it-waits")
+IDLE = (
+    "idle",
+    "exported",
+    "a-minor-use",
+    "its-mig-instance",
+    "all-of-a-shared-gpu",
+    "its-shared-gpu-by-its-own-figures",
+    "it-says-that-it-waits",
+)
 NOT_IDLE = (
-    *("busy", "busy-by-engine-alone", "another-on-its-gpu", "its-busy-mig-instance", "no-metrics"),
+    *(
+        "busy",
+        "busy-by-engine-alone",
+        "another-on-its-gpu",
+        "its-busy-mig-instance",
+        "no-metrics",
+        "beside-a-busy-pod",
+    ),
     *("metrics-of-another-attempt", "metrics-from-another-namespace", "metrics-of-less-than-the-window"),
 )
 
@@ -76,11 +95,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
             gpu("GPU-7", of["busy-by-engine-alone"], util=0, active=0.3),
             gpu("GPU-8", of["another-on-its-gpu"], util=0, active=None, vgpu="0"),
             gpu("GPU-8", "another-pod", util=70, active=None, vgpu="1"),
+            # From 4.6.0-4.8.3 on: pods' own figures, beside that of the GPU.
+            gpu("GPU-12", of["its-shared-gpu-by-its-own-figures"], active=None, vgpu="0"),
+            gpu("GPU-12", "", util=0, active=0.0),
+            gpu("GPU-13", of["beside-a-busy-pod"], util=0, active=None, vgpu="0"),
+            gpu("GPU-13", "another-busy-pod", util=60, active=None, vgpu="1"),
+            gpu("GPU-13", "", util=60, active=0.5),
             gpu("GPU-9", pod(ids["metrics-of-another-attempt"], 2)),
             gpu("GPU-10", of["metrics-from-another-namespace"], namespace="elsewhere"),
         ]
     )
-    server = Prometheus(tmp_path_factory.mktemp("prometheus"), exporter)
+    server = Prometheus(tmp_path_factory.mktemp("prometheus"), exporter.jobs())
     try:
         assert exporter.asked.wait(30)
         time.sleep(FOR_S - 1)
@@ -247,7 +272,7 @@ def test_nothing_is_called_idle_while_the_exporter_is_away(database, seen: Seen)
 def test_a_prometheus_that_does_not_say_stops_nothing_and_is_named(
     database, what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(gpu_use, "SECONDS", 0.3)
+    monkeypatch.setattr(prometheus, "SECONDS", 0.3)
 
     async def scenario(db: Database) -> None:
         await opened(db)

@@ -19,8 +19,8 @@ MODULES = {
     "dispatcher": [f"roles/{name}.py" for name in (
         "dispatcher", "offering", "following", "relay", "janitor", "alerts", "idle", "leader", "standing")],
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
-        "executor", "launcher", "claim", "strays", "standing", "reconciler", "notes", "callbacks", "http_job",
-        "attempt", "leader", "following"))],
+        "executor", "launcher", "claim", "strays", "standing", "reconciler", "progress", "notes", "callbacks",
+        "http_job", "attempt", "leader", "following"))],
     "keys": ["../cli/keys.py", "../cli/take_over.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}

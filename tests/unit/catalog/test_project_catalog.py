@@ -11,7 +11,6 @@ import yaml
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-from generators import generate
 from gpupool.catalog.load import load_catalog
 from gpupool.catalog.project import catalog_here, gpu_file, read_catalog, ready_file
 from gpupool.cli import catalog as catalog_verb
@@ -19,6 +18,7 @@ from gpupool.convert.convert import convert
 from gpupool.convert.documents import of_cluster
 from gpupool.convert.draft import Choices
 from gpupool.findings import SpecError, ready_files
+from gpupool.generators import generate
 from gpupool.plan.resolve import findings_of, read_plan
 from gpupool.schema.published import CATALOG_FILE
 

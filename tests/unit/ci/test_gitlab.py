@@ -15,6 +15,8 @@ from tests.sampling import drawn
 from tests.unit.ci.forge import TOKEN, Forge, serve
 from tests.unit.ci.project import Project, needs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "ci" / "gitlab" / "gpupool.yaml"
 EXAMPLE = ROOT / "ci" / "gitlab" / "example.gitlab-ci.yml"

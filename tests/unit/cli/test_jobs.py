@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli import jobs_file, jobs_values, jobs_words
-from gpupool.cli.jobs_asked import message
-from gpupool.cli.jobs_fields import COMMAND, OPTIONS, given
-from gpupool.cli.jobs_text import NARROWEST, print_jobs, print_timeline
+from gpupool.cli.jobs import job_file, values, words
+from gpupool.cli.jobs.connection import message
+from gpupool.cli.jobs.options import COMMAND, OPTIONS, given
+from gpupool.cli.jobs.printing import NARROWEST, print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
 from gpupool.client import Event, Job, JobSpec
 from gpupool.client.errors import error_of
@@ -108,7 +108,7 @@ def test_a_request_that_is_no_json_is_wrong_use(text: str, tmp_path: Path) -> No
     file = tmp_path / "request.json"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(UsageError, match=r"request.json: not JSON: ") as error:
-        jobs_values.content(file)
+        values.content(file)
     assert len(str(error.value).splitlines()) == 1
 
 
@@ -159,7 +159,7 @@ def test_messages_name_the_options(type: str, detail: str, errors: list[Any], sa
 
 @pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400)])
 def test_durations(text: str, seconds: int) -> None:
-    assert jobs_values.seconds("--timeout", text) == seconds
+    assert values.seconds("--timeout", text) == seconds
 
 
 def test_what_follows_two_dashes_is_the_jobs_own() -> None:
@@ -226,8 +226,8 @@ def test_a_file_that_is_no_job_is_said_with_its_place(text: str, message: str, t
 def test_errors_in_a_file_have_their_place(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("gpu_count: 0\nenv:\n  A: 1\n  a/b: x\nvolumes:\n- claim: c\n  path: data\ngpus: 2\n")
-    given = jobs_file.overridden(
-        jobs_file.read(file), {"gpu_count": ("--gpus", -1), "env": ("--env", {"B": "2"})}
+    given = job_file.overridden(
+        job_file.read(file), {"gpu_count": ("--gpus", -1), "env": ("--env", {"B": "2"})}
     )
     assert given["env"][1] == {"A": 1, "a/b": "x", "B": "2"}
     listed = [
@@ -341,7 +341,7 @@ def test_a_list_fits_the_columns_that_there_are(capsys: pytest.CaptureFixture[st
     [(0.25, "1/4"), (0.142857, "1/7"), (0.285714, "2/7"), (1, "1"), (4, "4"), (1.5, "1.5")],
 )
 def test_shares_in_a_list(amount: float, share: str) -> None:
-    assert jobs_words.gpu_share(amount) == share
+    assert words.gpu_share(amount) == share
 
 
 def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,7 +370,7 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("amount", "words"),
+    ("amount", "sentence"),
     [
         (0.5, "half a GPU"),
         (0.333333, "1/3 of a GPU"),
@@ -380,16 +380,14 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
         (4, "4 GPUs"),
     ],
 )
-def test_shares_of_a_gpu_are_words(amount: float, words: str) -> None:
-    assert jobs_words.gpus(amount) == words
+def test_shares_of_a_gpu_are_words(amount: float, sentence: str) -> None:
+    assert words.gpus(amount) == sentence
 
 
 def test_events_are_said_in_plain_words() -> None:
     def said(kind: str, **change: object) -> tuple[str, str]:
         type = f"mlops.gpu.jobs.{kind}"
-        return jobs_words.happened(
-            Event(id="", type=type, job="", seq=1, tenant="", pool="small", change=change)
-        )
+        return words.happened(Event(id="", type=type, job="", seq=1, tenant="", pool="small", change=change))
 
     decided = {"placement": [[3, 1]], "capacity_type": "spot", "gpu_micro": 500_000}
     money = {"rate_micro": 1_000_000, "hold_micro": 120_000}
@@ -416,7 +414,7 @@ def test_what_was_decided_is_said_in_plain_words() -> None:
         "hold_usd": 22.688,
         "run_limit_seconds": 14400,
     }
-    assert list(jobs_words.decision(found)) == [
+    assert list(words.decision(found)) == [
         "attempt 2, decided at 2026-01-01 12:00:00 UTC: pool training, node 0, on-demand",
         "  5.67 USD an hour; held for it: 22.69 USD, which pays for 4h",
     ]

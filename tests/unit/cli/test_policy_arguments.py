@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from gpupool.cli import policy
 from gpupool.cli.app import app
-from gpupool.cli.policy_arguments import ONCE, REPEATED, plain_question
-from gpupool.cli.policy_check import Operation, Question
-from gpupool.cli.policy_outputs import Output
+from gpupool.cli.policy import app as policy
+from gpupool.cli.policy.arguments import ONCE, REPEATED, plain_question
+from gpupool.cli.policy.outputs import Output
+from gpupool.policy_check.check import Operation, Question
 
 PLAIN = [
     ["prod"],

@@ -17,7 +17,8 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from gpupool.cli.policy_outputs import Check, Output, write
+from gpupool.cli.policy.outputs import Output, write
+from gpupool.policy_check.result import Check
 from gpupool.terminal import sent
 from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
 from vapcheck import ObjectRef

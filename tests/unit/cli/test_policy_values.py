@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.policy_outputs import Output, write
-from gpupool.cli.policy_values import LONGEST, json_values, spell
+from gpupool.cli.policy.outputs import Output, write
+from gpupool.cli.policy.values import LONGEST, json_values, spell
 from tests.unit.cli.policy_sample import DENIED, sample
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError

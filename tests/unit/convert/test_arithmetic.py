@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.node_pools import _closed
 from gpupool.convert import budgets
 from gpupool.convert.account import Account
 from gpupool.convert.documents import Document
 from gpupool.convert.pools import _share
 from gpupool.convert.quantities import duration, quantity, seconds
 from gpupool.convert.tenants import _spread
+from gpupool.generators.node_pools import _closed
 from gpupool.plan.capacity import capacities, parse_window
 from gpupool.spec.field_types import duration_seconds
 from tests.environment_strategies import windows

@@ -121,7 +121,14 @@ def test_priorities_keep_their_order_and_their_levels_fall() -> None:
     api = "scheduling.k8s.io/v1"
     data, result = imported(
         node("a", "NVIDIA-L4"),
-        thing("PriorityClass", "low", api, value=5, description="low GPU jobs", preemptionPolicy="Never"),
+        thing(
+            "PriorityClass",
+            "low",
+            api,
+            value=5,
+            labels={"gpupool.dev/level": "low"},
+            preemptionPolicy="Never",
+        ),
         thing("PriorityClass", "top", api, value=50),
         thing("PriorityClass", "same", api, value=50),
         thing("PriorityClass", "system-node-critical", api, value=2000001000),

@@ -7,9 +7,9 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from generators import generate
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import Drift, examine
+from gpupool.generators import generate
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape
@@ -78,7 +78,9 @@ class Cluster:
         for release in self.bundle.releases:
             chart = {"helm.sh/chart": f"{release.chart}-{release.version}"}
             metadata = {"name": release.name, "namespace": release.namespace, "labels": chart}
-            spec = {"template": {"spec": {"containers": []}}}
+            # As Karpenter's chart has it; of other charts' variables nothing is read.
+            gates = {"name": "FEATURE_GATES", "value": "NodeOverlay=true"}
+            spec = {"template": {"spec": {"containers": [{"name": "main", "env": [gates]}]}}}
             self.add({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
         for kind in ("NodePool", "EC2NodeClass"):
             for row in self.of(kind):
@@ -89,7 +91,7 @@ class Cluster:
             self.add(self._policy())
 
     def _policy(self) -> Object:
-        from generators import gpu_operator
+        from gpupool.generators import gpu_operator
 
         spec = gpu_operator._policy_spec(gpu_operator.values(self.plan))
         metadata = {"name": "cluster-policy", "creationTimestamp": stamp(90000)}

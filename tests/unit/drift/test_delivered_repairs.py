@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from generators import delivery
+from gpupool.generators import delivery
 from tests.unit.drift.fake_cluster import EKS, Cluster, Object
 
 DELIVERED = (

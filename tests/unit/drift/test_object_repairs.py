@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from generators import generate
 from gpupool.cli import assertion_text
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import Drift, examine
 from gpupool.drift.check import Outcome
+from gpupool.generators import generate
 from tests.unit.drift.fake_cluster import EKS, NOW, Cluster, plan_of
 
 LOCAL = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generators import generate
 from gpupool.drift import Drift
+from gpupool.generators import generate
 from tests.unit.drift.fake_cluster import EKS, Cluster, plan_of
 
 MIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"

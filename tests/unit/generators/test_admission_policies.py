@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import admission_policies, generate
-from generators.admission_policies import WAIVED
-from generators.manifest import Manifest
+from gpupool.generators import admission_policies, generate
+from gpupool.generators.admission_policies import WAIVED
+from gpupool.generators.manifest import Manifest
 from gpupool.plan.model import Plan
 from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, PolicyFileError, policy_names, read_objects
 from gpupool.plan.resolve import read_plan

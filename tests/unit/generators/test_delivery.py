@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import delivery, delivery_argocd, generate
-from generators.kinds import KINDS
-from generators.layout import manifest_path
-from generators.manifest import Bundle, Manifest
-from generators.render import files, write
+from gpupool.generators import delivery, delivery_argocd, generate
+from gpupool.generators.kinds import KINDS
+from gpupool.generators.layout import manifest_path
+from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.generators.render import files, write
 from tests.environment_strategies import plan_of
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generators.device_requests import values
+from gpupool.generators.device_requests import values
 from gpupool.spec.environment import GpuOperator
 
 NO_VARIABLE = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"}

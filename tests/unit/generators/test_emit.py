@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.emit import yaml_text
+from gpupool.generators.emit import yaml_text
 
 characters = st.characters(exclude_categories=("Cs",))
 values = st.recursive(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators import GENERATORS, generate
-from generators.kinds import KINDS
-from generators.manifest import Bundle, Manifest, bundle
-from generators.metadata import content_name
-from generators.node_pools import budgets
+from gpupool.generators import GENERATORS, generate
+from gpupool.generators.kinds import KINDS
+from gpupool.generators.manifest import Bundle, Manifest, bundle
+from gpupool.generators.metadata import content_name
+from gpupool.generators.node_pools import budgets
 from gpupool.plan.capacity import parse_window
 from gpupool.plan.model import Window
 from gpupool.plan.resolve import read_plan

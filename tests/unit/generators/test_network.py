@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generators import network
+from gpupool.generators import network
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.egress import METADATA_SERVICE, NODE, Object, reaches

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given
 
-from generators import policy_parameters
-from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
+from gpupool.generators import policy_parameters
+from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names

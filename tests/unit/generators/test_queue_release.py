@@ -10,12 +10,12 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from generators import HelmRelease, delivery, generate
-from generators.render import files
+from gpupool.generators import HelmRelease, delivery, generate
+from gpupool.generators.render import files
+from gpupool.infra.resource_values import release_properties
 from gpupool.plan.resolve import read_plan
 from gpupool.schema.chart_values import Values
 from gpupool.schema.published import VALUES_FILE, text
-from infra.apply import release_properties
 from tests.environment_strategies import Data, plan_of
 
 IMAGE = "registry.example/gpupool:0.1.0"
@@ -94,7 +94,7 @@ def test_values_are_what_the_file_amounts_to() -> None:
         "webhook": {"name": "alerts", "key": "webhook"},
         "smtpPassword": {"name": "alerts", "key": "password"},
         "nats": {"name": "nats", "key": "url"},
-        "api": {"egressPorts": [443, 5432, 6443, 8443], "replicas": 3},
+        "api": {"egressPorts": [443, 5432, 6443, 8443, 9090], "replicas": 3},
         "dispatcher": {"egressPorts": [443, 587, 4222, 5432, 9090]},
         "executor": {"egressPorts": [443, 5432, 6443, 8000]},
     }

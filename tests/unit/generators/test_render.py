@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from generators import generate
-from generators.layout import INDEX
-from generators.render import UnreadableIndexError, check, files, write
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
+from gpupool.generators.layout import INDEX
+from gpupool.generators.render import UnreadableIndexError, check, files, write
 from gpupool.plan.resolve import read_plan
 
 LOCAL, DEV = generate(read_plan("local")), generate(read_plan("dev"))

@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from generators import generate
-from generators.kinds import KINDS, RELEASE, rank_of
-from generators.manifest import HelmRelease, Manifest
+from gpupool.generators import generate
+from gpupool.generators.kinds import KINDS, RELEASE, rank_of
+from gpupool.generators.manifest import HelmRelease, Manifest
+from gpupool.infra.apply import Dependencies, goes_with
+from gpupool.infra.resource_values import logical_name, properties, release_properties, type_token
 from gpupool.plan.resolve import read_plan
-from infra.apply import (
-    Dependencies,
-    goes_with,
-    logical_name,
-    properties,
-    release_properties,
-    type_token,
-)
 
 
 def manifest(

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from gpupool.cli.app import app
 from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.infra import delivered, stack
 from gpupool.plan.resolve import read_plan
-from infra import delivered, stack
 
 EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
 
@@ -18,7 +18,7 @@ EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
 def test_up_says_what_to_do_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(delivered.VARIABLE, raising=False)
     with pytest.raises(delivered.DeliveredError) as caught:
-        stack.up(str(EDGE))
+        stack.up(stack.read(str(EDGE)))
     assert "edge-argocd is delivered by Argo CD from git@git.example.com:ml/platform.git" in str(caught.value)
     assert "gpupool render edge-argocd -o rendered/edge" in str(caught.value)
     assert "gpupool up edge-argocd --despite-gitops" in str(caught.value)
@@ -45,7 +45,7 @@ def test_up_goes_on_where_it_is_meant(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "local"))
     with pytest.raises(KubeconfigError):
-        stack.up(str(EDGE), despite_gitops=True)
+        stack.up(stack.read(str(EDGE)), despite_gitops=True)
     with pytest.raises(KubeconfigError):
         stack.destroy(str(EDGE), despite_gitops=True)
 

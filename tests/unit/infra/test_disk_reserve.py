@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.infra.disk_reserve import DiskFullError, DiskReserve
 from gpupool.pulumi_plugins.env import file_backend
-from infra.disk_reserve import DiskFullError, DiskReserve
 
 
 def test_room_is_really_kept_and_given_back(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.engine import Command, EngineError, interruptible
+from gpupool.infra.engine import Command, EngineError, interruptible
 
 PATIENCE = 60.0
 """Seconds after which something hangs; all that is waited for here takes less than one."""

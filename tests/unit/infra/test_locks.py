@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.infra import locks
+from gpupool.infra.locks import LockedError, clear_locks
 from gpupool.pulumi_plugins.env import file_backend
-from infra import locks
-from infra.locks import LockedError, clear_locks
 
 UUID = "4d0c7a9e-0000-4000-8000-000000000000"
 FINAL = f"{UUID}.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.infra.engine import EngineError, with_plugin
 from gpupool.pulumi_plugins.env import KUBERNETES_PLUGIN, STAND_IN, kubernetes_plugin
-from infra.engine import EngineError, with_plugin
 
 PINNED = version("pulumi-kubernetes")
 
@@ -50,7 +50,7 @@ def test_where_it_cant_the_message_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_one_that_never_ends_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infra.engine._INSTALL_SECONDS", 0.2)
+    monkeypatch.setattr("gpupool.infra.engine._INSTALL_SECONDS", 0.2)
     with pytest.raises(EngineError, match="it was not there after 0 s"):
         with_plugin(engine(tmp_path, "exec sleep 60"), "eks", lambda _: None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpupool.findings import UsageError
-from infra.recovery import consent, has_hooks, losses, pending, require_going, without_pending
+from gpupool.infra.recovery import consent, has_hooks, losses, pending, require_going, without_pending
 
 NAMESPACE = "urn:pulumi:prod::gpupool::kubernetes:core/v1:Namespace::Namespace/team-x"
 POOL = "urn:pulumi:prod::gpupool::kubernetes:karpenter.sh/v1:NodePool::NodePool/a"

@@ -8,9 +8,9 @@ import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.infra import sharing_changes, stack
+from gpupool.infra.stack import StackError
 from gpupool.plan.resolve import read_plan
-from infra import sharing_changes, stack
-from infra.stack import StackError
 
 
 @pytest.mark.parametrize("verb", [stack.preview, stack.up, stack.refresh, stack.destroy])
@@ -19,7 +19,7 @@ def test_without_a_control_plane_nothing_begins(
 ) -> None:
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "none"))
     with pytest.raises(KubeconfigError, match=r"none is at .*none; start it with: gpupool local up"):
-        verb("local")  # type: ignore[operator]
+        verb("local" if verb is stack.destroy else stack.read("local"))  # type: ignore[operator]
     assert not (tmp_path / "none").exists()
 
 
@@ -35,7 +35,7 @@ def test_a_control_plane_that_is_dead_is_said_once(tmp_path: Path, monkeypatch: 
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path))
     with pytest.raises(UnreachableError, match="does not answer; `gpupool local status`") as caught:
-        stack.preview("local")
+        stack.preview(stack.read("local"))
     assert len(str(caught.value).splitlines()) == 1
     assert not (tmp_path / "pulumi").exists()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pulumi.automation.events import EngineEvent
 
-from infra.stack_events import Collector
+from gpupool.infra.stack_events import Collector
 
 URN = "urn:pulumi:prod::gpupool::kubernetes:karpenter.sh/v1:NodePool::NodePool/a"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gpupool import project
+from gpupool.infra.state_files import clear_left, damaged, disk_problem, folder
 from gpupool.pulumi_plugins.env import file_backend
-from infra.state_files import clear_left, damaged, disk_problem, folder
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,16 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from generators import generate
 from gpupool.catalog.project import catalog_here
 from gpupool.findings import SpecError
+from gpupool.generators import generate
 from gpupool.plan.resolve import resolve
 from gpupool.spec import messages
 from gpupool.spec.environment import Environment
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = (
@@ -82,7 +84,7 @@ def outcome(name: str, data: dict[str, Any]) -> str:
     """The Plan, objects and charts' values as text. Raises SpecError."""
     plan = resolve(check_shape(parse_source(f"{name}.yaml", yaml.safe_dump(data).encode())))
     bundle = generate(plan)
-    fields = [name for name in plan.__dataclass_fields__ if name not in ("text", "assertion")]
+    fields = [name for name in plan.__dataclass_fields__ if name not in ("text", "assertion", "monitoring")]
     parts = [repr(getattr(plan, name)) for name in fields]
     # Objects but for the one that holds the file's text.
     parts += [text for manifest in bundle if "kind: Environment" not in (text := repr(manifest.body))]

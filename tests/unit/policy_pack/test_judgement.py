@@ -10,6 +10,7 @@ import yaml
 
 from gpupool.policy_pack.judgement import Violation, shipped_policies, violations
 from gpupool.policy_pack.resources import StackObject, Unjudged
+from gpupool.policy_pack.stack_policies import VERSION_VARIABLE, stack_policies
 
 GROUP = "admissionregistration.k8s.io/v1"
 Object = dict[str, Any]
@@ -104,3 +105,19 @@ def test_what_can_not_be_judged_is_a_warning() -> None:
     assert violations([], [Unjudged("urn:x", "too early")], []) == [
         Violation("warn", "not judged: too early", "urn:x")
     ]
+
+
+def test_the_stack_is_judged_at_the_clusters_minor() -> None:
+    objects = stack(policy("semver('1.0.0').major() == 1"), binding("Deny"), settings())
+    assert violations(objects, [], [], "1.34") == []
+    (refused,) = violations(objects, [], [], "1.33")
+    assert refused.level == "deny"
+    assert "Kubernetes 1.34 and newer take it" in refused.message
+    notes = [one.message for one in violations(objects, [], [], "1.32") if "unknown-minor" in one.message]
+    assert len(notes) == 1
+
+
+def test_a_version_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setenv(VERSION_VARIABLE, "latest")
+    with pytest.raises(ValueError, match="'latest' is no version of Kubernetes"):
+        stack_policies(folder)

@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.local.bare_server import program_of
 from gpupool.programs import binaries, releases
 from gpupool.programs.failures import LocalError
+from vapcheck.server.minors import MINORS, NEWEST
 
 ROOT = Path(__file__).parents[3]
 MACHINE = "linux-amd64"
-BUILT = {"karpenter", "nats-server", "pulumi"}
+OLDER = {name for name, program in binaries.programs().items() if program.seldom}
+"""API servers of older minors."""
+BUILT = {"karpenter", "nats-server", "pulumi"} | OLDER
 """Programs with no release whose checksum is known."""
 
 
@@ -69,8 +73,14 @@ def test_the_page_names_what_is_downloaded_and_what_is_built() -> None:
     page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and line.count("|") == 4]
     for name in binaries.programs():
-        [row] = [row for row in rows if re.search(rf"\b{name}\b", row[1])]
+        [row] = [row for row in rows if re.search(rf"(?<![\w-]){name}(?![\w-])", row[1])]
         assert ("always built" in row[2]) == (name in BUILT), name
+
+
+def test_api_servers_of_older_minors_are_not_got_beforehand() -> None:
+    assert {program_of(minor) for minor in MINORS if minor != NEWEST} == OLDER
+    for name in OLDER:
+        assert f"kube-apiserver-{binaries.programs()[name].version.removeprefix('v')}".startswith(name)
 
 
 def test_the_addresses_are_the_documented_ones(monkeypatch: pytest.MonkeyPatch) -> None:

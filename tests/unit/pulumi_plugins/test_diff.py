@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.pulumi_plugins.diff import changes, drifted_inputs, format_path, replaces
+from gpupool.objects.changes import changes, format_path
+from gpupool.pulumi_plugins.diff import drifted_inputs, replaces
 
 leaves = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3)
 values: Any = st.recursive(

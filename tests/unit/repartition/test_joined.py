@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from generators import generate
+from gpupool.generators import generate
 from gpupool.plan.model import Plan, Pool
 from gpupool.repartition import closing, configs
 from gpupool.repartition.begin import task_for

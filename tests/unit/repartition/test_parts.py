@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.findings import GpupoolError
+from gpupool.infra.under_way import MARK
 from gpupool.plan.capacity import parse_window
 from gpupool.repartition.configs import Configs, held_key
 from gpupool.repartition.journal import Journal, _stale
@@ -20,7 +21,6 @@ from gpupool.repartition.order import estimate, order
 from gpupool.repartition.shapes import Job, Mark, Node, Shape, read_node
 from gpupool.repartition.verify import missing, reached
 from gpupool.repartition.windows import closes, is_open, opens
-from infra.under_way import MARK
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)  # a Saturday
 SHAPE = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})

@@ -54,16 +54,20 @@ def _everything(made: Report) -> Report:
     )  # fmt: skip
     finding = PolicyNote("deny", "pin-images", f"Deployment {script}", "spec.template", image, link)
     waiver = WaiverNote("gpu-pods-name-a-pool", None, script, template, TODAY, 0, "unchanged")
+    effects = {
+        id(effect): dataclasses.replace(
+            effect, pods_at_risk=(pod, pod), reason=f"{effect.reason} {script} {long}"
+        )
+        for effect in first.effects
+    }
+    risks = [dataclasses.replace(risk, effect=effects.get(id(risk.effect))) for risk in first.risks]
     full = dataclasses.replace(
         first,
-        effects=tuple(
-            dataclasses.replace(effect, pods_at_risk=(pod, pod), reason=f"{effect.reason} {script} {long}")
-            for effect in first.effects
-        ),
+        effects=tuple(effects.values()),
         settings=(FieldChange(link, script, None), FieldChange("a.b", None, f"{style} {hidden}")),
         findings=FindingChanges((finding,), (finding,), 3),
         waivers=(waiver, dataclasses.replace(waiver, days_left=-2), dataclasses.replace(waiver, days_left=9)),
-        risks=(*first.risks, Risk("policy", f"{script} {entity}", "danger"), Risk("x", long)),
+        risks=(*risks, Risk("policy", f"{script} {entity}", "danger"), Risk("x", long)),
         live=LiveState("ml-prod", (), (TenantUse(script, "team", "nvidia.com/gpu", 12, 4),)),
         notes=(image, long),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from generators import generate
+from gpupool.generators import generate
 from gpupool.report.build import build
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.git_states import Snapshot

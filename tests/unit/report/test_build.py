@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from gpupool.findings import UsageError
+from gpupool.infra import policy_gate
 from gpupool.report.build import build
 from gpupool.report.git_states import Snapshot
-from infra import policy_gate
 from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, snapshot, state
 from vapcheck.policy.compiled_policy import Compiler
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from generators import generate
-from generators.manifest import Bundle as Made
+from gpupool.generators import generate
+from gpupool.generators.manifest import Bundle as Made
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.rules import Bundle, Release, check_bundle

@@ -39,7 +39,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "metadata.namespace",
             "'team-vision' is created by nothing",
         ),
-        ("prod", lambda d: d.drop("Namespace", "gpu-operator"), "ConfigMap", "and 1 more objects"),
+        ("prod", lambda d: d.drop("Namespace", "gpu-operator"), "ConfigMap", "and 3 more objects"),
     ],
     "priorities-exist": [
         (
@@ -182,6 +182,15 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "pointed at no ConfigMap",
         ),
         ("dev", lambda d: d.releases.clear(), "NodePool", "pointed at no ConfigMap"),
+    ],
+    "exporter-fields-exist": [
+        ("prod", without_config("gpupool-dcgm"), "HelmRelease", "does not exist"),
+        (
+            "dev",
+            lambda d: config_data(d, "gpupool-dcgm")[0].clear(),
+            "ConfigMap",
+            "is missing",
+        ),
     ],
     "mig-configs-exist": [
         ("prod", without_config("gpupool-mig"), "HelmRelease", "does not exist"),

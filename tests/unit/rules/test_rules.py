@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from generators import generate
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
 from gpupool.rules import RULES, Bundle, check_bundle
 from tests.unit.rules.changes import Change

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from generators import generate, rbac
 from gpupool.cli.snippet import Kind
 from gpupool.findings import UsageError
+from gpupool.generators import generate, rbac
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.plan.tenants import Share, memory_quantity
@@ -20,6 +20,8 @@ from gpupool.snippet.workloads import KINDS, workload
 from gpupool.spec.load import environment_names
 from tests.admission import judge_of, said, without
 from vapcheck.judging.judge import Judge
+
+pytestmark = pytest.mark.slow
 
 Object = dict[str, Any]
 WAIT: Object = {"name": "wait", "image": "registry.example/argoexec:3.7"}

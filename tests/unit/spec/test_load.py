@@ -59,7 +59,7 @@ def test_defaults_of_sections() -> None:
     assert plan.gpu_operator.driver.enabled
     assert plan.karpenter is not None
     assert (plan.karpenter.version, plan.karpenter.discovery_tag) == ("1.14.1", "x")
-    assert plan.dcgm_interval == "15s"
+    assert plan.monitoring.dcgm_interval == "15s"
 
 
 def test_no_taints_when_the_list_is_empty() -> None:

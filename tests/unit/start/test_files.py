@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool import __version__
 from gpupool.catalog.load import load_catalog
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan.resolve import findings_of
@@ -103,7 +104,7 @@ def test_what_ci_installs_has_hashes_and_never_a_bare_name(
     lines = [text for text in made.removesuffix(LOCK).splitlines() if not text.startswith("#")]
     assert lines == ([f"{line} --hash=sha256:{SHA256}"] if line else [])
     if not line:
-        assert "pip hash gpupool-0.1.0-py3-none-any.whl" in made
+        assert f"pip hash gpupool-{__version__}-py3-none-any.whl" in made
 
 
 def test_the_policy_that_the_readme_shows_is_proved_by_its_fixtures(tmp_path: Path) -> None:

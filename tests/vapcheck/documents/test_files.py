@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vapcheck import read_files, read_text
+from vapcheck import Document, forked, read_files, read_text
+from vapcheck.manifests import documents as reader
 from vapcheck.manifests.documents import is_not_kubernetes
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -76,3 +77,25 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(OBJECT)
     documents, findings = read_files([tmp_path])
     assert (len(documents), [found.message for found in findings]) == (1, ["is not a regular file"])
+
+
+def test_a_second_process_reads_what_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        text = (
+            f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c{number}\ndata: {{size: '1'}}\n---\n- 1\n"
+        )
+        (tmp_path / f"{number}.yaml").write_text(text if number != 5 else "a: [\n")
+    alone = read_files([tmp_path])
+    monkeypatch.setattr(reader, "WORTH_IT", 1)
+    monkeypatch.setattr(reader, "_MEANWHILE", 0)
+    monkeypatch.setattr(forked, "processors", lambda: 2)
+    calls: list[int] = []
+    together = read_files([tmp_path], meanwhile=lambda: calls.append(1))
+    assert calls == [1]
+    assert [_fields_of(one) for one in together[0]] == [_fields_of(one) for one in alone[0]]
+    assert together[1] == alone[1]
+    assert len(alone[0]) == 5
+
+
+def _fields_of(document: Document) -> tuple[object, ...]:
+    return tuple(getattr(document, name) for name in Document.__slots__)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators import generate
-from generators.render import files
+from gpupool.generators import generate
+from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
 from tests.examples import examples
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES

@@ -157,12 +157,14 @@ OVERLOADS: tuple[Overload, ...] = (
     _narrowing("resourcecheck_subresource", "subresource", "subresource"),
     _narrowing("resourcecheck_namespace", "namespace", "namespace"),
     _narrowing("resourcecheck_name", "name", "name"),
-    _narrowing("authorizer_fieldselector", "fieldSelector", "field_selector", costs.selector),
-    _narrowing("authorizer_labelselector", "labelSelector", "label_selector", costs.selector),
     member("pathcheck_check", "check", (_PATH, "string", _DECISION), check, costs.authorization),
     member("resourcecheck_check", "check", (_RESOURCE, "string", _DECISION), check, costs.authorization),
     member("decision_errored", "errored", (_DECISION, "bool"), lambda decision: decision.errored),
     member("decision_error", "error", (_DECISION, "string"), lambda decision: decision.error),
     member("decision_allowed", "allowed", (_DECISION, "bool"), lambda decision: decision.allowed),
     member("decision_reason", "reason", (_DECISION, "string"), lambda decision: decision.reason),
+)
+SELECTORS: tuple[Overload, ...] = (
+    _narrowing("authorizer_fieldselector", "fieldSelector", "field_selector", costs.selector),
+    _narrowing("authorizer_labelselector", "labelSelector", "label_selector", costs.selector),
 )

@@ -171,18 +171,25 @@ def numbers_up_to(count: int) -> list[int]:
 
 
 def _declared() -> Iterator[Overload]:
-    """One overload per kind of element, as declared in the API server, first match first."""
+    """Of Kubernetes' own library: one overload per kind of element, as declared in the API server, first
+    match first."""
     for type_name in COMPARABLE:
         id, of = _ID_NAMES.get(type_name, type_name), f"list({type_name})"
         yield member(f"list_{id}_is_sorted_bool", "isSorted", (of, "bool"), is_sorted, costs.elements)
         yield member(f"list_{id}_max_{id}", "max", (of, type_name), maximum, costs.elements)
         yield member(f"list_{id}_min_{id}", "min", (of, type_name), minimum, costs.elements)
-        yield member(f"list_{type_name}_sort", "sort", (of, of), sort, costs.all_pairs)
-        by_keys, signature = f"list_{type_name}_sortByAssociatedKeys", ("list(T)", of, "list(T)")
-        yield member(by_keys, "@sortByAssociatedKeys", signature, sort_by_keys, costs.all_pairs)
         if type_name in _ZEROS:
             total = functools.partial(_total, _ZEROS[type_name])
             yield member(f"list_{id}_sum_{id}", "sum", (of, type_name), total, costs.elements)
+
+
+def _sorting() -> Iterator[Overload]:
+    """The same of cel-go's library."""
+    for type_name in COMPARABLE:
+        of = f"list({type_name})"
+        yield member(f"list_{type_name}_sort", "sort", (of, of), sort, costs.all_pairs)
+        by_keys, signature = f"list_{type_name}_sortByAssociatedKeys", ("list(T)", of, "list(T)")
+        yield member(by_keys, "@sortByAssociatedKeys", signature, sort_by_keys, costs.all_pairs)
 
 
 _LIST, _DYN = "list(T)", "list(dyn)"
@@ -190,6 +197,9 @@ OVERLOADS: tuple[Overload, ...] = (
     *_declared(),
     member("list_a_index_of_int", "indexOf", ("list(A)", "A", "int"), index_of, costs.elements),
     member("list_a_last_index_of_int", "lastIndexOf", ("list(A)", "A", "int"), last_index_of, costs.elements),
+)
+EXTENSION: tuple[Overload, ...] = (
+    *_sorting(),
     member("list_slice", "slice", (_LIST, "int", "int", _LIST), slice_of, costs.result_size),
     member("list_flatten", "flatten", ("list(list(T))", _LIST), flatten, costs.flattening),
     member("list_flatten_int", "flatten", (_DYN, "int", _DYN), flatten, costs.flattening),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from generators import generate
 from gpupool.findings import SpecError
+from gpupool.generators import generate
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape

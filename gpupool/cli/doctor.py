@@ -1,0 +1,112 @@
+"""`gpupool doctor ENV`: what `up` needs, what of it is there, and the fix for what is not.
+
+Arguments and printing only; `gpupool.doctor` looks.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpupool.cli.output import EnvArgument, FormatOption, print_answer
+from gpupool.cli.progress import progress
+from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpupool.doctor.model import Diagnosis, Result
+    from gpupool.doctor.reasons import Reason, State
+
+
+def doctor(
+    env: EnvArgument,
+    format: FormatOption = "text",
+    grant: Annotated[
+        bool,
+        typer.Option(
+            "--grant", help="Print the ClusterRole and binding that give the rights that are missing."
+        ),
+    ] = False,
+) -> None:
+    """Say before a first `up` what is there and what is missing, with the fix for each; change nothing.
+
+    Looks at this machine (programs, plugins, charts), at the cluster (context, version, rights, kinds,
+    feature gates of Karpenter, operators), and for what the file refers to (nodes, Secrets). Exit 1 where
+    `up` would fail.
+
+    Example: gpupool doctor prod
+    """
+    from gpupool.doctor.checks import diagnose
+
+    with progress(f"doctor {env}") as notify:
+        diagnosis = diagnose(env, notify)
+    if grant:
+        _print_grant(diagnosis)
+    else:
+        print_answer(format, diagnosis.as_dict(), lambda: _print(diagnosis))
+    if not diagnosis.ready:
+        raise typer.Exit(1)
+
+
+def _print_grant(diagnosis: Diagnosis) -> None:
+    from gpupool.generators.emit import yaml_text
+
+    sys.stdout.write("".join(f"---\n{yaml_text(manifest)}" for manifest in diagnosis.grant))
+
+
+def _print(diagnosis: Diagnosis) -> None:
+    rows = _gathered(diagnosis.results)
+    colours = _colours() if sys.stdout.isatty() else {}
+    widths = [max(len(cell) for cell in column) for column in zip(*map(_cells, rows), strict=True)]
+    for row in rows:
+        check, state, subject = _cells(row)
+        shown = f"{colours.get(row.state, '')}{state:<{widths[1]}}{PLAIN if colours else ''}"
+        print(f"{check:<{widths[0]}}  {shown}  {subject:<{widths[2]}}  {row.message}".rstrip())
+        for line in row.fix.splitlines():
+            print(f"{' ' * widths[0]}  -> {line}")
+    if diagnosis.grant:
+        name = diagnosis.environment
+        print(f"\nRights that are missing, for an administrator: gpupool doctor {name} --grant")
+    print()
+    sys.stdout.write(f"{BOLD}{_summary(diagnosis)}{PLAIN}\n" if colours else f"{_summary(diagnosis)}\n")
+
+
+def _gathered(results: Sequence[Result]) -> list[Result]:
+    """The results, with those that say the same of nothing but their check on one line."""
+    bare: dict[tuple[Reason, str], list[str]] = {}
+    for row in results:
+        if row.subject == row.check:
+            bare.setdefault((row.reason, row.message), []).append(row.check)
+    rows = []
+    for row in results:
+        checks = bare.get((row.reason, row.message), [])
+        if row.subject != row.check or len(checks) == 1:
+            rows.append(row)
+        elif row.check == checks[0]:
+            rows.append(replace(row, check="others", subject=f"{len(checks)} checks"))
+    return rows
+
+
+def _cells(row: Result) -> tuple[str, str, str]:
+    return row.check, row.state.value.replace("-", " "), row.subject
+
+
+def _colours() -> dict[State, str]:
+    from gpupool.doctor.reasons import State
+
+    return {State.OK: GREEN, State.MISSING: RED, State.DIFFERS: RED, State.UNKNOWN: YELLOW}
+
+
+def _summary(diagnosis: Diagnosis) -> str:
+    from gpupool.doctor.reasons import State
+
+    blocking = sum(row.blocks for row in diagnosis.results)
+    unknown = sum(row.state is State.UNKNOWN for row in diagnosis.results)
+    tail = f"; {unknown} can't be known from here" if unknown else ""
+    if not blocking:
+        return f"{diagnosis.environment}: nothing that `up` needs is missing{tail}"
+    return f"{diagnosis.environment}: {blocking} thing{'s' if blocking != 1 else ''} to fix before `up`{tail}"

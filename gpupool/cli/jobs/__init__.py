@@ -1,0 +1,1 @@
+"""`gpupool jobs`: what people type, as requests to the queue, and what the queue answers, in words."""

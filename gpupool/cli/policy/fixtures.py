@@ -1,0 +1,150 @@
+"""Running and printing `policy test`: a table of policies, then every failure with its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpupool.cli.output import Format, print_json, print_table
+from gpupool.cli.policy.json import finding_json
+from gpupool.cli.policy.outputs import one_line
+from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
+from gpupool.policy_check.result import relative
+from gpupool.policy_check.targets import kinds_in, policies_folder
+from vapcheck import Kinds, PolicyFinding
+from vapcheck.fixtures.suites import Failure, Suite, kinds_of, read_suites
+from vapcheck.fixtures.suites import run as run_fixtures
+from vapcheck.policy.policy_set import other_minor
+
+if TYPE_CHECKING:
+    from vapcheck.fixtures.mutation import Outcome
+
+Notes = tuple[PolicyFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One policy with what its fixtures showed."""
+
+    suite: Suite
+    failures: tuple[Failure, ...]
+    mutation: Outcome | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every fixture did what it should, and noticed every mutant that was tried."""
+        return not (self.failures or (self.mutation and self.mutation.unnoticed))
+
+
+def run(folder: Path | None, name: str, mutate: bool, format: Format, kubernetes: str | None = None) -> bool:
+    """Test the policies of `folder` whose names contain `name`, print the outcome, return whether all is
+    well.
+
+    Raises UsageError where there is nothing to test.
+    """
+    folder = folder or policies_folder()
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; name one that holds policies")
+    suites, problems = read_suites(folder)
+    if not suites and not problems:
+        raise UsageError(f"{folder}: no ValidatingAdmissionPolicy in its *.yaml files")
+    chosen = [suite for suite in suites if name in suite.name]
+    if not chosen and name:
+        known = ", ".join(suite.name for suite in suites)
+        raise UsageError(f"no policy in {folder} has {name!r} in its name; there are: {known}")
+    stray = () if name else tuple(problems)
+    kinds = kinds_in(kubernetes)
+    notes = tuple(other_minor(kinds))
+    with progress("policy test") as notify:
+        tested = [_test(suite, kinds, mutate, notify) for suite in chosen]
+    if format == "json":
+        print_json(_as_json(folder, tested, stray, notes))
+    else:
+        _print(folder, tested, stray, mutate, notes)
+    return all(one.passed for one in tested) and not stray
+
+
+def _test(suite: Suite, kinds: Kinds, mutate: bool, notify: Any) -> Tested:
+    notify(suite.name)
+    own = kinds_of(suite, kinds)
+    failures = tuple(run_fixtures(suite, own))
+    if failures or not mutate:
+        return Tested(suite, failures, None)
+    from vapcheck.fixtures.mutation import judge_fixtures
+
+    outcome = judge_fixtures(suite, own, lambda count: notify(f"{suite.name}, mutant {count}"))
+    return Tested(suite, failures, outcome)
+
+
+def _print(
+    folder: Path, tested: list[Tested], stray: tuple[Failure, ...], mutate: bool, notes: Notes
+) -> None:
+    columns = ["policy", "good", "bad", "result"]
+    rows = [_row(one) for one in tested]
+    if mutate:
+        columns[3:3] = ["mutants", "unnoticed"]
+    else:
+        rows = [row[:3] + row[5:] for row in rows]
+    print_table(columns, rows, right=("good", "bad", "mutants", "unnoticed"))
+    for one in tested:
+        named = one_line(one.suite.name)
+        for failure in one.failures:
+            print(f"\n{named}: {_said(failure)}")
+        for mutant in one.mutation.unnoticed if one.mutation else ():
+            print(f"\n{named}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}")
+            if mutant.expression:
+                print(f"  {one_line(' '.join(mutant.expression.split()))}")
+    for failure in stray:
+        print(f"\n{_said(failure)}")
+    for note in notes:
+        print(f"\n{note.level}: {note.message}")
+    failed = sum(not one.passed for one in tested)
+    policies = f"{len(tested)} polic{'y' if len(tested) == 1 else 'ies'} of {relative(str(folder))}"
+    fixtures = sum(len(one.suite.cases) for one in tested)
+    well = "fine" if not failed and not stray else f"{failed or 'none'} failed"
+    if not failed and stray:
+        well = "the fixtures are not in order"
+    print(f"\n{well}: {policies}, {fixtures} fixtures")
+
+
+def _row(one: Tested) -> list[str]:
+    good = sum(case.good for case in one.suite.cases)
+    tried = str(one.mutation.tried) if one.mutation else "-"
+    unnoticed = str(len(one.mutation.unnoticed)) if one.mutation else "-"
+    bad = str(len(one.suite.cases) - good)
+    return [one_line(one.suite.name), str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
+
+
+def _said(failure: Failure) -> str:
+    named = f"{one_line(failure.object)}: " if failure.object else ""
+    return f"{one_line(relative(failure.place))}: {named}{one_line(failure.message)}"
+
+
+def _as_json(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], notes: Notes) -> dict[str, Any]:
+    return {
+        "passed": all(one.passed for one in tested) and not stray,
+        "folder": relative(str(folder)),
+        "policies": [
+            {
+                "name": one.suite.name,
+                "file": relative(one.suite.policy.file),
+                "good": sum(case.good for case in one.suite.cases),
+                "bad": sum(not case.good for case in one.suite.cases),
+                "failures": [_failure(failure) for failure in one.failures],
+                "mutants": one.mutation.tried if one.mutation else None,
+                "unnoticed": [
+                    {"path": mutant.path, "expression": mutant.expression, "mutation": mutant.what}
+                    for mutant in (one.mutation.unnoticed if one.mutation else ())
+                ],
+            }
+            for one in tested
+        ],
+        "failures": [_failure(failure) for failure in stray],
+        "notes": [finding_json(note) for note in notes],
+    }
+
+
+def _failure(failure: Failure) -> dict[str, str]:
+    return {"place": relative(failure.place), "object": failure.object, "message": failure.message}

@@ -1,0 +1,111 @@
+"""What checks are given and what they say: values alone. Sentences are made in `reasons`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.doctor.reasons import Reason, State
+from gpupool.generators.manifest import Bundle
+from gpupool.infra.rights import Right
+from gpupool.json_keys import Keys, json_of
+from gpupool.plan.model import Plan
+from gpupool.spec.environment import Cluster, Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing that a check says."""
+
+    subject: str
+    """What it is about: a program, a kind, a Secret ..."""
+    reason: Reason
+    values: Mapping[str, Any]
+    """What the reason's sentences are filled with."""
+    grants: tuple[Right, ...] = ()
+    """Rights to grant where these are what is missing."""
+    check: str = ""
+    """The check's name."""
+
+    @property
+    def state(self) -> State:
+        return self.reason.state
+
+    @property
+    def blocks(self) -> bool:
+        """Whether `up` can't succeed as it is."""
+        return self.reason.blocks
+
+    @property
+    def message(self) -> str:
+        return self.reason.message(self.values)
+
+    @property
+    def fix(self) -> str:
+        """What to do; empty where there is nothing to do."""
+        return self.reason.fix(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster that a file names, whatever else is wrong with the file (`gpupool.infra.access.Target`)."""
+
+    environment: str
+    cluster: Cluster
+
+
+@dataclass(slots=True)
+class Inputs:
+    """What a check may look at. What its registration asks for is there when it is run."""
+
+    env: str
+    """ENV as it was typed."""
+    notify: Callable[[str], None]
+    """For what takes long."""
+    target: Target | None = None
+    """None where the file does not say which cluster."""
+    environment: Environment | None = None
+    plan: Plan | None = None
+    bundle: Bundle | None = None
+    """What the plan amounts to; like the plan None where the file has findings."""
+    api: KubeApi | None = None
+    """None where the cluster can't be used."""
+    user: str = ""
+    """Who the cluster takes us for; empty where it does not say."""
+
+
+Check = Callable[[Inputs], Iterator[Result]]
+
+
+def result(subject: str, reason: Reason, /, **values: Any) -> Result:
+    """What a check yields."""
+    return Result(subject, reason, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All results for one environment."""
+
+    environment: str
+    file: str
+    results: tuple[Result, ...]
+    grant: tuple[Mapping[str, Any], ...]
+    """Objects that give the account what it lacks; empty where it lacks nothing."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing that `up` needs is missing."""
+        return not any(result.blocks for result in self.results)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as `doctor --format json` promises it."""
+        whole: dict[str, Any] = json_of(self, _KEYS)
+        return whole
+
+
+_KEYS: Keys = {
+    Diagnosis: "environment file ready results grant",
+    Result: "check subject state=state.value reason=reason.key blocks message fix",
+}

@@ -1,0 +1,252 @@
+"""Every reason that a check can give: its state, whether `up` fails by it, and the sentences for people.
+
+The one table of them. A reason's name, in JSON written with dashes, is a contract; its sentences are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, unique
+from typing import Any
+
+
+class State(Enum):
+    OK = "ok"
+    MISSING = "missing"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+    """It can't be known from here."""
+    WILL_BE_INSTALLED = "will-be-installed"
+    """`up` brings it."""
+
+
+_OK, _MISSING, _DIFFERS, _UNKNOWN, _COMES = State
+
+
+@unique
+class Reason(Enum):
+    """State, whether `up` fails, what is so, and what to do about it."""
+
+    # The file and what follows from it.
+    FILE_VALID = (_OK, False, "valid", "")
+    FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {hint}")
+    NOT_CHECKED_FILE = (_UNKNOWN, False, "not checked: the file has to be valid first", "")
+    NOT_CHECKED_CLUSTER = (_UNKNOWN, False, "not checked: the cluster can't be used", "")
+    NOT_BY_UP = (_OK, False, "not needed here: {engine} applies this environment", "")
+    FORBIDDEN = (
+        _UNKNOWN,
+        False,
+        "not known: this account may not read it",
+        "{problem}",
+    )
+    FAILED = (_UNKNOWN, False, "not known", "{problem}")
+
+    # This machine.
+    PROJECT_FOUND = (_OK, False, "{folder}", "")
+    PROJECT_MISSING = (_MISSING, True, "no project of gpupool", "{problem}")
+    ENGINE_FOUND = (_OK, False, "{version} ({pinned} is pinned), {path}", "")
+    ENGINE_DOWNLOADED = (_COMES, False, "`up` downloads {pinned}{passed_over}", "")
+    ENGINE_BUILT = (
+        _COMES,
+        False,
+        "`up` builds {pinned} with {go}, once, about {minutes} min on two cores{passed_over}",
+        "",
+    )
+    ENGINE_MISSING = (_MISSING, True, "neither there nor to be had{passed_over}", "{problem}")
+    PLUGIN_FOUND = (_OK, False, "{version}, {path}", "")
+    PLUGIN_ON_PATH = (_OK, False, "{path} on PATH; its version is not known ({pinned} is pinned)", "")
+    PLUGIN_OTHER = (
+        _DIFFERS,
+        False,
+        "{version} is installed and {pinned} is pinned: the engine downloads it",
+        "where plugins can't be downloaded: pulumi {install}, elsewhere, and copy ~/.pulumi/plugins here",
+    )
+    PLUGIN_STAND_IN = (_OK, False, "not installed, and not needed: gpupool's stand-in serves {why}", "")
+    PLUGIN_COMES = (
+        _COMES,
+        False,
+        "`up` has the engine download {pinned}",
+        "",
+    )
+    PLUGIN_NO_CHARTS = (
+        _MISSING,
+        True,
+        "not installed, and {variable}=1 asks for the stand-in, which installs no charts ({charts})",
+        "unset {variable}, or pulumi {install}",
+    )
+
+    # The cluster.
+    CONTEXT_FOUND = (_OK, False, "{server}", "")
+    CONTEXT_UNUSABLE = (_MISSING, True, "can't be used", "{problem}")
+    SERVER_SILENT = (_MISSING, True, "no answer", "{problem}")
+    CREDENTIALS_REFUSED = (
+        _DIFFERS,
+        True,
+        "refused: {problem}",
+        "sign in again, or choose a context whose user is known there (kubectl auth whoami)",
+    )
+    ACCOUNT_KNOWN = (_OK, False, "accepted", "")
+    ACCOUNT_UNKNOWN = (_UNKNOWN, False, "accepted; the server does not say as whom", "")
+    VERSION_SAME = (_OK, False, "{live}", "")
+    VERSION_OTHER = (
+        _DIFFERS,
+        False,
+        "the server is {live}, and the file says {file}",
+        'write cluster.kubernetesVersion: "{minor}": policies and images are chosen by it',
+    )
+    VERSION_UNCLEAR = (_UNKNOWN, False, "the server calls itself {live}; the file says {file}", "")
+
+    # Rights.
+    RIGHTS_ALL = (_OK, False, "everything is allowed", "")
+    RIGHTS_ENOUGH = (_OK, False, "{count} rights that `up` needs are there", "")
+    RIGHTS_MISSING = (_MISSING, True, "may not {verbs} {where}", "grant it {verbs} on {subject} {where}")
+    RIGHTS_HELPFUL = (
+        _MISSING,
+        False,
+        "may not {verbs} {where}; `up` works, but does not find there what a lost state has left",
+        "",
+    )
+    RIGHTS_ESCALATION = (
+        _MISSING,
+        True,
+        "may not {verb} it: it lacks rights of {role} itself, such as {example}",
+        "grant it {verb} on {resource} {role}, or the rights of {role}",
+    )
+    RIGHTS_OF_CHARTS = (
+        _UNKNOWN,
+        False,
+        "what the objects of these charts need is only known when they are pulled",
+        "let a cluster administrator run the first `up`, or compare with: {commands}",
+    )
+
+    # Kinds and what acts on them.
+    KINDS_SERVED = (_OK, False, "{count} of {used} kinds are served, in the versions that are used", "")
+    KIND_COMES = (_COMES, False, "comes with the chart {chart}", "")
+    KIND_MISSING = (
+        _MISSING,
+        True,
+        "the cluster does not serve {version}",
+        "install {chart}, whose chart brings the definition (CRD)",
+    )
+    KIND_LOCAL_MISSING = (_MISSING, True, "the local control plane does not serve it", "gpupool local up")
+    KIND_OTHER_VERSION = (
+        _DIFFERS,
+        True,
+        "the cluster serves it as {served}, and gpupool uses {version}",
+        "upgrade {chart} to a version that serves {version}",
+    )
+    KIND_TOO_OLD = (
+        _MISSING,
+        True,
+        "this Kubernetes does not serve {version}",
+        "upgrade the cluster, or switch on the API {version} in its API server",
+    )
+    GATE_ON = (_OK, False, "on, in Deployment {where}", "")
+    GATE_OFF = (
+        _MISSING,
+        True,
+        "off, in Deployment {where}",
+        "set {gate}=true in its variable FEATURE_GATES (values of its chart: settings.featureGates)",
+    )
+    GATE_COMES = (_COMES, False, "switched on by the chart karpenter {version}", "")
+    GATE_LOCAL = (_OK, False, "on, in the local control plane's Karpenter", "")
+    GATES_NONE = (_OK, False, "none is needed", "")
+    KARPENTER_UNSEEN = (
+        _UNKNOWN,
+        False,
+        "no Deployment in the cluster has the label app.kubernetes.io/name=karpenter",
+        "see that Karpenter runs with {gate}=true in FEATURE_GATES, or write karpenter.install: true",
+    )
+    OPERATOR_COMES = (_COMES, False, "{version}, by the chart gpu-operator", "")
+    OPERATOR_OURS = (_OK, False, "installed by the release {release}", "")
+    OPERATOR_TWO = (
+        _DIFFERS,
+        True,
+        "ClusterPolicy {name} is there, of no release {release}: the chart would be a second operator",
+        "write gpuOperator: {{install: false, clusterPolicy: {name}}}, or remove that operator",
+    )
+    OPERATOR_FOREIGN = (_OK, False, "ClusterPolicy {name} can follow the pools' configurations", "")
+    OPERATOR_UNFIT = (_DIFFERS, True, "`up` would refuse ClusterPolicy {name}", "{problem}")
+    OPERATOR_LOCAL = (_OK, False, "simulated by the local control plane", "")
+    PROMETHEUS_FOUND = (_OK, False, "{version} {kind} is served", "")
+    PROMETHEUS_MISSING = (
+        _MISSING,
+        True,
+        "the cluster does not serve {version} {kind}",
+        "install the Prometheus operator, or switch off {field}",
+    )
+    PROMETHEUS_UNUSED = (_OK, False, "the file asks for no ServiceMonitor", "")
+
+    # What is pulled.
+    CHARTS_NONE = (_OK, False, "none is installed", "")
+    CHART_FOUND = (_OK, False, "{version} can be pulled from {repository}", "")
+    CHART_UNPULLED = (
+        _MISSING,
+        True,
+        "{version} can't be pulled from {repository}",
+        "see why: {command}",
+    )
+    CHART_UNTRIED = (
+        _UNKNOWN,
+        False,
+        "not tried: {version} of {repository}; there is no helm on this machine",
+        "where there is one: {command}",
+    )
+    QUEUE_OFF = (_OK, False, "switched off", "")
+    QUEUE_SERVED = (_OK, False, "not installed in the cluster; run it with: gpupool serve {env}", "")
+    IMAGE_RUNS = (_OK, False, "{image} runs in the cluster", "")
+    IMAGE_UNPULLED = (
+        _UNKNOWN,
+        False,
+        "{image}: only a node can tell whether it can pull it",
+        "on a node: crictl pull {image}",
+    )
+
+    # What the file refers to.
+    NODES_FIT = (_OK, False, "{count} nodes can be part of their pools", "")
+    NODES_NONE = (_OK, False, "no pool consists of nodes that exist already", "")
+    NODE_UNFIT = (_MISSING, True, "can't be part of its pool as it is", "{problem}")
+    SECRETS_NONE = (_OK, False, "the file names none", "")
+    SECRET_FOUND = (_OK, False, "Secret {secret} has the key {key}", "")
+    SECRET_THERE = (_OK, False, "Secret {secret} is there", "")
+    SECRET_NOT_NEEDED = (_OK, False, "Secret {secret} is for the queue's chart, which is not installed", "")
+    SECRET_LATER = (
+        _MISSING,
+        False,
+        "there is no namespace {namespace} yet for Secret {secret}; `up` creates it",
+        "while `up` waits for what needs it: {command}",
+    )
+    SECRET_MISSING = (_MISSING, True, "there is no Secret {secret}", "{command}")
+    SECRET_NO_KEY = (
+        _MISSING,
+        True,
+        "Secret {secret} has no key {key}; it has {keys}",
+        "add the key, or name another in the file",
+    )
+    JOB_SECRET_MISSING = (
+        _MISSING,
+        False,
+        "there is no Secret {secret}: jobs that use it don't start",
+        "{command}",
+    )
+
+    @property
+    def state(self) -> State:
+        return self.value[0]
+
+    @property
+    def blocks(self) -> bool:
+        return self.value[1]
+
+    @property
+    def key(self) -> str:
+        """Its name in JSON."""
+        return self.name.lower().replace("_", "-")
+
+    def message(self, values: Mapping[str, Any]) -> str:
+        """What is so, on one line."""
+        return self.value[2].format_map(values)
+
+    def fix(self, values: Mapping[str, Any]) -> str:
+        """What to do; empty where there is nothing to do."""
+        return self.value[3].format_map(values)

@@ -1,0 +1,181 @@
+"""How far one attempt of a container job has come, and whether it has to end because of that.
+
+What is found is noted for people to read; an attempt that has used up a time limit, can't start, or waits
+for what the Plan no longer has is asked to stop (`Attempt.asked`); `attempt_actions` has what follows.
+This module must not stop or end anything itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gpupool.queue.kubernetes import job_manifest, warnings
+from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.mirror import Key, Mirror
+from gpupool.queue.kubernetes.observe import Pending, Running
+from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.pod_ends import Object
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.roles import plan_changes
+from gpupool.queue.roles.attempt import Attempt
+from gpupool.queue.roles.notes import Notes
+from gpupool.queue.store import attempts, plans
+from gpupool.queue.store.database import Database
+
+REFUSED_S = (5.0, 60.0)
+"""The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
+USUAL_S = 3.0
+"""A pod that starts sooner is not shown as waiting; others are explained by the cluster's events."""
+
+
+@dataclass
+class Progress:
+    """Of the attempts of one leader. The clocks are those of `Reconciler`."""
+
+    db: Database
+    cluster: Cluster
+    mirror: Mirror
+    current: Callable[[], Current]
+    now: Callable[[], datetime]
+    clock: Callable[[], datetime]
+    notes: Notes
+    output: Output
+    warnings: warnings.Warnings
+
+    async def note(
+        self, key: Key, attempt: Attempt, view: Pending | Running, job: job_manifest.Object | None
+    ) -> None:
+        """Note what there is of an attempt that has not ended, and ask it to stop where it has to. `job`: its
+        Job, if that is there."""
+        refused = None
+        if job is not None and not attempt.served:
+            refused = await self._serve(attempt, job)
+        if isinstance(view, Running):
+            await self._running(key, attempt, view, refused)
+        else:
+            await self._pending(key, attempt, view, refused, job)
+
+    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> Waiting | None:
+        """Create the Service of a Job of several nodes; why the cluster does not take it. Not with the Job:
+        its creator may have died since."""
+        service = job_manifest.service(job)
+        if service is None or "deletionTimestamp" in job["metadata"]:
+            attempt.served = True
+            return None
+        if attempt.service_due is not None and self.clock() < attempt.service_due:
+            attempt.look_by(attempt.service_due)
+            return attempt.refused
+        try:
+            await self.cluster.create(service)
+        except Refused as error:
+            reason = warnings.sentence(f"the cluster refuses its Service: {error}")
+            if self.gives_up(attempt, error):
+                attempt.asked = attempt.asked or self._not_started(reason, error.passing)
+            attempt.refused = Waiting(Reason.REFUSED, reason)
+            attempt.service_due = self.pause(attempt)
+            return attempt.refused
+        attempt.served, attempt.refused, attempt.refusals, attempt.refused_since = True, None, 0, None
+        return None
+
+    def gives_up(self, attempt: Attempt, error: Refused) -> bool:
+        """Whether it does not help to ask again, or that has been tried for long."""
+        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
+        attempt.refused_since = attempt.refused_since or self.clock()
+        return not error.passing or self.clock() - attempt.refused_since > limit
+
+    def pause(self, attempt: Attempt) -> datetime:
+        """When to ask again for what was refused."""
+        attempt.refusals += 1
+        again = self.clock() + timedelta(
+            seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
+        )
+        attempt.look_by(again)
+        return again
+
+    async def _running(self, key: Key, attempt: Attempt, view: Running, refused: Waiting | None) -> None:
+        job, now = attempt.job, self.clock()
+        if attempt.began is None:
+            attempt.began = now - max(timedelta(), self.cluster.now() - view.since)
+        if not attempt.running:
+            since = max(job.decided_at or view.since, min(view.since, self.now()))
+            self.notes.started(attempt, attempts.Start(*key, since, view.node, view.node_since))
+        self.output.follow(key, self.mirror.pods_of(key))
+        self.notes.waits(attempt, view.waiting or refused)
+        ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        attempt.look_by(ends)
+        if attempt.asked is None and now >= ends:
+            reason = f"it ran for longer than {job.run_limit_s} s"
+            attempt.asked = Outcome("timeout", reason, retry=False)
+        elif attempt.asked is None and view.failed is not None:
+            attempt.asked = view.failed
+
+    async def is_early(self, attempt: Attempt, current: Current) -> bool:
+        """Whether the leader decides by another Plan than this process has, which may not have read a change
+        yet. That is shown, and waited for as long as for a node."""
+        now = self.clock()
+        attempt.early_since = attempt.early_since or now
+        in_force = await plans.in_force(self.db)
+        late = now - attempt.early_since > timedelta(seconds=current.plan.queue.unscheduled_s)
+        if late or in_force is None or in_force.hash == current.hash:
+            return False
+        attempt.due = now + timedelta(seconds=2)
+        detail = f"decided by plan {in_force.hash}, and the launcher has read {current.hash}"
+        self.notes.waits(attempt, Waiting(Reason.STARTING, detail))
+        return True
+
+    async def _pending(
+        self,
+        key: Key,
+        attempt: Attempt,
+        view: Pending,
+        refused: Waiting | None,
+        made: job_manifest.Object | None,
+    ) -> None:
+        """`refused`: why its Service is not there, which its pods need before all else. `made`: its Job."""
+        current = self.current()
+        if attempt.asked is None and not view.scheduled and made is not None:
+            why = plan_changes.changed(attempt, made, current)
+            if why is not None and not await self.is_early(attempt, current):
+                attempt.asked = Outcome("preempted", why)
+                return
+        self.output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
+        now, queue = self.clock(), self.current().plan.queue
+        if attempt.begun is None or attempt.begun[0] != view.scheduled:
+            attempt.begun = (view.scheduled, now)
+        since = attempt.begun[1]
+        limit = queue.not_started_s if view.scheduled else queue.unscheduled_s
+        over = since + timedelta(seconds=limit)
+        attempt.look_by(over)
+        usual = since + timedelta(seconds=USUAL_S)
+        waiting = refused or view.waiting
+        if refused is not None:
+            self.notes.waits(attempt, waiting)
+        elif now < usual:
+            attempt.look_by(usual)
+        else:
+            if view.about is not None:
+                waiting = self._explained(attempt, waiting, view.about, usual)
+            self.notes.waits(attempt, waiting)
+        if attempt.asked is None and (view.hopeless or now >= over):
+            after = "" if view.hopeless else f" after {limit} s"
+            said = warnings.sentence(f"not started{after}: {waiting.detail}")
+            attempt.asked = self._not_started(said, not view.hopeless)
+
+    def _not_started(self, reason: str, retry: bool) -> Outcome:
+        """The platform kept the attempt from starting."""
+        return Outcome("failed", reason, retry=retry, platform_retries=self.current().plan.queue.retries)
+
+    def _explained(self, attempt: Attempt, waiting: Waiting, about: Object, since: datetime) -> Waiting:
+        """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
+        now = self.clock()
+        said = self.warnings.about(about, since)
+        again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
+        attempt.look_by(again)
+        if not said:
+            return waiting
+        if waiting.reason is Reason.NODE:
+            return Waiting(Reason.NODE, warnings.sentence(f"{waiting.detail.rstrip('.')}; {said}"))
+        return Waiting(Reason.REFUSED, warnings.sentence(f"its pod can't be created: {said}"))

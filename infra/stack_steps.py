@@ -1,0 +1,156 @@
+"""What must be in order before the engine runs, one named step after the other.
+
+The order is a tuple, and says why. A step takes what the steps before it have left in the run, and raises
+GpupoolError where the run must not go on. Up to the step in which policy is heard nothing has been changed,
+but for what killed runs left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from pulumi import automation
+
+from gpupool.cluster.kube_api import UnreachableError
+from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.infra import (
+    access,
+    locks,
+    orphans,
+    recovery,
+    sharing_changes,
+    state_files,
+    under_way,
+    unrecorded,
+)
+from gpupool.infra.disk_reserve import DiskReserve
+from gpupool.infra.engine import PROJECT
+from gpupool.infra.run_context import RunContext
+from gpupool.infra.stack_result import StackError
+from gpupool.infra.unrecorded import cluster_id
+from gpupool.pulumi_plugins import env as pulumi_env
+
+UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
+"""Has the Kubernetes plugin take over objects that are there already."""
+Step = Callable[[RunContext], None]
+
+
+def require_cluster(run: RunContext) -> None:
+    """The cluster answers, so that a run fails once and not object by object. Not asked for a preview of a
+    cluster that is not local."""
+    if run.operation != "preview" or run.plan.cluster.platform == "local":
+        access.require_cluster(run.plan)
+
+
+def require_charts(run: RunContext) -> None:
+    """Where the file has Helm releases, a plugin serves that knows charts."""
+    platform = run.plan.cluster.platform
+    by_stand_in = pulumi_env.kubernetes_plugin() is None and pulumi_env.stand_in_allowed(platform)
+    if not (run.bundle.releases and by_stand_in):
+        return
+    if run.operation == "up":
+        raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
+    if run.operation == "preview":
+        run.note(f"`up` will refuse this: {pulumi_env.NO_CHARTS}")
+
+
+def clear_what_killed_runs_left(run: RunContext) -> None:
+    """Locks of processes that are gone, and files that were written in part."""
+    if locks.clear_locks(run.backend, PROJECT, run.stack_name):
+        run.note("removed the lock of a run that was killed")
+    if state_files.clear_left(run.backend, PROJECT, run.stack_name):
+        run.note("removed partial files that a killed run left beside the state")
+
+
+def reserve_disk(run: RunContext) -> None:
+    """Room for the state that this run may write."""
+    run.disk = DiskReserve("" if run.operation == "preview" else run.backend, PROJECT, run.stack_name)
+    run.disk.take(len(run.bundle.manifests) if run.operation == "up" else 0)
+
+
+def read_state(run: RunContext) -> None:
+    """The stack's state, and whether an earlier run ended before it saved its own."""
+    run.marks = unrecorded.Marks(run.backend, PROJECT, run.stack_name)
+    run.recorded = run.exported()
+
+
+def hear_policy(run: RunContext) -> None:
+    """Wait for the verdict, which was begun when the run was."""
+    run.warnings = run.verdict()
+
+
+def have_a_stack(run: RunContext) -> None:
+    """A stack of that name, an empty one where there was none."""
+    run.deployment = run.created() if run.recorded is None else run.recorded
+
+
+def require_same_cluster(run: RunContext) -> None:
+    """The state is of this cluster, no repartition runs, and what one has made is taken over."""
+    if run.operation == "refresh":
+        return
+    # The engine reports an unreachable cluster with its own message.
+    with contextlib.suppress(UnreachableError, KubeconfigError):
+        api = access.connect(run.plan)
+        if not run.marks.left or not run.marks.same_cluster(cluster_id(api)):
+            recovery.require_same_cluster(run.deployment, api, run.stack_name)
+        if run.operation not in ("up", "preview"):
+            return
+        if run.operation == "up":
+            under_way.require_none(api, run.stack_name)
+        unseen = under_way.unseen(api, run.bundle, run.deployment)
+        run.notes += sharing_changes.notes(api, run.plan, run.bundle, unseen)
+        if under_way.left_maps(api, run.bundle, run.deployment):
+            run.stack.variables[UPSERT] = "true"
+
+
+def look_for_our_objects(run: RunContext) -> None:
+    """What the cluster holds of the environment. Not asked where Argo CD or Flux delivers, which take away
+    what they have made, nor by `refresh`, which reads only the state."""
+    if run.operation != "refresh" and not run.plan.delivery.gitops:
+        with contextlib.suppress(UnreachableError, KubeconfigError):
+            run.held = orphans.find(access.connect(run.plan), run.stack_name)
+    if run.held.hidden:
+        kinds = ", ".join(run.held.hidden)
+        run.note(f"not allowed to list {kinds}: what an earlier state has left of them is not found")
+    destroys = run.operation == "destroy"
+    run.orphans = (
+        run.held.unrecorded(run.deployment) if destroys else run.held.beside(run.bundle, run.deployment)
+    )
+
+
+def go_on_after_an_interrupted_run(run: RunContext) -> None:
+    """Take what was under way out of the state, and have the engine take over what was made and not noted."""
+    left = recovery.pending(run.deployment)
+    if run.marks.left and run.operation != "refresh":
+        run.note("an earlier run was stopped before it saved its state: every object is read again")
+    if left and run.operation != "preview":
+        run.note(f"going on after an interrupted run: {', '.join(left)}")
+        run.deployment = recovery.without_pending(run.deployment)
+        with run.in_our_words():
+            run.stack.import_stack(automation.Deployment(version=3, deployment=run.deployment))
+    known = orphans.in_state(run.deployment)
+    new = [m for m in run.bundle if not m.patch and orphans.key_of(m.body) not in known]
+    ours = run.held.among(new)
+    if run.operation in ("up", "preview") and (left or ours):
+        orphans.require_none_foreign(access.connect(run.plan), [m for m in new if m not in ours])
+        run.stack.variables[UPSERT] = "true"
+
+
+BEFORE_THE_ENGINE: tuple[Step, ...] = (require_cluster, require_charts)
+"""Before anything is started."""
+STEPS: tuple[Step, ...] = (
+    # A killed run's lock would refuse the next steps.
+    clear_what_killed_runs_left,
+    # A full disk is found before the state is written, and nothing of ours is written before.
+    reserve_disk,
+    read_state,
+    # Judging went on beside all of the above; what it denies has changed nothing.
+    hear_policy,
+    have_a_stack,
+    require_same_cluster,
+    look_for_our_objects,
+    # Needs to know what is ours in the cluster, and that it is the same one.
+    go_on_after_an_interrupted_run,
+)
+"""With the engine at hand, before its run."""

@@ -1,0 +1,1 @@
+"""Pictures of the dashboards for docs: `make pictures`."""

