@@ -15,7 +15,7 @@ import yaml
 
 from gpupool.cluster import kubeconfig
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import MIG_LABEL, PLUGIN_LABEL
+from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, PLUGIN_LABEL
 from gpupool.generators import generate
 from gpupool.infra import static_nodes
 from gpupool.infra.resource_values import properties
@@ -25,6 +25,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.repartition.result import Result
 from gpupool.repartition.run import Options, Pace, repartition
+from gpupool.repartition.verify import UNDER_WAY
 from tests.cluster.conftest import pod
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.operator_policy import hand_made_policy
@@ -234,7 +235,14 @@ class Lab:
     def _offers(self, pool: str, wanted: dict[str, int]) -> bool:
         found = {name: row[2] for name, row in self.shapes(pool).items()}
         assert all(have == wanted for have in found.values()), found
+        states = {name: labels.get(MIG_STATE_LABEL) for name, labels in self.labels(pool).items()}
+        assert not set(UNDER_WAY).intersection(states.values()), states
         return True
+
+    def labels(self, pool: str | None = None) -> dict[str, dict[str, str]]:
+        """Node -> its labels."""
+        nodes = self.kube.nodes(f"gpupool.dev/pool={pool}" if pool else "")
+        return {node["metadata"]["name"]: node["metadata"]["labels"] for node in nodes}
 
 
 def slices(node: Object) -> dict[str, int]:
