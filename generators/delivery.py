@@ -17,7 +17,7 @@ from gpupool.plan.delivery import Delivery
 from gpupool.plan.model import Plan
 
 
-class Engine(Protocol):
+class EngineModule(Protocol):
     """The interface of an engine's module."""
 
     START: str
@@ -35,7 +35,7 @@ class Engine(Protocol):
         """The command that asks the engine to put back what the file says, edits by hand included."""
 
 
-ENGINES: Mapping[str, Engine] = {"argocd": delivery_argocd, "flux": delivery_flux}
+ENGINES: Mapping[str, EngineModule] = {"argocd": delivery_argocd, "flux": delivery_flux}
 
 
 def body(manifest: Manifest, delivery: Delivery) -> Mapping[str, Any]:

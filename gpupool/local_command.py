@@ -48,7 +48,7 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "TMPDIR": str(home)}
 
 
-class Started:
+class StartedProcess:
     """A process, whose end is awaited."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: asyncio.ReadTransport) -> None:
@@ -75,7 +75,7 @@ class Started:
 
 async def start(
     argv: Sequence[str], variables: Mapping[str, str], home: Path
-) -> tuple[Started, asyncio.StreamReader]:
+) -> tuple[StartedProcess, asyncio.StreamReader]:
     """Start it in `home` in a session of its own; the process, and what it writes to stdout and stderr.
 
     Raises OSError where the program is not found or can't be run, ValueError for a text that can't be passed.
@@ -122,7 +122,7 @@ async def start(
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb")
     )
-    return Started(process, transport), reader
+    return StartedProcess(process, transport), reader
 
 
 def _renounce() -> None:

@@ -47,7 +47,7 @@ class LockedError(GpupoolError):
 
 
 @dataclass(frozen=True)
-class Lock:
+class LockFile:
     """One file in the lock folder."""
 
     path: Path
@@ -85,7 +85,7 @@ class Lock:
             return False
 
 
-def locks(backend_url: str, project: str, stack: str) -> list[Lock]:
+def locks(backend_url: str, project: str, stack: str) -> list[LockFile]:
     """Every file that locks the stack, by name; empty for backends that are not files.
 
     Folders and `.attrs` files are passed over, as the engine does. Raises LockedError where the folder
@@ -107,7 +107,7 @@ def locks(backend_url: str, project: str, stack: str) -> list[Lock]:
     return [lock for path in paths if (lock := _read(path)) is not None]
 
 
-def _read(path: Path) -> Lock | None:
+def _read(path: Path) -> LockFile | None:
     """The lock in one file; None where it no longer exists."""
     try:
         changed = path.lstat().st_mtime
@@ -115,14 +115,14 @@ def _read(path: Path) -> Lock | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Lock(path, 0.0, problem=f"can't be read ({error.strerror})", readable=False)
+        return LockFile(path, 0.0, problem=f"can't be read ({error.strerror})", readable=False)
     try:
         row = json.loads(content)
     except (ValueError, RecursionError):
-        return Lock(path, changed, problem="is not whole" if content else "is empty")
+        return LockFile(path, changed, problem="is not whole" if content else "is empty")
     if not _sound(row):
-        return Lock(path, changed, problem="does not say which process holds it")
-    return Lock(path, changed, row["pid"], row["username"], row["hostname"], row["timestamp"])
+        return LockFile(path, changed, problem="does not say which process holds it")
+    return LockFile(path, changed, row["pid"], row["username"], row["hostname"], row["timestamp"])
 
 
 def _sound(row: Any) -> bool:
@@ -165,7 +165,7 @@ def clear_locks(backend_url: str, project: str, stack: str) -> int:
     return removed
 
 
-def _remove(lock: Lock, stack: str) -> bool:
+def _remove(lock: LockFile, stack: str) -> bool:
     """Remove a lock; False where another run was faster."""
     try:
         lock.path.unlink()
@@ -179,17 +179,17 @@ def _remove(lock: Lock, stack: str) -> bool:
     return True
 
 
-def _hopeless(kept: Iterable[Lock]) -> bool:
+def _hopeless(kept: Iterable[LockFile]) -> bool:
     """Whether waiting can't help: no engine deletes a file that it did not make."""
     return all(not lock.readable or _strange(lock) for lock in kept)
 
 
-def _strange(lock: Lock) -> bool:
+def _strange(lock: LockFile) -> bool:
     """Whether no engine gives a file such a name."""
     return lock.path.suffix != ".json" and not lock.temporary
 
 
-def _abandoned(lock: Lock, backend_url: str, waited: float) -> bool:
+def _abandoned(lock: LockFile, backend_url: str, waited: float) -> bool:
     """Whether a file that names no owner belongs to no living run.
 
     A temporary one has none once it has settled. One with its final name was left by an engine or a machine
@@ -228,7 +228,7 @@ def locked(backend_url: str, project: str, stack: str) -> LockedError:
     return LockedError(f"another run was in progress on {stack}; nothing was changed, run this again")
 
 
-def _in_use(lock: Lock, stack: str, backend_url: str) -> LockedError:
+def _in_use(lock: LockFile, stack: str, backend_url: str) -> LockedError:
     if lock.pid is not None:
         return LockedError(
             f"another run works on {stack}: process {lock.pid} of {lock.user} on {lock.host}, "

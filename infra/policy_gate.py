@@ -99,17 +99,17 @@ def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
 
-def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
+def _whole(plan: Plan, bundle: Bundle) -> rules.ObjectSet:
     """The bundle as the rules take it."""
     from gpupool import rules
 
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [manifest.body for manifest in bundle if not manifest.patch]
     releases = [
-        rules.Release(release.name, release.namespace, release.chart, release.values)
+        rules.HelmRelease(release.name, release.namespace, release.chart, release.values)
         for release in bundle.releases
     ]
-    return rules.Bundle.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
+    return rules.ObjectSet.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
 
 
 def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:

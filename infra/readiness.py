@@ -20,7 +20,7 @@ WAIT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Report:
+class Unready:
     """What is not as it should be."""
 
     waiting: tuple[str, ...]
@@ -29,7 +29,7 @@ class Report:
     """Refused: will not work until the file changes."""
 
 
-def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
+def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Unready:
     """The state of the bundle's overlays, pools and classes, given `wait` seconds to be judged."""
     manifests = [manifest for manifest in bundle if kind_of(manifest.kind).accepted]
     until = time.monotonic() + wait
@@ -40,7 +40,7 @@ def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
         time.sleep(0.2)
 
 
-def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
+def _judge(api: KubeApi, wanted: list[Manifest]) -> Unready:
     live: dict[tuple[str, str], dict[str, Any]] = {}
     for version, kind in sorted({(manifest.api_version, manifest.kind) for manifest in wanted}):
         for row in api.list(version, kind):
@@ -56,4 +56,4 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
         line = f"{manifest}: {accepted} is {found.get('status', 'not known')}: {reason}"
         refused = kind_of(manifest.kind).refusal_lasts and found.get("status") == "False"
         (broken if refused else waiting).append(line)
-    return Report(tuple(waiting), tuple(broken))
+    return Unready(tuple(waiting), tuple(broken))

@@ -22,7 +22,7 @@ from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
 from gpupool.project import environments_folder
 from gpupool.spec.messages import describe
-from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, parse_source
+from gpupool.spec.yaml_source import Loc, Unread, YamlSource, display_path, parse_source
 
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SUFFIXES = (".yaml", ".yml")
@@ -107,7 +107,7 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
     shipped = load_catalog()
     own: dict[str, GpuModel] = {}
     findings: list[Finding] = []
-    sources: dict[str, Source] = {}
+    sources: dict[str, YamlSource] = {}
     for path, shown, content in files:
         problem = _name_problem(path, sources)
         if isinstance(content, str):
@@ -131,7 +131,7 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
     return Catalog(models, shipped.unusable, broken), tuple(findings)
 
 
-def _name_problem(path: Path, before: Mapping[str, Source]) -> tuple[str, str] | None:
+def _name_problem(path: Path, before: Mapping[str, YamlSource]) -> tuple[str, str] | None:
     if not _KEY.fullmatch(path.stem):
         hint = "use lower-case letters, digits, - and ., such as rtx-3060.yaml"
         return f"{path.stem!r} can't be the key of a GPU", hint
@@ -140,7 +140,7 @@ def _name_problem(path: Path, before: Mapping[str, Source]) -> tuple[str, str] |
     return None
 
 
-def _shape_findings(source: Source) -> Iterator[Finding]:
+def _shape_findings(source: YamlSource) -> Iterator[Finding]:
     """What breaks the types of the fields, each where it stands."""
     if not isinstance(source.data, dict):
         what = "the file is empty" if source.data is None else "the document is not a mapping"
@@ -155,7 +155,9 @@ def _shape_findings(source: Source) -> Iterator[Finding]:
                 yield source.finding(loc, *describe(item, loc, source, GpuFile))
 
 
-def _taken(own: Mapping[str, GpuModel], shipped: Catalog, sources: Mapping[str, Source]) -> Iterator[Finding]:
+def _taken(
+    own: Mapping[str, GpuModel], shipped: Catalog, sources: Mapping[str, YamlSource]
+) -> Iterator[Finding]:
     """Instance types of the project's models that another model has already."""
     if not any(gpu_model.instance_types for gpu_model in own.values()):
         return

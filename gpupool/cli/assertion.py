@@ -18,7 +18,7 @@ from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from gpupool.cluster.kube_api import KubeApi
-    from gpupool.drift.check import Outcome
+    from gpupool.drift.check import DriftCheck
     from gpupool.plan.model import Plan
 
 
@@ -75,7 +75,7 @@ def assert_(
         raise typer.Exit(1)
 
 
-def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> Outcome:
+def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
     from gpupool.drift.check import assert_environment
 
     outcome = assert_environment(plan, api, env=env)
@@ -84,7 +84,7 @@ def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> Outcome:
     return outcome
 
 
-def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
+def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
     """Record the good state; skip silently without write access."""
     from gpupool.cluster.kube_api import ApiError
     from gpupool.rollback import last_good
@@ -97,7 +97,7 @@ def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
 
 
 def _watch(
-    env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], every: float, record: bool
+    env: str, plan: Plan, api: KubeApi, answer: Callable[[DriftCheck], None], every: float, record: bool
 ) -> NoReturn:
     """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an
     error."""
@@ -118,10 +118,10 @@ def _watch(
         time.sleep(every)
 
 
-def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[Outcome], None]:
+def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[DriftCheck], None]:
     """Print and push an outcome."""
 
-    def answer(outcome: Outcome) -> None:
+    def answer(outcome: DriftCheck) -> None:
         from gpupool.drift import metrics
 
         if format == "prometheus":

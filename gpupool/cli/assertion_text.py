@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.drift.check import Outcome
-from gpupool.drift.drift import LAYERS, Drift, Level
+from gpupool.drift.check import DriftCheck
+from gpupool.drift.drift import LAYERS, Drift, Severity
 from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW
 
 _COLOURS = {"drift": RED, "settling": YELLOW, "warning": CYAN}
 
 
-def text(outcome: Outcome, colour: bool) -> str:
+def text(outcome: DriftCheck, colour: bool) -> str:
     """The whole answer; `colour` adds colour for a terminal, without extra meaning."""
     return "\n".join(_lines(outcome, colour)) + "\n"
 
 
-def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
+def _lines(outcome: DriftCheck, colour: bool) -> Iterator[str]:
     printed: set[str] = set()
     for layer, title in LAYERS.items():
         rows = [drift for drift in outcome.drifts if drift.layer == layer]
@@ -46,8 +46,8 @@ def _printable(reason: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in reason)
 
 
-def _summary(outcome: Outcome) -> str:
-    drifts, settling, warnings = (len(outcome.of(level)) for level in Level)
+def _summary(outcome: DriftCheck) -> str:
+    drifts, settling, warnings = (len(outcome.of(level)) for level in Severity)
     text = (
         f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster is what the file says"
     )

@@ -17,7 +17,7 @@ from gpupool.cli.output import Format, FormatOption, print_error, print_json, pr
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
-    from gpupool.local.control_plane import ControlPlane, Status
+    from gpupool.local.control_plane import ControlPlane, ControlPlaneStatus
 
 app = typer.Typer(
     help="Start, stop and inspect the control plane on this machine.",
@@ -225,7 +225,7 @@ def _plane(folder: Path | None) -> ControlPlane:
     return ControlPlane(folder.expanduser().absolute() if folder else None)
 
 
-def _show(status: Status, format: Format) -> None:
+def _show(status: ControlPlaneStatus, format: Format) -> None:
     if format == "json":
         print_json(status.as_dict())
         return

@@ -19,7 +19,7 @@ from gpupool.terminal import BOLD, CYAN, GREEN, PLAIN, RED
 
 if TYPE_CHECKING:
     from gpupool.promote.environment_file import EnvironmentFile
-    from gpupool.promote.merge import Promoted, Wish
+    from gpupool.promote.merge import Promoted, PromotionOptions
 
 
 def promote(
@@ -79,7 +79,7 @@ def promote(
     if base:
         raise UsageError("--base goes with --check")
     from gpupool.promote.chain import Chain
-    from gpupool.promote.merge import Wish
+    from gpupool.promote.merge import PromotionOptions
     from gpupool.promote.merge import promote as merge
     from gpupool.promote.repository import hold_source, origins, read_file
     from gpupool.promote.rules import rules_of
@@ -87,7 +87,7 @@ def promote(
     from gpupool.spec.yaml_source import display_path
 
     sizes = {key: size for key, size in (("max", nodes_max), ("maxGpus", max_gpus)) if size is not None}
-    wish = Wish(frozenset(only or ()), allow_delete, sizes)
+    wish = PromotionOptions(frozenset(only or ()), allow_delete, sizes)
     paths = [find_environment(env) for env in named]
     if paths[0].resolve() == paths[1].resolve():
         raise UsageError(f"name two different environments; {named[0]} and {named[1]} are one file")
@@ -127,7 +127,7 @@ def _validate(path: Path, text: str) -> None:
     resolve(check_shape(parse_source(display_path(path), text.encode())))
 
 
-def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -> None:
+def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: EnvironmentFile) -> None:
     from gpupool.spec.promotion import SECTIONS
 
     pools = {

@@ -9,7 +9,7 @@ from gpupool.cli.progress import progress
 from gpupool.findings import Finding, UsageError
 from gpupool.promote.check import Checked
 from gpupool.promote.environment_file import EnvironmentFile
-from gpupool.promote.history import Standing
+from gpupool.promote.history import JudgedPart
 from gpupool.promote.repository import judged, read_file
 from gpupool.spec.load import environment_names, find_environment
 
@@ -68,7 +68,7 @@ def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
         print(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
 
 
-def _finding(environment_file: EnvironmentFile, checked: Checked, standing: Standing) -> Finding:
+def _finding(environment_file: EnvironmentFile, checked: Checked, standing: JudgedPart) -> Finding:
     """What is ahead, where it stands in the target's file."""
     section, _, name = standing.part.partition(".")
     items = [item.get("name") for item in environment_file.data.get(section) or ()] if name else []

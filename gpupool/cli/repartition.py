@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpupool.plan.model import Plan
-    from gpupool.repartition.result import Result
-    from gpupool.repartition.run import Options
+    from gpupool.repartition.result import RepartitionResult
+    from gpupool.repartition.run import RepartitionOptions
     from gpupool.rollback.last_good import LastGood
 
 EvictOption = Annotated[
@@ -156,7 +156,7 @@ def _list(states: Sequence[LastGood], format: Format) -> None:
         print_table(("", "found good (UTC)", "digest"), rows)
 
 
-def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[Result]:
+def _apply(env: str, api: Any, good: Plan, file: str, options: RepartitionOptions) -> list[RepartitionResult]:
     """Nodes first, then everything else."""
     from gpupool.infra import stack
     from gpupool.rollback import run as back
@@ -169,7 +169,12 @@ def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[
 
 
 def _print_rollback(
-    env: str, rollback_plan: Any, results: list[Result], written: list[str], gitops: bool, format: Format
+    env: str,
+    rollback_plan: Any,
+    results: list[RepartitionResult],
+    written: list[str],
+    gitops: bool,
+    format: Format,
 ) -> None:
     fine = _fine(results)
     if format == "json":
@@ -200,7 +205,7 @@ def _print_rollback(
         raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
 
 
-def _fine(results: list[Result]) -> bool:
+def _fine(results: list[RepartitionResult]) -> bool:
     return all(result.status.fine for result in results)
 
 
@@ -220,8 +225,8 @@ def _judge(env: str, plan: Plan) -> None:
     policy_gate.require(env, policy_gate.judge(plan, datetime.now(UTC).date()))
 
 
-def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> Options:
-    from gpupool.repartition.run import Options
+def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> RepartitionOptions:
+    from gpupool.repartition.run import RepartitionOptions
     from gpupool.spec.field_types import duration_seconds
 
     if now and wait:
@@ -231,10 +236,10 @@ def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | 
     if timeout is not None and not re.fullmatch(r"[1-9][0-9]*[smh]", timeout):
         raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
     seconds = float(duration_seconds(timeout)) if timeout else None
-    return Options(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
+    return RepartitionOptions(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
 
 
-def _show(result: Result) -> None:
+def _show(result: RepartitionResult) -> None:
     if result.estimate is not None:
         columns = ("batch", "node", "jobs", "wait", "change")
         rows = [

@@ -19,7 +19,7 @@ from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
-    from gpupool.queue.service import Options
+    from gpupool.queue.service import ServeOptions
     from vapcheck import Document
 
 
@@ -102,7 +102,7 @@ def serve(
     Example: gpupool serve local --dev
     """
     from gpupool.queue.kubernetes.admission import Admission
-    from gpupool.queue.service import ROLES, Options, configure_logging, serve
+    from gpupool.queue.service import ROLES, ServeOptions, configure_logging, serve
     from gpupool.spec.load import find_environment
 
     if stop:
@@ -128,7 +128,7 @@ def serve(
     if acting_as is not None and kubeconfig is None and not in_cluster:
         raise UsageError(f"--as {acting_as}: give --kubeconfig or --in-cluster with it")
     judging = policies or in_cluster or kubeconfig is not None
-    options = Options(
+    options = ServeOptions(
         environment=find_environment(environment),
         folder=queue_folder(),
         roles=roles,
@@ -161,7 +161,7 @@ def _objects(plan: Plan) -> Sequence[Document]:
     return documents_of(plan, generate(plan))
 
 
-def _in_background(arguments: list[str], options: Options) -> None:
+def _in_background(arguments: list[str], options: ServeOptions) -> None:
     from gpupool.local.job_queue import JobQueue
 
     given = [argument for argument in arguments if argument != "--background"]

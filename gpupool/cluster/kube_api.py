@@ -82,7 +82,7 @@ def _root(api_version: str) -> str:
 class KubeApi:
     """One API server as one user."""
 
-    def __init__(self, access: kubeconfig.Access, seconds: float | None = None) -> None:
+    def __init__(self, access: kubeconfig.ClusterAccess, seconds: float | None = None) -> None:
         """`seconds` is how long one answer may take, REQUEST_SECONDS where it is not given."""
         seconds = REQUEST_SECONDS if seconds is None else seconds
         self.server = access.server

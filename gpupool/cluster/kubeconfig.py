@@ -30,7 +30,7 @@ class KubeconfigError(GpupoolError):
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """How to reach one cluster as one user."""
 
     context: str
@@ -40,7 +40,7 @@ class Access:
     """Holds the credentials: never log or store it."""
 
 
-def load(path: Path | None = None, context: str | None = None) -> Access:
+def load(path: Path | None = None, context: str | None = None) -> ClusterAccess:
     """The access that `context` (default: the current one) of the kubeconfig at `path` describes.
 
     Without a path the files of KUBECONFIG, or ~/.kube/config; in a pod without either, its service account,
@@ -77,7 +77,7 @@ def load(path: Path | None = None, context: str | None = None) -> Access:
         configuration.proxy = None  # a proxy of the environment has no way back to this machine
     if not server.startswith(("http://", "https://")):
         raise KubeconfigError(f'{where}: the cluster of context "{name}" has no server address (https://...)')
-    return Access(name, server, client.ApiClient(configuration))
+    return ClusterAccess(name, server, client.ApiClient(configuration))
 
 
 def _in_pod() -> bool:
@@ -89,7 +89,7 @@ def _in_pod() -> bool:
     )
 
 
-def _of_pod() -> Access:
+def _of_pod() -> ClusterAccess:
     """The service account of this pod. The library reads its token again before it ends."""
     from kubernetes import client, config
     from kubernetes.config.incluster_config import InClusterConfigLoader
@@ -107,7 +107,7 @@ def _of_pod() -> Access:
             f"{_ACCOUNT}: {_plain(error)}; the pod needs its service account's token"
         ) from error
     configuration.proxy = None  # the server is a service of this cluster
-    return Access(IN_CLUSTER, str(configuration.host).rstrip("/"), client.ApiClient(configuration))
+    return ClusterAccess(IN_CLUSTER, str(configuration.host).rstrip("/"), client.ApiClient(configuration))
 
 
 def _plain(error: Any) -> str:

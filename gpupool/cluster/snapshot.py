@@ -74,7 +74,7 @@ def queries(bundle: Bundle) -> tuple[Query, ...]:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ClusterSnapshot:
     """What was there at `taken`."""
 
     objects: Mapping[Kind, Mapping[tuple[str | None, str], Object]]
@@ -127,7 +127,7 @@ class Snapshot:
         return {status["nodeName"]: claim for status, claim in rows if status.get("nodeName")}
 
 
-def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> Snapshot:
+def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> ClusterSnapshot:
     """Ask the server for everything in `wanted`.
 
     Raises ApiError (with the kind in its text where we may not read it) and UnreachableError. A kind that
@@ -147,7 +147,7 @@ def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> 
         for item in found:
             held[item["metadata"].get("namespace"), item["metadata"]["name"]] = item
     ordered = {kind: dict(sorted(held.items(), key=_place)) for kind, held in objects.items()}
-    return Snapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers))
+    return ClusterSnapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers))
 
 
 def _list(api: KubeApi, query: Query) -> tuple[list[Object] | None, int]:

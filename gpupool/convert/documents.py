@@ -15,7 +15,7 @@ from typing import Any
 
 from gpupool.convert.values import as_text
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_source, value_at
+from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source, value_at
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
@@ -32,7 +32,7 @@ class Document:
 
     file: str
     data: Any
-    source: Source | None = field(repr=False)
+    source: YamlSource | None = field(repr=False)
     """Where its values stand; None for an object of a cluster."""
     first_line: int = 1
     """Line of the file on which the document's own first line is."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from gpupool.cluster.snapshot import Snapshot
+from gpupool.cluster.snapshot import ClusterSnapshot
 from gpupool.drift import karpenter, nodes, objects, others, owner, releases, repartitions, slices, tenants
-from gpupool.drift.drift import LAYERS, Drift, Level
+from gpupool.drift.drift import LAYERS, Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
@@ -30,7 +30,7 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
 
 
 def examine(
-    plan: Plan, bundle: Bundle, snapshot: Snapshot, now: datetime, env: str = ""
+    plan: Plan, bundle: Bundle, snapshot: ClusterSnapshot, now: datetime, env: str = ""
 ) -> tuple[Drift, ...]:
     """Every difference, layer by layer, what is wrong before what settles.
 
@@ -42,7 +42,7 @@ def examine(
         return (elsewhere,)
     drifts = list(repartitions.softened(inputs, (drift for check in CHECKS for drift in check(inputs))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
-    levels = {level: number for number, level in enumerate(Level)}
+    levels = {level: number for number, level in enumerate(Severity)}
     return tuple(sorted(drifts, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
 
 

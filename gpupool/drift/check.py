@@ -10,13 +10,13 @@ from typing import Any
 from gpupool.cluster import snapshot
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.drift import examine
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.generators import generate
 from gpupool.plan.model import Plan
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DriftCheck:
     """What one comparison found."""
 
     environment: str
@@ -30,19 +30,19 @@ class Outcome:
     objects: int
     """Objects that were compared."""
 
-    def of(self, level: Level) -> tuple[Drift, ...]:
+    def of(self, level: Severity) -> tuple[Drift, ...]:
         """The differences of one level."""
         return tuple(drift for drift in self.drifts if drift.level is level)
 
     @property
     def clean(self) -> bool:
         """Whether the cluster is what the file says, apart from changes in progress."""
-        return not self.of(Level.drift)
+        return not self.of(Severity.drift)
 
     @property
     def settled(self) -> bool:
         """Whether it is clean and no change is in progress."""
-        return self.clean and not self.of(Level.settling)
+        return self.clean and not self.of(Severity.settling)
 
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
@@ -58,7 +58,7 @@ class Outcome:
         }
 
 
-def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, env: str = "") -> Outcome:
+def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, env: str = "") -> DriftCheck:
     """Compare the cluster once. Raises ApiError and UnreachableError where it can't be queried.
 
     `now` is the time of the comparison, for callers that must not wait for a time limit to pass;
@@ -69,4 +69,6 @@ def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, en
     seen = snapshot.take(api, snapshot.queries(bundle), now)
     drifts = examine(plan, bundle, seen, now or datetime.now(UTC), env)
     counted = sum(len(held) for held in seen.objects.values())
-    return Outcome(plan.environment, drifts, seen.taken, time.monotonic() - started, seen.requests, counted)
+    return DriftCheck(
+        plan.environment, drifts, seen.taken, time.monotonic() - started, seen.requests, counted
+    )

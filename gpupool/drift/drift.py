@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     """What a difference means for the verdict."""
 
     drift = "drift"
@@ -45,7 +45,7 @@ class Drift:
     """What is wrong and, as far as can be seen, why."""
     repair: str
     """The command that fixes it, or what to do where no command can."""
-    level: Level = Level.drift
+    level: Severity = Severity.drift
     path: str = ""
     """The field, where it is about one."""
     wanted: Any = None

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from gpupool.cluster.snapshot import Object, Snapshot
+from gpupool.cluster.snapshot import ClusterSnapshot, Object
 from gpupool.drift import moments, repair
 from gpupool.drift.pool_nodes import PoolNode, pool_nodes
 from gpupool.generators.manifest import Bundle, Part
@@ -22,7 +22,7 @@ class DriftInput:
 
     plan: Plan
     bundle: Bundle
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     now: datetime
     env: str
     """How the user names the environment, for commands."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpupool.cluster.live_objects import offered
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.pool_nodes import PoolNode
 
 _KNOWN = (
@@ -59,7 +59,7 @@ def foreign_taints(row: PoolNode) -> Iterator[Drift]:
             reason=f"it has the taint {text}, which the pool does not: the pool's jobs can't run there"
             f" (pool {row.pool.name})",
             repair=repair.untaint(row.name, key, effect),
-            level=Level.warning,
+            level=Severity.warning,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration, going
 from gpupool.generators.kinds import kind_of
@@ -62,7 +62,7 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
             found=found.get("status"),
             reason=f"Karpenter does not take it ({accepted} is {found.get('status', 'not known')}): {reason}",
             repair=_accept(inputs, manifest.kind, manifest.name),
-            level=Level.drift if late else Level.settling,
+            level=Severity.drift if late else Severity.settling,
         )
 
 
@@ -139,7 +139,7 @@ def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
         reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
         repair=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; or end jobs",
-        level=Level.drift if longest >= limits.PENDING else Level.settling,
+        level=Severity.drift if longest >= limits.PENDING else Severity.settling,
     )
 
 
@@ -188,7 +188,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
             held = condition(claim, "Drained").get("message") or "its pods are waited for"
             reason = f"it has been terminating for {duration(lasting)}: {held}"
             inspect = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-leaving", reason, inspect, Level.warning)
+            yield _stuck(name, pool, "claim-leaving", reason, inspect, Severity.warning)
         return
     for kind, allowed, meaning in _STEPS:
         found = condition(claim, kind)
@@ -199,15 +199,15 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
         late = lasting >= allowed
         reason = f"{meaning} for {duration(lasting)} ({kind}: {reason})"
         if late:
-            yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Level.drift)
+            yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Severity.drift)
         elif kind != "Initialized":
             # From then on the node exists, and its layer reports that it starts.
             inspect = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-starting", reason, inspect, Level.settling)
+            yield _stuck(name, pool, "claim-starting", reason, inspect, Severity.settling)
         return
 
 
-def _stuck(name: str, pool: Pool, kind: str, reason: str, command: str, level: Level) -> Drift:
+def _stuck(name: str, pool: Pool, kind: str, reason: str, command: str, level: Severity) -> Drift:
     return Drift(
         layer="karpenter",
         kind=kind,

@@ -15,22 +15,22 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest, pushadd_to_gateway
 
-from gpupool.drift.check import Outcome
-from gpupool.drift.drift import LAYERS, Level
+from gpupool.drift.check import DriftCheck
+from gpupool.drift.drift import LAYERS, Severity
 from gpupool.findings import GpupoolError, UsageError
 
 JOB = "gpupool_assert"
 _PUSH_SECONDS = 10.0
 
 
-def registry(outcome: Outcome) -> CollectorRegistry:
+def registry(outcome: DriftCheck) -> CollectorRegistry:
     """The figures of one comparison."""
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
-        Level.drift: "Differences between the cluster and the file that will not resolve themselves.",
-        Level.settling: "Differences that a change in progress explains.",
-        Level.warning: "As the file says, but worth checking.",
+        Severity.drift: "Differences between the cluster and the file that will not resolve themselves.",
+        Severity.settling: "Differences that a change in progress explains.",
+        Severity.warning: "As the file says, but worth checking.",
     }
     for level, title in titles.items():
         gauge = Gauge(f"gpupool_assert_{level}", title, known, registry=made)
@@ -54,7 +54,7 @@ def registry(outcome: Outcome) -> CollectorRegistry:
     return made
 
 
-def text(outcome: Outcome) -> str:
+def text(outcome: DriftCheck) -> str:
     """The figures in Prometheus' text format (version 0.0.4)."""
     return generate_latest(registry(outcome)).decode()
 
@@ -76,7 +76,7 @@ def write(content: str, path: Path) -> None:
         raise GpupoolError(f"{path}: {error.strerror}; choose a file that can be written") from error
 
 
-def push(outcome: Outcome, url: str) -> None:
+def push(outcome: DriftCheck, url: str) -> None:
     """Give the figures to a Pushgateway, replacing those of the environment's last comparison.
 
     Raises UsageError for an invalid URL, GpupoolError when the gateway does not accept them.

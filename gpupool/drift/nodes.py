@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gpupool.cluster.live_objects import STEERING
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.foreign_taints import foreign_taints
 from gpupool.drift.moments import duration, going
@@ -29,7 +29,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         if row.phase is Phase.absent:
             yield _drift(row, "not-ready", row.why, _absent(row))
         elif row.phase in (Phase.starting, Phase.leaving):
-            yield _drift(row, str(row.phase), row.why, f"kubectl get node {row.name}", Level.settling)
+            yield _drift(row, str(row.phase), row.why, f"kubectl get node {row.name}", Severity.settling)
         elif row.phase is Phase.outdated:
             yield _waits(inputs, row)
         else:
@@ -38,11 +38,11 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             yield from foreign_taints(row)
             if (row.node.get("spec") or {}).get("unschedulable"):
                 reason = "it is cordoned: it takes no new pods"
-                yield _drift(row, "cordoned", reason, f"kubectl uncordon {row.name}", Level.warning)
+                yield _drift(row, "cordoned", reason, f"kubectl uncordon {row.name}", Severity.warning)
     yield from _unplanned_nodes(inputs)
 
 
-def _drift(row: PoolNode, kind: str, reason: str, command: str, level: Level = Level.drift) -> Drift:
+def _drift(row: PoolNode, kind: str, reason: str, command: str, level: Severity = Severity.drift) -> Drift:
     of = f"{reason} (pool {row.pool.name})"
     return Drift(layer="nodes", kind=kind, object=f"Node {row.name}", reason=of, repair=command, level=level)
 
@@ -59,7 +59,7 @@ def _waits(inputs: DriftInput, row: PoolNode) -> Drift:
     template = inputs.snapshot.find("karpenter.sh/v1", "NodePool", labels(row.node).get(NODEPOOL_LABEL, ""))
     changed = Ownership(template).of(("spec",), "")[1] if template else ""
     lasting = inputs.since(changed) if changed else inputs.age(row.node)
-    level = Level.settling if lasting < allowed else Level.drift
+    level = Severity.settling if lasting < allowed else Severity.drift
     waits = " within its budget" + (" in the maintenance window" if row.pool.window else "")
     reason = f"{row.why}{waits}; waiting for {duration(lasting)}"
     return _drift(row, "outdated", reason, repair.repartition(inputs.env, row.pool.name), level)

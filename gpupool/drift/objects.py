@@ -13,7 +13,7 @@ from typing import Any
 from gpupool.cluster.live_objects import OPERANDS, config_name
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
 from gpupool.drift.moments import going
@@ -147,7 +147,7 @@ def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[D
             by=manager,
             reason=_because(reason, consequence(manifest, "added") if enforcing else ""),
             repair=repair.remove_field(manifest.kind, manifest.name, manifest.namespace, path),
-            level=Level.drift if enforcing else Level.warning,
+            level=Severity.drift if enforcing else Severity.warning,
         )
 
 
@@ -215,22 +215,26 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
-        reason, command, level = "it is being deleted", f"kubectl get {kind.lower()} {name}", Level.settling
+        reason, command, level = (
+            "it is being deleted",
+            f"kubectl get {kind.lower()} {name}",
+            Severity.settling,
+        )
     elif applied and _unused(inputs, manifest):
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"
-        command, level = repair.delete(kind, name, namespace), Level.drift
+        command, level = repair.delete(kind, name, namespace), Severity.drift
     elif applied and ENVIRONMENT_LABEL not in manifest.labels and not inputs.plan.delivery.gitops:
         # One that is not in the engine's state `up` knows by its labels.
         reason = "the file no longer has it, and its labels were taken off"
-        command, level = repair.delete(kind, name, namespace), Level.drift
+        command, level = repair.delete(kind, name, namespace), Severity.drift
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
-        command, level = inputs.apply(*options, parts=[manifest]), Level.drift
+        command, level = inputs.apply(*options, parts=[manifest]), Severity.drift
     else:
         makers = ", ".join(sorted(managers(live) - inputs.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
-        command, level = repair.delete(kind, name, namespace), Level.drift
+        command, level = repair.delete(kind, name, namespace), Severity.drift
     return Drift(
         layer=layer_of(manifest),
         kind="extra",

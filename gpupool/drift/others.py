@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.objects.managed_fields import managers
 from gpupool.plan.delivery import ENGINE_FACTS
@@ -41,7 +41,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             reason=f"{_DELIVERERS[manager]} ({manager}) sets fields of what this environment delivers "
             f"too, and each will undo the other: {shown}",
             repair="let one of them deliver: delivery.engine in the file says which",
-            level=Level.warning,
+            level=Severity.warning,
         )
     yield from _second_policy(inputs)
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gpupool.cluster.live_objects import INSTANCE_TYPE_LABEL, condition
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, Snapshot, labels, notes
+from gpupool.cluster.snapshot import NODEPOOL_LABEL, ClusterSnapshot, Object, labels, notes
 from gpupool.drift import limits
 from gpupool.drift.moments import age, duration, going, since
 from gpupool.plan.model import Machine, Plan, Pool
@@ -59,7 +59,7 @@ class PoolNode:
         return fitting[0] if fitting else None
 
 
-def pool_nodes(plan: Plan, snapshot: Snapshot, now: datetime) -> Iterator[PoolNode]:
+def pool_nodes(plan: Plan, snapshot: ClusterSnapshot, now: datetime) -> Iterator[PoolNode]:
     """Every node of every pool, by name."""
     by_node_pool = {capacity.name: pool for pool in plan.pools for capacity in pool.capacities}
     by_name = {name: pool for pool in plan.pools for name in pool.node_names}
@@ -81,7 +81,7 @@ def selects(pool: Pool, node: Object) -> bool:
 
 
 def _phase(
-    snapshot: Snapshot, now: datetime, pool: Pool, node: Object, claim: Object | None
+    snapshot: ClusterSnapshot, now: datetime, pool: Pool, node: Object, claim: Object | None
 ) -> tuple[Phase, str]:
     taints = [taint["key"] for taint in (node.get("spec") or {}).get("taints") or ()]
     if going(node) or (claim is not None and going(claim)) or _DISRUPTED in taints:
@@ -106,7 +106,7 @@ def _phase(
     return Phase.serving, ""
 
 
-def _outdated(snapshot: Snapshot, pool: Pool, node: Object, claim: Object) -> str:
+def _outdated(snapshot: ClusterSnapshot, pool: Pool, node: Object, claim: Object) -> str:
     """Why Karpenter is to replace the node; empty where it is not.
 
     It compares a hash of the template, and the requirements (Karpenter 1.14.1, disruption/drift.go).

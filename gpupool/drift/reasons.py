@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Level
+from gpupool.drift.drift import Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
 from gpupool.drift.operator_view import (
@@ -31,7 +31,7 @@ _CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class UnmetNode:
     """A node, what it should offer, and what it offers."""
 
     inputs: DriftInput
@@ -52,10 +52,10 @@ class Cause:
     kind: str
     why: str
     repair: str
-    level: Level = Level.drift
+    level: Severity = Severity.drift
 
 
-def operator_at_work(case: Case) -> Cause | None:
+def operator_at_work(case: UnmetNode) -> Cause | None:
     """mig.config.state says that the MIG manager works, or a pod of the operator is just starting."""
     state = labels(case.row.node).get(MIG_STATE_LABEL)
     inspect = f"kubectl get node {case.row.name} --show-labels"
@@ -63,18 +63,21 @@ def operator_at_work(case: Case) -> Cause | None:
         lasting = case.view.mig_state_since(case.row.node)
         reason = f"the MIG manager is running ({MIG_STATE_LABEL}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
-            return Cause("operator-applying", reason, inspect, Level.settling)
+            return Cause("operator-applying", reason, inspect, Severity.settling)
         _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
         return Cause("mig-stuck", f"{reason} and does not end", restore)
     pod = case.view.at_work(case.row.name)
     if pod:
         return Cause(
-            "operator-applying", f"the operator is still applying: pod {pod} starts", inspect, Level.settling
+            "operator-applying",
+            f"the operator is still applying: pod {pod} starts",
+            inspect,
+            Severity.settling,
         )
     return None
 
 
-def mig_failed(case: Case) -> Cause | None:
+def mig_failed(case: UnmetNode) -> Cause | None:
     if labels(case.row.node).get(MIG_STATE_LABEL) != "failed" or not case.row.pool.mig_config:
         return None
     reason = case.view.complaint(case.row.node)
@@ -83,7 +86,7 @@ def mig_failed(case: Case) -> Cause | None:
     return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", restore)
 
 
-def operand_off(case: Case) -> Cause | None:
+def operand_off(case: UnmetNode) -> Cause | None:
     """A label keeps one operand off. Without the device plugin, or a partitioned node's MIG manager, what
     the node offers does not last; of the others some are rightly off, as a driver that the machine brings."""
     needed = {"device-plugin", *(("mig-manager",) if case.row.pool.mig_config else ())}
@@ -98,7 +101,7 @@ def operand_off(case: Case) -> Cause | None:
     return None
 
 
-def operands_off(case: Case) -> Cause | None:
+def operands_off(case: UnmetNode) -> Cause | None:
     if labels(case.row.node).get(OPT_OUT) == "false":
         why = f"the label {OPT_OUT}=false keeps the operator's operands off"
         return Cause("operands-off", why, repair.label(case.row.name, OPT_OUT, None))
@@ -112,7 +115,7 @@ def operands_off(case: Case) -> Cause | None:
     return Cause("operands-off", why, case.inputs.restore(*case.inputs.policy_parts) if taint in own else off)
 
 
-def operator_settings(case: Case) -> Cause | None:
+def operator_settings(case: UnmetNode) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
     restore = case.inputs.restore(*case.inputs.policy_parts)
     if case.view.setting("devicePlugin", "enabled") is False:
@@ -129,14 +132,14 @@ def operator_settings(case: Case) -> Cause | None:
     return None
 
 
-def plugin_crashed(case: Case) -> Cause | None:
+def plugin_crashed(case: UnmetNode) -> Cause | None:
     reason = case.view.complaint(case.row.node)
     if case.found or not reason:
         return None
     return Cause("plugin-crashed", f"the device plugin does not run: {reason}", _restarted(case))
 
 
-def typed_by_hand(case: Case) -> Cause | None:
+def typed_by_hand(case: UnmetNode) -> Cause | None:
     """The ConfigMap in the cluster is not the file's."""
     if case.row.pool.mig_config:
         if case.view.layout_edited():
@@ -155,7 +158,7 @@ def typed_by_hand(case: Case) -> Cause | None:
     return Cause("replicas-by-hand", why, repair.all_of(case.inputs.restore(), _restarted(case)))
 
 
-def unhealthy(case: Case) -> Cause | None:
+def unhealthy(case: UnmetNode) -> Cause | None:
     """The kubelet counts devices in its capacity, and only healthy ones as allocatable."""
     if offered(case.row.node, "capacity") != case.wanted or not case.found:
         return None
@@ -168,27 +171,27 @@ def unhealthy(case: Case) -> Cause | None:
     return Cause("device-unhealthy", f"the device plugin reports {gone} as unhealthy", replace)
 
 
-def settings_fresh(case: Case) -> Cause | None:
+def settings_fresh(case: UnmetNode) -> Cause | None:
     """The operator's settings have just changed, and no pod shows more."""
     lasting = min(case.view.changed(), case.inputs.age(case.row.node))
     if lasting >= limits.OPERATOR:
         return None
     why = f"the operator is still applying: its settings changed {duration(lasting)} ago"
-    return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
+    return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Severity.settling)
 
 
-def nothing_offered(case: Case) -> Cause | None:
+def nothing_offered(case: UnmetNode) -> Cause | None:
     if case.found:
         return None
     discovered = "nvidia.com/gpu.present" in labels(case.row.node)
     if not discovered and case.inputs.age(case.row.node) < limits.START:
         why = "the operator has not processed the node yet"
-        return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
+        return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Severity.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"
     return Cause("plugin-silent", why, _restarted(case))
 
 
-def other_strategy(case: Case) -> Cause | None:
+def other_strategy(case: UnmetNode) -> Cause | None:
     """Resources of another way of sharing than the pool's."""
     if set(case.found) <= set(case.wanted):
         return None
@@ -198,7 +201,7 @@ def other_strategy(case: Case) -> Cause | None:
     return Cause("wrong-strategy", why, restore)
 
 
-def not_restarted(case: Case) -> Cause | None:
+def not_restarted(case: UnmetNode) -> Cause | None:
     """Everything has the planned count except the plugin, which still has an earlier configuration."""
     if case.row.pool.mig_config:
         why = "the GPUs are partitioned in another way than the label says"
@@ -212,7 +215,7 @@ def not_restarted(case: Case) -> Cause | None:
     return Cause("plugin-not-restarted", why, _restarted(case))
 
 
-REASONS: tuple[Callable[[Case], Cause | None], ...] = (
+REASONS: tuple[Callable[[UnmetNode], Cause | None], ...] = (
     operator_at_work,
     mig_failed,
     operand_off,
@@ -228,18 +231,18 @@ REASONS: tuple[Callable[[Case], Cause | None], ...] = (
 )
 
 
-def likeliest(case: Case) -> Cause:
+def likeliest(case: UnmetNode) -> Cause:
     """The first cause that the evidence shows."""
     return next(cause for cause in (reason(case) for reason in REASONS) if cause is not None)
 
 
-def _per_gpu(case: Case, counts: Mapping[str, int]) -> int | None:
+def _per_gpu(case: UnmetNode, counts: Mapping[str, int]) -> int | None:
     """Slices per physical GPU, where it is a whole number."""
     whole = counts.get(GPU_RESOURCE, 0)
     return whole // case.machine.gpus if whole and whole % case.machine.gpus == 0 else None
 
 
-def _restarted(case: Case) -> str:
+def _restarted(case: UnmetNode) -> str:
     """Another configuration and back: the plugin's sidecar restarts it on a change of the label
     (k8s-device-plugin v0.20.0, config-manager), and feature discovery shows when it has."""
     name, key = case.row.name, case.row.pool.labels[PLUGIN_LABEL]
@@ -250,7 +253,7 @@ def _restarted(case: Case) -> str:
     )
 
 
-def repartitioned(case: Case) -> str:
+def repartitioned(case: UnmetNode) -> str:
     """Another layout and back: the MIG manager acts only when the label changes (mig-parted v0.15.0).
     Nothing may use the node's GPUs during this."""
     name, layout = case.row.name, case.row.pool.labels[MIG_LABEL]

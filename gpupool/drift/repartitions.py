@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
 from gpupool.infra.under_way import JOURNAL, MARK, maps_of, noted
@@ -34,7 +34,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         object=f"pool {pool}",
         reason=f"it has been in repartition for {duration(lasting)}; if no run is active, continue it",
         repair=repair.repartition(inputs.env, pool),
-        level=Level.settling if lasting < limits.WINDOW else Level.drift,
+        level=Severity.settling if lasting < limits.WINDOW else Severity.drift,
     )
 
 
@@ -61,7 +61,7 @@ def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
         reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
     go_on = repair.repartition(inputs.env, pool)
     restore = _after_it(inputs, pool, drift.repair) if drift.kind in _BESIDE else go_on
-    return replace(drift, level=Level.settling, reason=reason, repair=restore)
+    return replace(drift, level=Severity.settling, reason=reason, repair=restore)
 
 
 def _after_it(inputs: DriftInput, pool: str, command: str) -> str:

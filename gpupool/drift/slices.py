@@ -15,7 +15,7 @@ from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared import label_repair
-from gpupool.drift.reasons import Case, likeliest, mig_failed, operand_off
+from gpupool.drift.reasons import UnmetNode, likeliest, mig_failed, operand_off
 from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.objects.ownership import Ownership
 from gpupool.plan.operator_releases import driver_problems
@@ -29,10 +29,10 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             wrong = [*_steering(inputs, view, row), *_driver(inputs, view, row)]
             yield from wrong
             if not wrong:
-                yield from _slices(Case(inputs, view, row, row.machine, offered(row.node)))
+                yield from _slices(UnmetNode(inputs, view, row, row.machine, offered(row.node)))
 
 
-def _slices(case: Case) -> Iterator[Drift]:
+def _slices(case: UnmetNode) -> Iterator[Drift]:
     same = case.found == dict(case.wanted)
     cause = (mig_failed(case) or operand_off(case)) if same else likeliest(case)
     if cause is not None:

@@ -81,7 +81,7 @@ class Component:
 
 
 @dataclass(frozen=True)
-class Setting:
+class InstanceSetting:
     """What the parts of one instance are started with."""
 
     layout: Layout
@@ -90,7 +90,7 @@ class Setting:
     """Path of each of PROGRAMS."""
 
 
-def component(name: str, setting: Setting) -> Component:
+def component(name: str, setting: InstanceSetting) -> Component:
     """How to start component `name`; writes the configuration files it needs."""
     row = _filled(_ROWS[name], _places(name, setting))
     _write_config(name, row, setting)
@@ -118,7 +118,7 @@ def ready_file(layout: Layout, name: str) -> Path:
     return layout.config_of(name, ".ready")
 
 
-def _places(name: str, setting: Setting) -> dict[str, str]:
+def _places(name: str, setting: InstanceSetting) -> dict[str, str]:
     """What is filled in for {words} of components.yaml."""
     layout = setting.layout
     certificate, key = layout.kubelet
@@ -151,7 +151,7 @@ def _config(name: str, layout: Layout) -> Path:
     return layout.config_of(name, ".config.yaml")
 
 
-def _write_config(name: str, row: Mapping[str, Any], setting: Setting) -> None:
+def _write_config(name: str, row: Mapping[str, Any], setting: InstanceSetting) -> None:
     if name == "kwok":
         text = (_FOLDER / "kwok.yaml").read_text(encoding="utf-8")
         # Not by its option --node-port, with which KWOK would serve on that port itself, on every address.

@@ -41,7 +41,7 @@ class ComponentStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class ControlPlaneStatus:
     """What a control plane is doing."""
 
     folder: Path
@@ -60,7 +60,7 @@ class Status:
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
         keys = {
-            Status: "folder exists healthy server kubeconfig components problems",
+            ControlPlaneStatus: "folder exists healthy server kubeconfig components problems",
             ComponentStatus: "name running pid memoryMiB=memory_mib log",
         }
         return dict(json_of(self, keys))
@@ -81,7 +81,7 @@ class ControlPlane:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
         return KubeApi.connect(self.kubeconfig)
 
-    def up(self, report: Report = lambda _: None, build: bool = False) -> Status:
+    def up(self, report: Report = lambda _: None, build: bool = False) -> ControlPlaneStatus:
         """Bring it up, or back up, and return its status once everything is ready.
 
         With `build` it runs only programs that were built here from their Go modules. Raises LocalError with
@@ -143,7 +143,7 @@ class ControlPlane:
         except OSError as error:
             raise LocalError(f"{self.layout.data}: can't be removed: {error}") from error
 
-    def status(self) -> Status:
+    def status(self) -> ControlPlaneStatus:
         """What runs right now; changes nothing."""
         instance = Instance.read(self.layout)
         parts, problems = [], []
@@ -157,7 +157,7 @@ class ControlPlane:
                 problems.append(f"{name} is not running; its log: {self.layout.log(name)}")
         if instance.ports and not problems:
             problems += health.problems(self.layout, instance.ports)
-        return Status(
+        return ControlPlaneStatus(
             folder=self.layout.data,
             exists=instance.ports is not None,
             healthy=instance.ports is not None and not problems,

@@ -18,9 +18,9 @@ from pathlib import Path
 from gpupool import project
 from gpupool.cluster.local_layout import Layout
 from gpupool.local import components, credentials, health, processes
-from gpupool.local.components import Ports, Setting
+from gpupool.local.components import InstanceSetting, Ports
 from gpupool.local.ports import free_ports
-from gpupool.local.processes import Running
+from gpupool.local.processes import RunningProcess
 from gpupool.programs.failures import LocalError
 
 _TAIL_LINES = 15
@@ -31,7 +31,7 @@ _READY_SECONDS = 120.0
 class Instance:
     """What runs for one data folder."""
 
-    def __init__(self, layout: Layout, ports: Ports | None, running: dict[str, Running]) -> None:
+    def __init__(self, layout: Layout, ports: Ports | None, running: dict[str, RunningProcess]) -> None:
         self.layout = layout
         self.ports = ports
         """None until a start got as far as choosing them."""
@@ -46,7 +46,7 @@ class Instance:
         try:
             state = json.loads(layout.state.read_text())
             ports = Ports(**state["ports"])
-            running = {name: Running.from_dict(row) for name, row in state["components"].items()}
+            running = {name: RunningProcess.from_dict(row) for name, row in state["components"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls(layout, None, {})
         return cls(layout, ports, running)
@@ -107,7 +107,7 @@ class Instance:
         """Those of `names` that don't run, or run otherwise than they would be started today."""
         if self.ports is None:
             return list(names)
-        setting = Setting(self.layout, self.ports, programs)
+        setting = InstanceSetting(self.layout, self.ports, programs)
         found = []
         for name in names:
             running = self.running.get(name)
@@ -124,7 +124,7 @@ class Instance:
         self, names: Iterable[str], programs: Mapping[str, Path], report: Callable[[str], None]
     ) -> None:
         """Start those of `names` that don't run as they should, and record each at once."""
-        setting = Setting(self.layout, self.require_ports(), programs)
+        setting = InstanceSetting(self.layout, self.require_ports(), programs)
         credentials.ensure(self.layout, components.USERS)
         self.layout.pulumi.mkdir(exist_ok=True, mode=0o700)
         for name in self.dead_or_outdated(programs, names):

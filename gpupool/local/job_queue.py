@@ -26,7 +26,7 @@ from gpupool.findings import GpupoolError
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
-from gpupool.local.processes import Running
+from gpupool.local.processes import RunningProcess
 from gpupool.programs.binaries import locate
 
 START_S = 60.0
@@ -41,7 +41,7 @@ _NATS_USER = "gpupool"
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedQueue:
     """A queue in the background."""
 
     address: str
@@ -71,7 +71,7 @@ class JobQueue:
         *,
         asked: Mapping[str, str] | None = None,
         kubeconfig: Path | None = None,
-    ) -> Started:
+    ) -> StartedQueue:
         """Run `gpupool serve` with these arguments until `stop`; a queue that runs otherwise than it would be
         started now is replaced. `asked`: what else it is started with, each under a name for people.
 
@@ -93,7 +93,7 @@ class JobQueue:
         if before == wanted:
             unwell = _unwell(address)
             if unwell is not None or health.answers(f"{address}/readyz"):
-                return Started(address, self.log, already=True, trouble=unwell)
+                return StartedQueue(address, self.log, already=True, trouble=unwell)
         self.stop()
         project.make_private(self.folder)
         report("nats-server")
@@ -112,13 +112,13 @@ class JobQueue:
             trouble = _unwell(address)
             unwell_since = (unwell_since or time.monotonic()) if trouble else None
             if unwell_since and time.monotonic() - unwell_since > UNWELL_S:
-                return Started(address, self.log, False, _differing(before, wanted), trouble)
+                return StartedQueue(address, self.log, False, _differing(before, wanted), trouble)
             if not processes.alive(service) or time.monotonic() > deadline:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
                 raise GpupoolError(f"the job queue does not become ready; the end of {self.log}:\n{end}")
             time.sleep(0.1)
-        return Started(address, self.log, already=False, replaced=_differing(before, wanted))
+        return StartedQueue(address, self.log, already=False, replaced=_differing(before, wanted))
 
     def works_in(self, folder: Path) -> bool:
         """Whether one runs that works on the cluster whose files are in this folder."""
@@ -148,7 +148,7 @@ class JobQueue:
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
-    def _nats(self, report: Callable[[str], None]) -> tuple[Running, str]:
+    def _nats(self, report: Callable[[str], None]) -> tuple[RunningProcess, str]:
         program = locate("nats-server", report)
         port = free_port()
         folder = self.folder / "nats"
@@ -167,15 +167,15 @@ class JobQueue:
         process = processes.spawn(argv, environment, folder, self.folder / "nats.log", "")
         return process, f"nats://{_NATS_USER}:{password}@127.0.0.1:{port}"
 
-    def _running(self) -> dict[str, Running]:
+    def _running(self) -> dict[str, RunningProcess]:
         try:
             state = json.loads(self._state.read_text())
-            return {name: Running.from_dict(values) for name, values in state.items()}
+            return {name: RunningProcess.from_dict(values) for name, values in state.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
 
-def _parts(service: Running) -> dict[str, str]:
+def _parts(service: RunningProcess) -> dict[str, str]:
     """What it was started with, by name; nothing of earlier releases, which wrote that otherwise."""
     try:
         parts = json.loads(service.fingerprint)

@@ -27,7 +27,7 @@ MARK = "GPUPOOL_CONTROL_PLANE"
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningProcess:
     """A process as recorded when it was started."""
 
     pid: int
@@ -42,7 +42,7 @@ class Running:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Running:
+    def from_dict(cls, values: Mapping[str, Any]) -> RunningProcess:
         """The inverse of `as_dict`. Raises KeyError or TypeError for a state file that isn't one of ours."""
         return cls(int(values["pid"]), str(values["started"]), tuple(values["argv"]), values["fingerprint"])
 
@@ -67,7 +67,7 @@ def start_mark(pid: int) -> str | None:
         return None
 
 
-def alive(running: Running) -> bool:
+def alive(running: RunningProcess) -> bool:
     """Whether exactly the recorded process runs."""
     with contextlib.suppress(OSError):
         os.waitpid(running.pid, os.WNOHANG)  # reaps it if it was our own child; no matter if not
@@ -83,7 +83,7 @@ def alive(running: Running) -> bool:
 
 def spawn(
     argv: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path, fingerprint: str
-) -> Running:
+) -> RunningProcess:
     """Start `argv` in a session of its own with `folder` as working folder and mark, logging to `log`.
 
     The environment is what the process needs and no more: the caller's variables must not change how
@@ -106,7 +106,7 @@ def spawn(
             umask=0o077,
         )
     process.returncode = 0  # it is meant to outlive us: no ResourceWarning, no wait at exit
-    return Running(process.pid, start_mark(process.pid) or "", tuple(argv), fingerprint)
+    return RunningProcess(process.pid, start_mark(process.pid) or "", tuple(argv), fingerprint)
 
 
 def marked(folder: Path, **more: str) -> list[int]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.objects.changes import MISSING, Change, Path, Step, are_items
-from gpupool.objects.managed_fields import Fields
+from gpupool.objects.managed_fields import OwnedFields
 from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
 from vapcheck.server.canonical_text import quantity
@@ -38,10 +38,10 @@ def differences(
     """The fields of the manifest `body` that differ in the live object of a cluster of that version."""
     kinds = Kinds.builtin(kubernetes)
     if kinds.resource(body["apiVersion"], body["kind"]) is not None:
-        form, fields = as_admitted(dict(body), kinds, operation="UPDATE"), Fields.of(live)
+        form, fields = as_admitted(dict(body), kinds, operation="UPDATE"), OwnedFields.of(live)
     else:
         # What a CRD's defaults put beside ours isn't known here, so nothing is compared as one value.
-        form, fields = _said(body), Fields()
+        form, fields = _said(body), OwnedFields()
     for key, value in body.items():
         if key == "metadata":
             for part in sorted(set(value) - set(_NAMES)):
@@ -61,7 +61,7 @@ def _said(value: Any) -> Any:
     return {key: _said(inner) for key, inner in value.items() if not (_unsaid(inner) or inner == {})}
 
 
-def _walk(ours: Any, form: Any, live: Any, path: Path, fields: Fields) -> Iterator[Change]:
+def _walk(ours: Any, form: Any, live: Any, path: Path, fields: OwnedFields) -> Iterator[Change]:
     """`ours` as the manifest says it, `form` as the server would write it."""
     if form is MISSING:
         # The server leaves such a value out; and an empty mapping names no field that could differ.
@@ -104,7 +104,7 @@ def _narrowed(path: Path, ours: Any, live: Any) -> Change:
 
 
 def _walk_items(
-    ours: list[Any], form: list[Any], live: list[Any], path: Path, fields: Fields
+    ours: list[Any], form: list[Any], live: list[Any], path: Path, fields: OwnedFields
 ) -> Iterator[Change]:
     there = {item.get("name"): item for item in live}
     for place, (item, inner) in enumerate(zip(ours, form, strict=True)):

@@ -37,26 +37,26 @@ def is_key_of(key: str, item: Any) -> bool:
     return key.startswith("k:") and f'"{name_of(item)}"' in key
 
 
-class Fields(NamedTuple):
+class OwnedFields(NamedTuple):
     """What managers own at one place of an object: a tree of fieldsV1 for each that owns something there."""
 
     trees: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, live: Mapping[str, Any]) -> Fields:
+    def of(cls, live: Mapping[str, Any]) -> OwnedFields:
         """Those of the whole object, its status excepted."""
         return cls(tuple(row.get("fieldsV1") or {} for row in rows_of(live)))
 
-    def below(self, key: str) -> Fields:
+    def below(self, key: str) -> OwnedFields:
         """Those of a field."""
         return self._at(lambda have: have == f"f:{key}")
 
-    def of_item(self, item: Any) -> Fields:
+    def of_item(self, item: Any) -> OwnedFields:
         """Those of an item, in a list whose items the server identifies by name."""
         return self._at(lambda have: is_key_of(have, item))
 
-    def _at(self, matches: Callable[[str], bool]) -> Fields:
-        return Fields(tuple(tree[key] for tree in self.trees for key in tree if matches(key)))
+    def _at(self, matches: Callable[[str], bool]) -> OwnedFields:
+        return OwnedFields(tuple(tree[key] for tree in self.trees for key in tree if matches(key)))
 
     @property
     def one_value(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.plan.model import Capacity, Machine, Pool, Window
-from gpupool.plan.tenants import Share
+from gpupool.plan.tenants import MachineShare
 from gpupool.sharing import Sharing, sharing_modes
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
@@ -47,14 +47,14 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
         if usd_per_hour.on_demand is not None and instance_type.spot_ratio is not None:
             spot = round(usd_per_hour.on_demand * instance_type.spot_ratio, 4)
         spot = spot if usd_per_hour.spot is None else usd_per_hour.spot
-        size = Share(instance_type.vcpus * 1000, int(instance_type.memory_gib * 1024))
+        size = MachineShare(instance_type.vcpus * 1000, int(instance_type.memory_gib * 1024))
         result.append(Machine(name, instance_type.gpus, _times(per_gpu, instance_type.gpus), usd, spot, size))
     return tuple(result)
 
 
-def share_of(given: Compute) -> Share:
+def share_of(given: Compute) -> MachineShare:
     """CPU and memory that the file writes down."""
-    return Share(given.cpus * 1000, memory_mib(given.memory))
+    return MachineShare(given.cpus * 1000, memory_mib(given.memory))
 
 
 def _times(slices: Mapping[str, int], gpus: int) -> dict[str, int]:

@@ -18,7 +18,7 @@ from gpupool.json_keys import Keys, json_of
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import Share, Tenant
+from gpupool.plan.tenants import MachineShare, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
 from gpupool.spec.services import Assertion, Monitoring
@@ -80,7 +80,7 @@ class Machine:
     usd_per_hour: float | None
     """On-demand price of the node; 0 where the nodes are the user's own, None where no price is known."""
     spot_usd_per_hour: float | None
-    size: Share | None
+    size: MachineShare | None
     """CPU and memory of one such node; None where the file says nothing of an existing node."""
 
 
@@ -210,14 +210,16 @@ class Pool:
         """Extended resource -> the share of a physical GPU that one of it is."""
         return self.sharing.equivalents(self.gpu)
 
-    def share(self, resource: str) -> Share | None:
+    def share(self, resource: str) -> MachineShare | None:
         """What a pod may request of a node with each unit of `resource`: of the machine that gives most.
         None where a machine's size is unknown."""
         part = self.equivalents[resource] * FOR_PODS
         shares = [machine.size.part(part / machine.gpus) for machine in self.machines if machine.size]
         if len(shares) < len(self.machines):
             return None
-        return Share(max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares))
+        return MachineShare(
+            max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares)
+        )
 
     def disk_share_mib(self, resource: str) -> int:
         """What a job may write to its node's disk with each unit of `resource`: the least that every node
@@ -347,7 +349,7 @@ _KEYS: Keys = {
     Machine: "instanceType gpus slices usdPerHour size",
     Capacity: "name capacityType=type maxNodes maxGpus",
     Taint: Taint.as_dict,
-    Share: Share.as_dict,
+    MachineShare: MachineShare.as_dict,
     Priority: "name value level",
     Tenant: "name id namespace projects quota pools=grants requests weight maxPriority budgetUsd=budget.usd",
     Project: "name id budgetUsd=budget.usd",

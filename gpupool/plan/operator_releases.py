@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from gpupool.catalog.models import GpuModel
-from gpupool.sharing import Problem, Sharing
+from gpupool.sharing import Sharing, SharingProblem
 
 _FILE = Path(__file__).parent / "operator_releases.yaml"
 
@@ -109,13 +109,13 @@ def _significant(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Problem]:
+def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[SharingProblem]:
     """What `gpu`, shared so, misses with driver version `driver` (e.g. 595.91.07)."""
     found = version_key(driver)
     last = gpu.driver_last_branch
     if last is not None and found[0] > last:
         hint = f"the last branch that does is {last}; set gpuOperator.driver.version to one of its releases"
-        return [Problem(f"driver {driver} no longer supports the {gpu.title}", hint)]
+        return [SharingProblem(f"driver {driver} no longer supports the {gpu.title}", hint)]
     needs = [(gpu.driver_minimum, f"the {gpu.title}")]
     if sharing.layout and gpu.mig is not None:
         needs.append((gpu.mig.driver_minimum or gpu.driver_minimum, f"MIG on the {gpu.title}"))
@@ -124,19 +124,19 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Proble
             if profile is not None and profile.driver_minimum is not None:
                 needs.append((profile.driver_minimum, f"profile {name} on the {gpu.title}"))
     return [
-        Problem(f"driver {driver} is too old for {what}", f"it needs {minimum} or newer")
+        SharingProblem(f"driver {driver} is too old for {what}", f"it needs {minimum} or newer")
         for minimum, what in needs
         if minimum is not None and found < version_key(minimum)
     ]
 
 
-def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) -> list[Problem]:
+def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) -> list[SharingProblem]:
     """What `gpu`, shared so, misses with the parts of `release`; its driver is `driver_problems`."""
     if gpu.mig is None or MIG_VARIANTS_APART in release.features:
         return []
     merged = [name for name in sharing.layout if name.endswith(("-me", "+me.all", "+gfx"))]
     return [
-        Problem(
+        SharingProblem(
             f"device plugin {release.device_plugin} of GPU Operator {release.version} "
             f"treats {name} like the plain profile",
             "use a release with device plugin v0.20.0 or newer",

@@ -16,13 +16,13 @@ from gpupool.catalog.project import read_catalog, ready_file
 from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan
 from gpupool.plan.capacity import grant_slices, share_of
-from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
+from gpupool.plan.checks import CHECKS, CheckContext, PlanProblem, Siblings
 from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
 from gpupool.plan.queue import queue_settings
-from gpupool.plan.tenants import NOTHING, Share, Tenant
+from gpupool.plan.tenants import NOTHING, MachineShare, Tenant
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
@@ -80,7 +80,7 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
     return _plan(context, loaded.source.text)
 
 
-def _rests_on_gaps(problem: Problem, gaps: Gaps) -> bool:
+def _rests_on_gaps(problem: PlanProblem, gaps: Gaps) -> bool:
     """Whether `problem` only follows from what was left out: that is not a second mistake."""
     if problem.judged_by:
         return any(gaps.covers(loc) for loc in problem.judged_by)
@@ -89,7 +89,7 @@ def _rests_on_gaps(problem: Problem, gaps: Gaps) -> bool:
 
 def _context(
     loaded: Loaded, environment: spec.Environment, catalog: Catalog, siblings: Siblings | None
-) -> Context:
+) -> CheckContext:
     static = environment.cluster.platform == "static"
     pools: dict[str, plan.Pool] = {}
     for index, pool in enumerate(environment.pools):
@@ -106,12 +106,12 @@ def _context(
         beside = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
         siblings = beside if len(beside) > 1 else None  # in a pod, an environment is alone
     new_gpu = partial(ready_file, environment=file)
-    return Context(
+    return CheckContext(
         environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), new_gpu, siblings
     )
 
 
-def _plan(context: Context, text: str) -> plan.Plan:
+def _plan(context: CheckContext, text: str) -> plan.Plan:
     environment = context.environment
     cluster = environment.cluster
     return plan.Plan(
@@ -137,7 +137,7 @@ def _karpenter(environment: spec.Environment) -> spec.Karpenter:
     return karpenter.model_copy(update={"discovery_tag": karpenter.discovery_tag or environment.cluster.name})
 
 
-def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
+def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
     lowest = context.environment.priorities[-1].name if context.environment.priorities else None
     grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
     extra = share_of(tenant.extra) if tenant.extra else NOTHING
@@ -167,7 +167,9 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
     )
 
 
-def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:
+def _requests(
+    context: CheckContext, grants: Mapping[str, Mapping[str, int]], extra: MachineShare
+) -> MachineShare | None:
     """What all pods of a tenant may request: its share of the machines that it has slices of, and `extra`."""
     shares = [
         (context.pools[name].share(resource), count)
@@ -179,7 +181,7 @@ def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: 
     return sum(known, extra) if bounded and len(known) == len(shares) else None
 
 
-def _policies(context: Context) -> Policies:
+def _policies(context: CheckContext) -> Policies:
     policies = context.environment.policies
     limits = policies.limits
     return Policies(

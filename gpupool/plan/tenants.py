@@ -26,32 +26,32 @@ def memory_quantity(mib: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class MachineShare:
     """A part of a machine."""
 
     cpu_millis: int
     """Thousandths of a core."""
     memory_mib: int
 
-    def __add__(self, other: Share) -> Share:
-        return Share(self.cpu_millis + other.cpu_millis, self.memory_mib + other.memory_mib)
+    def __add__(self, other: MachineShare) -> MachineShare:
+        return MachineShare(self.cpu_millis + other.cpu_millis, self.memory_mib + other.memory_mib)
 
-    def __sub__(self, other: Share) -> Share:
-        return Share(self.cpu_millis - other.cpu_millis, self.memory_mib - other.memory_mib)
+    def __sub__(self, other: MachineShare) -> MachineShare:
+        return MachineShare(self.cpu_millis - other.cpu_millis, self.memory_mib - other.memory_mib)
 
-    def __mul__(self, times: int) -> Share:
-        return Share(self.cpu_millis * times, self.memory_mib * times)
+    def __mul__(self, times: int) -> MachineShare:
+        return MachineShare(self.cpu_millis * times, self.memory_mib * times)
 
-    def part(self, fraction: Fraction) -> Share:
+    def part(self, fraction: Fraction) -> MachineShare:
         """So much of it, rounded down."""
-        return Share(int(self.cpu_millis * fraction), int(self.memory_mib * fraction))
+        return MachineShare(int(self.cpu_millis * fraction), int(self.memory_mib * fraction))
 
     def as_dict(self) -> dict[str, str]:
         return {"cpu": cpu_quantity(self.cpu_millis), "memory": memory_quantity(self.memory_mib)}
 
 
-NOTHING = Share(0, 0)
-DEFAULT_REQUESTS = Share(100, 256)
+NOTHING = MachineShare(0, 0)
+DEFAULT_REQUESTS = MachineShare(100, 256)
 """Of a tenant's container that states none: its namespace's LimitRange."""
 
 
@@ -83,9 +83,9 @@ class Tenant:
     """PersistentVolumeClaims likewise."""
     checkpoints: str | None
     """`s3://bucket/folder/` that its jobs' checkpoints lie in; None: anywhere."""
-    extra: Share
+    extra: MachineShare
     """CPU and memory beside what comes with the granted GPUs."""
-    requests: Share | None
+    requests: MachineShare | None
     """CPU and memory that all its pods together may request; None where nothing bounds them: it has neither
     GPUs that they follow from nor extra, or the size of its machines is not known."""
 

@@ -73,11 +73,11 @@ class Program:
         return cache_folder() / "bin" / folder / self.name
 
     @property
-    def release(self) -> releases.Release | None:
+    def release(self) -> releases.PublishedFile | None:
         """What may be downloaded in place of a build, if anything."""
         return releases.published(self.name, self.version)
 
-    def downloaded(self, release: releases.Release) -> Path:
+    def downloaded(self, release: releases.PublishedFile) -> Path:
         """Where a download of exactly this release lies; another mirror or checksum is another folder."""
         return cache_folder() / "bin" / f"{self.name}-{self.version}-release-{release.key}" / self.name
 
@@ -187,7 +187,7 @@ def _download(program: Program, report: Report) -> Path | None:
     target = program.downloaded(release)
     try:
         releases.fetch(release, target, max(_PATIENCE, program.seconds), report)
-    except releases.Unavailable as error:
+    except releases.NoDownload as error:
         sys.stderr.write(f"{release.title} is built here instead of downloaded: {error}\n")
         return None
     return target

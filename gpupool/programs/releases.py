@@ -3,7 +3,7 @@
 Which ones there are is data (releases.yaml), their checksums too: no host is asked for the checksum of what
 it serves. GPUPOOL_RELEASES names a mirror, or is `off`. This module must not leave anything at the target
 whose checksum was not right, must not unpack a file under the name that an archive gives it, and must not
-decide what happens instead: `Unavailable` says why there is no download, and `binaries` goes on with the
+decide what happens instead: `NoDownload` says why there is no download, and `binaries` goes on with the
 build.
 """
 
@@ -48,12 +48,12 @@ _given_up: dict[str, str] = {}
 """Hosts that could not be reached in this process, and why, so that each is waited for only once."""
 
 
-class Unavailable(Exception):
+class NoDownload(Exception):
     """There is no download, for the reason that `str()` gives; a build is what is left."""
 
 
 @dataclass(frozen=True)
-class Release:
+class PublishedFile:
     """One published file, for one version and platform."""
 
     title: str
@@ -77,7 +77,7 @@ def _entries() -> dict[str, Any]:
     return entries
 
 
-def published(name: str, version: str, machine: str = "") -> Release | None:
+def published(name: str, version: str, machine: str = "") -> PublishedFile | None:
     """The release of `name` for `machine` (default: this one); None when no sha256 of it is written down, or
     no download is wanted.
 
@@ -93,7 +93,7 @@ def published(name: str, version: str, machine: str = "") -> Release | None:
         return None
     system, _, arch = machine.partition("-")
     fields = {"version": version, "os": system, "arch": arch}
-    return Release(
+    return PublishedFile(
         title=f"{name} {version}",
         url=_mirrored(entry["url"].format(**fields), mirror),
         sha256=sha256,
@@ -120,10 +120,10 @@ def _mirrored(url: str, mirror: str | None) -> str:
     return f"{mirror.strip().rstrip('/')}/{url.partition('://')[2]}"
 
 
-def fetch(release: Release, target: Path, seconds: float, report: Report) -> None:
+def fetch(release: PublishedFile, target: Path, seconds: float, report: Report) -> None:
     """Put the program at `target`, unless it is there by the time the lock is ours.
 
-    Raises Unavailable when it can't be had within `seconds`, or is not what its checksum says; then nothing
+    Raises NoDownload when it can't be had within `seconds`, or is not what its checksum says; then nothing
     is at the target.
     """
     folder = target.parent
@@ -140,19 +140,19 @@ def fetch(release: Release, target: Path, seconds: float, report: Report) -> Non
                 with contextlib.suppress(OSError):
                     folder.rmdir()  # stays when the program is in it
     except OSError as error:
-        raise Unavailable(f"{folder}: can't be written ({_reason(error)})") from error
+        raise NoDownload(f"{folder}: can't be written ({_reason(error)})") from error
 
 
-def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path:
+def _into(fresh: Path, release: PublishedFile, seconds: float, report: Report) -> Path:
     """Download into the folder `fresh`; the path of the program there, verified and executable."""
     host = urlsplit(release.url).netloc
     if host in _given_up:
-        raise Unavailable(f"{host} {_given_up[host]}")
+        raise NoDownload(f"{host} {_given_up[host]}")
     report(f"downloading {release.title} from {host}")
     download, program = fresh / "download", fresh / "program"
     actual = _download(release, download, seconds, report)
     if actual != release.sha256:
-        raise Unavailable(
+        raise NoDownload(
             f"{release.url} is refused: its sha256 is {actual}, and releases.yaml says {release.sha256}"
         )
     if release.member:
@@ -163,7 +163,7 @@ def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path
     return program
 
 
-def _download(release: Release, file: Path, seconds: float, report: Report) -> str:
+def _download(release: PublishedFile, file: Path, seconds: float, report: Report) -> str:
     """Write what `url` serves into `file` and return its sha256."""
     host = urlsplit(release.url).netloc
     digest, size = hashlib.sha256(), 0
@@ -176,7 +176,7 @@ def _download(release: Release, file: Path, seconds: float, report: Report) -> s
             except TimeoutError as error:
                 raise _give_up(host, f"sent nothing for {STALL_SECONDS:.0f} s") from error
             except (OSError, http.client.HTTPException) as error:
-                raise Unavailable(f"{release.url} broke off after {size} bytes ({_reason(error)})") from error
+                raise NoDownload(f"{release.url} broke off after {size} bytes ({_reason(error)})") from error
             if not chunk:
                 break
             stream.write(chunk)
@@ -184,31 +184,31 @@ def _download(release: Release, file: Path, seconds: float, report: Report) -> s
             size += len(chunk)
             now = time.monotonic()
             if size > _LARGEST:
-                raise Unavailable(f"{release.url} is larger than {_LARGEST >> 20} MiB, so no such program")
+                raise NoDownload(f"{release.url} is larger than {_LARGEST >> 20} MiB, so no such program")
             if now - started > seconds:
                 raise _give_up(host, f"is slow ({size / 1e6:.1f} MB in {seconds:.0f} s)")
             if now - reported > _BEAT_SECONDS:
                 reported = now
                 report(f"downloading {release.title} from {host}: {size >> 20} of {total >> 20} MiB")
     if total and size != total:
-        raise Unavailable(f"{release.url} broke off after {size} of {total} bytes")
+        raise NoDownload(f"{release.url} broke off after {size} of {total} bytes")
     return digest.hexdigest()
 
 
-def _unpack(archive: Path, release: Release, program: Path) -> None:
+def _unpack(archive: Path, release: PublishedFile, program: Path) -> None:
     """Copy the one member that is wanted into `program`; names in the archive are compared and never used."""
     try:
         with tarfile.open(archive, "r:gz") as opened:
             member = opened.getmember(release.member)
             content = opened.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
             if content is None:
-                raise Unavailable(f"{release.url}: {release.member} in it is no ordinary file")
+                raise NoDownload(f"{release.url}: {release.member} in it is no ordinary file")
             with content, program.open("wb") as stream:
                 shutil.copyfileobj(content, stream)
     except KeyError as error:
-        raise Unavailable(f"{release.url} has no member {release.member}") from error
+        raise NoDownload(f"{release.url} has no member {release.member}") from error
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise Unavailable(f"{release.url} can't be unpacked ({_reason(error)})") from error
+        raise NoDownload(f"{release.url} can't be unpacked ({_reason(error)})") from error
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
@@ -224,7 +224,7 @@ def _get(url: str) -> Any:
     """The answer to a GET, by the proxies that the environment names, its body not yet read.
 
     In a thread of its own, because looking a name up has no time limit and there are ANSWER_SECONDS for all.
-    Raises Unavailable; a host that can't be reached is remembered.
+    Raises NoDownload; a host that can't be reached is remembered.
     """
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
@@ -243,15 +243,15 @@ def _get(url: str) -> Any:
     except queue.Empty:
         raise _give_up(host, f"did not answer within {ANSWER_SECONDS:.0f} s") from None
     if isinstance(answer, urllib.error.HTTPError):
-        raise Unavailable(f"{url}: HTTP {answer.code} {answer.reason}")
+        raise NoDownload(f"{url}: HTTP {answer.code} {answer.reason}")
     if isinstance(answer, Exception):
         raise _give_up(host, f"can't be reached ({_reason(answer)})")
     return answer
 
 
-def _give_up(host: str, reason: str) -> Unavailable:
+def _give_up(host: str, reason: str) -> NoDownload:
     _given_up[host] = reason
-    return Unavailable(f"{host} {reason}")
+    return NoDownload(f"{host} {reason}")
 
 
 def _reason(error: object) -> str:

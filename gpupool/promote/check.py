@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from gpupool.promote.history import Standing, State, Status, standings
+from gpupool.promote.history import JudgedPart, PartStatus, SourceState, standings
 from gpupool.promote.rules import rules_of
 from gpupool.promote.shape import Fields, parts, shape_of
 from gpupool.spec.environment import Environment
@@ -23,7 +23,7 @@ class Checked:
 
     environment: str
     origin: str
-    standings: tuple[Standing, ...]
+    standings: tuple[JudgedPart, ...]
     unchanged: frozenset[str]
     """Parts that the change under review leaves as they were."""
     together: frozenset[str]
@@ -39,13 +39,13 @@ class Checked:
         return not self.failing and not self.gate
 
     @property
-    def failing(self) -> tuple[Standing, ...]:
+    def failing(self) -> tuple[JudgedPart, ...]:
         """Parts that are ahead, by this change."""
         return tuple(standing for standing in self.ahead if standing.part not in self.unchanged)
 
     @property
-    def ahead(self) -> tuple[Standing, ...]:
-        return tuple(standing for standing in self.standings if standing.status is Status.ahead)
+    def ahead(self) -> tuple[JudgedPart, ...]:
+        return tuple(standing for standing in self.standings if standing.status is PartStatus.ahead)
 
 
 def check(
@@ -68,7 +68,7 @@ def check(
     then = parts(shape_of(before), rules) if before else {}
     unchanged = frozenset(part for part in now if part in then and now[part] == then[part])
     there = parts(shape_of(proposed), rules) if proposed else {}
-    sources = (State(label, parts(shape_of(environment), rules)) for label, environment in states)
+    sources = (SourceState(label, parts(shape_of(environment), rules)) for label, environment in states)
     return Checked(
         environment=target.metadata.name,
         origin=promotion.from_,

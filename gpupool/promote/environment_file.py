@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.findings import SpecError
-from gpupool.promote.rules import Rules
+from gpupool.promote.rules import PromotionRules
 from gpupool.promote.shape import NAMED, Difference, Shape, leaves, path_of
 from gpupool.spec.environment import Environment
 from gpupool.spec.load import Loaded, check_shape
@@ -52,7 +52,7 @@ def named(environment_file: EnvironmentFile, section: str) -> dict[str, dict[str
     return {item["name"]: item for item in environment_file.data.get(section) or ()}
 
 
-def changed_that_stay(before: Shape, after: Shape, rules: Rules) -> list[Difference]:
+def changed_that_stay(before: Shape, after: Shape, rules: PromotionRules) -> list[Difference]:
     """Fields that should stay and did not. Items that were added or removed as a whole are ignored."""
     differences: list[Difference] = []
     for section in SECTIONS:

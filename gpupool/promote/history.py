@@ -14,7 +14,7 @@ from enum import StrEnum
 from gpupool.promote.shape import Difference, Fields, differences
 
 
-class Status(StrEnum):
+class PartStatus(StrEnum):
     """How a part of an environment compares with the source's."""
 
     same = "same"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SourceState:
     """The source at one time."""
 
     label: str
@@ -32,21 +32,21 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JudgedPart:
     """One part of the target, judged."""
 
     part: str
-    status: Status
+    status: PartStatus
     since: str
     """The latest state of the source that it equals; empty where there is none."""
     differences: tuple[Difference, ...]
     """To the source's newest state."""
 
 
-def standings(target: Mapping[str, Fields], states: Iterable[State]) -> tuple[Standing, ...]:
+def standings(target: Mapping[str, Fields], states: Iterable[SourceState]) -> tuple[JudgedPart, ...]:
     """Each part of `target` judged. Takes of `states`, the newest first, no more than it needs."""
     found: dict[str, str] = {}
-    newest: State | None = None
+    newest: SourceState | None = None
     for state in states:
         newest = newest or state
         for part, fields in target.items():
@@ -58,9 +58,15 @@ def standings(target: Mapping[str, Fields], states: Iterable[State]) -> tuple[St
     return tuple(_standing(part, fields, now, found) for part, fields in target.items())
 
 
-def _standing(part: str, fields: Fields, now: Mapping[str, Fields], found: Mapping[str, str]) -> Standing:
+def _standing(part: str, fields: Fields, now: Mapping[str, Fields], found: Mapping[str, str]) -> JudgedPart:
     there = {part: now[part]} if part in now else {}
     differing = differences(there, {part: fields})
     # An empty section is never ahead: priorities are the one section that may be empty.
-    status = Status.same if not differing else Status.behind if part in found or not fields else Status.ahead
-    return Standing(part, status, found.get(part, ""), differing)
+    status = (
+        PartStatus.same
+        if not differing
+        else PartStatus.behind
+        if part in found or not fields
+        else PartStatus.ahead
+    )
+    return JudgedPart(part, status, found.get(part, ""), differing)

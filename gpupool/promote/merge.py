@@ -19,7 +19,7 @@ from gpupool.promote.environment_file import (
     named,
     read_environment_file,
 )
-from gpupool.promote.rules import Rules
+from gpupool.promote.rules import PromotionRules
 from gpupool.promote.shape import (
     NAMED,
     Difference,
@@ -41,7 +41,7 @@ _WITH_THE_GPU = ("nodes.instanceTypes", "nodes.usdPerHour")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PromotionOptions:
     """The options of a promotion, besides its source and target."""
 
     only: frozenset[str] = frozenset()
@@ -65,7 +65,9 @@ class Promoted:
     allowed."""
 
 
-def promote(source: EnvironmentFile, target: EnvironmentFile, rules: Rules, wish: Wish) -> Promoted:
+def promote(
+    source: EnvironmentFile, target: EnvironmentFile, rules: PromotionRules, wish: PromotionOptions
+) -> Promoted:
     """`target`'s text with the pool-shaped part of `source`. Raises GpupoolError where it can't take that."""
     merge = _Merge(source, target, rules, wish)
     for section in SECTIONS:
@@ -80,8 +82,8 @@ def promote(source: EnvironmentFile, target: EnvironmentFile, rules: Rules, wish
 class _Merge:
     source: EnvironmentFile
     target: EnvironmentFile
-    rules: Rules
-    wish: Wish
+    rules: PromotionRules
+    wish: PromotionOptions
     new: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
@@ -137,7 +139,7 @@ class _Merge:
             found.append(pair.value.text if pair else "")
         return found
 
-    def with_the_gpu(self, name: str) -> Rules:
+    def with_the_gpu(self, name: str) -> PromotionRules:
         """The rules for a pool: the machines come along with another GPU."""
         paths = [f"pools.{name}.{inner}" for inner in _WITH_THE_GPU]
         gpus = {shape["pools"][name]["gpu"] for shape in (self.from_shape, self.to_shape)}
@@ -172,7 +174,7 @@ class _Merge:
         for key, size in sizes.items():
             self.ours.set(("pools", at, "nodes", key), str(size))
 
-    def fields(self, loc: Loc, theirs: tuple[Any, ...], ours: tuple[Any, ...], rules: Rules) -> None:
+    def fields(self, loc: Loc, theirs: tuple[Any, ...], ours: tuple[Any, ...], rules: PromotionRules) -> None:
         """Carry over what is at `loc` (of the shape), which the two texts have at `theirs` and `ours`."""
         source, target = value_at(self.source.data, theirs), value_at(self.ours_now(), ours)
         if not self.differs(loc, rules):
@@ -198,11 +200,11 @@ class _Merge:
         top = len(ours) == 1
         self.ours.set(ours, text, lambda key: top or key in before)
 
-    def differs(self, loc: Loc, rules: Rules) -> bool:
+    def differs(self, loc: Loc, rules: PromotionRules) -> bool:
         sides = [fields(_in_shape(shape, loc), loc, rules) for shape in (self.from_shape, self.to_shape)]
         return sides[0] != sides[1]
 
-    def any_stays(self, loc: Loc, rules: Rules) -> bool:
+    def any_stays(self, loc: Loc, rules: PromotionRules) -> bool:
         """Whether a field at `loc` or below it, on either side, stays."""
         shapes_within = [
             inner

@@ -20,7 +20,7 @@ _FILE = Path(__file__).with_name("shape.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PathRule:
     """One path and whether what is at it and below stays."""
 
     path: str
@@ -47,10 +47,10 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True)
-class Rules:
+class PromotionRules:
     """All rules that hold for promotions into one environment."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[PathRule, ...]
 
     def stays(self, path: str) -> bool:
         """Whether the field at `path` is the environment's own."""
@@ -61,22 +61,24 @@ class Rules:
         """Whether the environment's file itself has a rule for the field at `path`."""
         return any(rule.rank and rule.covers(path) for rule in self.rules)
 
-    def following(self, *paths: str) -> Rules:
+    def following(self, *paths: str) -> PromotionRules:
         """These rules, except for `paths`, which are promoted where the file does not name them itself."""
-        added = (Rule(path, False, 0) for path in paths)
-        return Rules((*(rule for rule in self.rules if rule.rank or rule.path not in paths), *added))
+        added = (PathRule(path, False, 0) for path in paths)
+        return PromotionRules((*(rule for rule in self.rules if rule.rank or rule.path not in paths), *added))
 
 
-def rules_of(promotion: Promotion | None, today: date) -> Rules:
+def rules_of(promotion: Promotion | None, today: date) -> PromotionRules:
     """The rules for an environment whose section `promotion` this is. Exceptions hold up to their day."""
-    rules = [Rule(path, True, 0) for path in general()]
+    rules = [PathRule(path, True, 0) for path in general()]
     if promotion is not None:
-        rules += (Rule(path, True, 1) for path in promotion.keep)
-        rules += (Rule(path, False, 1) for path in promotion.follow)
+        rules += (PathRule(path, True, 1) for path in promotion.keep)
+        rules += (PathRule(path, False, 1) for path in promotion.follow)
         rules += (
-            Rule(exception.path, True, 2) for exception in promotion.exceptions if exception.until >= today
+            PathRule(exception.path, True, 2)
+            for exception in promotion.exceptions
+            if exception.until >= today
         )
-    return Rules(tuple(rules))
+    return PromotionRules(tuple(rules))
 
 
 @cache

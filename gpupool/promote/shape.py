@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.promote.rules import Rules
+from gpupool.promote.rules import PromotionRules
 from gpupool.spec.environment import Environment
 from gpupool.spec.promotion import SECTIONS
 
@@ -78,7 +78,7 @@ def path_of(loc: Loc) -> str:
     return ".".join(loc)
 
 
-def parts(shape: Shape, rules: Rules) -> dict[str, Fields]:
+def parts(shape: Shape, rules: PromotionRules) -> dict[str, Fields]:
     """The parts that are compared as wholes: each pool, and each other section; without what stays.
 
     A pool that stays as such is not among them.
@@ -101,7 +101,7 @@ def parts(shape: Shape, rules: Rules) -> dict[str, Fields]:
     return found
 
 
-def fields(value: Any, loc: Loc, rules: Rules) -> Fields:
+def fields(value: Any, loc: Loc, rules: PromotionRules) -> Fields:
     """Every field of `value`, which is at `loc`, that does not stay."""
     found = {path_of(inner): one for inner, one in leaves(value, loc)}
     return {path: one for path, one in found.items() if not rules.stays(path)}

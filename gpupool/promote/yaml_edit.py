@@ -14,7 +14,7 @@ from typing import Any
 from gpupool.findings import GpupoolError
 from gpupool.spec.yaml_scalars import Unclear, plain_value
 from gpupool.spec.yaml_source import Loc
-from vapcheck.manifests.yaml_nodes import Node, Pair, read_nodes
+from vapcheck.manifests.yaml_nodes import Pair, YamlNode, read_nodes
 
 _PLAIN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_./@+*-]*( [A-Za-z0-9_./@+-]+)*")
 
@@ -43,13 +43,13 @@ class Text:
         self._read(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
-    def node(self, loc: Loc) -> Node | None:
-        node: Node | None = self.root
+    def node(self, loc: Loc) -> YamlNode | None:
+        node: YamlNode | None = self.root
         for part in loc:
             node = node.below(part) if node else None
         return node
 
-    def piece(self, node: Node) -> str:
+    def piece(self, node: YamlNode) -> str:
         """`node` as it is written."""
         return self.text[node.start : node.end]
 
@@ -65,7 +65,7 @@ class Text:
     def column(self, index: int) -> int:
         return index - self.line_start(index)
 
-    def lines_of(self, node: Node) -> str:
+    def lines_of(self, node: YamlNode) -> str:
         """The lines of a list's block item, dash and comment at their end included, moved to column 0."""
         start = self._dash(node)
         lines = self.text[start : self.line_end(node.end)].splitlines()
@@ -147,7 +147,7 @@ class Text:
             item = node.children[at]
             self._delete_lines(self.line_start(self._dash(item)), item.end)
 
-    def _mapping(self, loc: Loc) -> Node:
+    def _mapping(self, loc: Loc) -> YamlNode:
         node = self.root
         for depth, part in enumerate(loc):
             inner = node.below(part)
@@ -159,7 +159,7 @@ class Text:
             node = inner
         return node
 
-    def _list(self, loc: Loc) -> Node:
+    def _list(self, loc: Loc) -> YamlNode:
         node = self.node(loc)
         if node is None or node.kind == "scalar":
             self.set(loc, "[]")
@@ -168,7 +168,7 @@ class Text:
             self._refuse(node)
         return node
 
-    def _refuse(self, node: Node) -> None:
+    def _refuse(self, node: YamlNode) -> None:
         raise SharedValueError(
             f"line {self._line(node.start)}: {self.piece(node)} brings a value from elsewhere in the file; "
             "write it out here, then promote"
@@ -182,14 +182,14 @@ class Text:
     def _line(self, index: int) -> int:
         return self.text.count("\n", 0, index) + 1
 
-    def _dash(self, item: Node) -> int:
+    def _dash(self, item: YamlNode) -> int:
         """Where the dash of a block item stands: in its line, or above comments between the two."""
         start, end = self.line_start(item.start), item.start
         while not (dash := re.match(r"[ \t]*-(?=\s)", self.text[start:end])):
             end, start = start, self.line_start(start - 1)
         return start + dash.end() - 1
 
-    def _insert(self, parent: Node, written: str, after: Callable[[str], bool]) -> None:
+    def _insert(self, parent: YamlNode, written: str, after: Callable[[str], bool]) -> None:
         before = [pair for pair in parent.pairs if after(pair.key.text)]
         if not parent.pairs and parent.flow:
             self._replace(parent.start, parent.end, f"{{{written}}}")
@@ -239,7 +239,7 @@ class Text:
 
     def _read(self, text: str) -> None:
         self.text = text
-        self.root = read_nodes(text).root or Node("scalar", start=len(text), end=len(text))
+        self.root = read_nodes(text).root or YamlNode("scalar", start=len(text), end=len(text))
 
 
 def _moved(line: str, columns: int) -> str:

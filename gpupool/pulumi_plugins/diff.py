@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from gpupool.objects.changes import MISSING, Path
-from gpupool.objects.managed_fields import Fields
+from gpupool.objects.managed_fields import OwnedFields
 
 
 @cache
@@ -41,10 +41,10 @@ def drifted_inputs(inputs: Any, before: Any, now: Any) -> Any:
     `now` keeps the server's own rewriting (1000m becomes 1) from looking like drift. Fields beside ours are
     somebody else's, except in what the server keeps as one value: there they change ours.
     """
-    return _drifted(inputs, before, now, Fields.of(now))
+    return _drifted(inputs, before, now, OwnedFields.of(now))
 
 
-def _drifted(inputs: Any, before: Any, now: Any, fields: Fields | None) -> Any:
+def _drifted(inputs: Any, before: Any, now: Any, fields: OwnedFields | None) -> Any:
     """`fields` are those of this place; None for a part of what is one value."""
     known = None if fields is None or fields.one_value else fields
     if isinstance(inputs, Mapping) and isinstance(now, Mapping) and isinstance(before, Mapping):

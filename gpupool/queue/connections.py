@@ -17,7 +17,7 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gpupool.queue.api.entrance import HEADERS, TARGET
-from gpupool.queue.api.problems import Problem, answer
+from gpupool.queue.api.problems import ApiProblem, answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Connection(HttpToolsProtocol):
         self._in_header = True
         self._leaving = False
         """Whether it is answered for the last time; what still comes is thrown away."""
-        self._refusal: Problem | None = None
+        self._refusal: ApiProblem | None = None
         self._written = self._taken = 0
         self.took = self.since
         """When the client last took a part of an answer."""
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         self._among.opened.add(self)
         self._begin()
         if not self._among.has_room(self.since):
-            self._refuse(Problem("unavailable", "there are too many connections; try again"))
+            self._refuse(ApiProblem("unavailable", "there are too many connections; try again"))
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,7 +185,9 @@ class Connection(HttpToolsProtocol):
         if self._in_header and self._received > self._bounds.header + self._bounds.target:
             self._refuse(self._too_long())
         elif self._received > self._bounds.request:
-            self._refuse(Problem("body-too-large", f"the request has more than {self._bounds.request} bytes"))
+            self._refuse(
+                ApiProblem("body-too-large", f"the request has more than {self._bounds.request} bytes")
+            )
 
     # Callbacks of the parser
 
@@ -208,7 +210,9 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= self._bounds.pipelined:
-            self._stop(Problem("invalid-http", "too many requests wait for the answers to those before them"))
+            self._stop(
+                ApiProblem("invalid-http", "too many requests wait for the answers to those before them")
+            )
         self.scope[TARGET] = self.url  # type: ignore[literal-required]
         super().on_headers_complete()
         self._in_header = False
@@ -224,18 +228,18 @@ class Connection(HttpToolsProtocol):
         if self not in self._among.unfinished and not self._answering():
             self._end()
 
-    def _stop(self, problem: Problem) -> None:
+    def _stop(self, problem: ApiProblem) -> None:
         self._refusal = problem
         raise _Refused
 
-    def _too_long(self) -> Problem:
+    def _too_long(self) -> ApiProblem:
         allowed = f"{self._bounds.target} bytes of address, {self._bounds.header} of header"
-        return Problem("header-too-large", f"the request has more than {allowed}, or too many fields")
+        return ApiProblem("header-too-large", f"the request has more than {allowed}, or too many fields")
 
     # Ends
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's
-        self._refuse(self._refusal or Problem("invalid-http", "the request is not HTTP/1.1"))
+        self._refuse(self._refusal or ApiProblem("invalid-http", "the request is not HTTP/1.1"))
 
     def overdue(self) -> None:
         """Refuse the request that has not come in time; an idle connection just ends."""
@@ -244,9 +248,11 @@ class Connection(HttpToolsProtocol):
         else:
             part = "header" if self._in_header else "body"
             allowed = self._bounds.header_s if self._in_header else self._bounds.body_s
-            self._refuse(Problem("request-timeout", f"the request's {part} took longer than {allowed:g} s"))
+            self._refuse(
+                ApiProblem("request-timeout", f"the request's {part} took longer than {allowed:g} s")
+            )
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse(self, problem: ApiProblem) -> None:
         """Answer the unfinished request, unless that answer or one before it has begun, and leave."""
         cycle = self.cycle
         begun = cycle is not None and (self._answering() if self._in_header else cycle.response_started)

@@ -20,7 +20,7 @@ MICRO = 1_000_000
 """Micro-USD in a USD, and gpu_micro in a GPU."""
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """Where a job stands."""
 
     QUEUED = "queued"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
     @property
     def final(self) -> bool:
-        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED)
+        return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)
 
 
 class Level(IntEnum):
@@ -45,7 +45,7 @@ class Level(IntEnum):
     CRITICAL = 3
 
 
-class Reason(StrEnum):
+class WaitReason(StrEnum):
     """Why a job waits: in the queue for a decision, then on the cluster for its container."""
 
     CAPACITY = "capacity"
@@ -77,7 +77,7 @@ class Reason(StrEnum):
 class Waiting:
     """Why a job waits, with its numbers in one plain sentence."""
 
-    reason: Reason
+    reason: WaitReason
     detail: str
 
     def as_dict(self) -> dict[str, str]:
@@ -85,13 +85,13 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailedParent:
     """What kept a job from starting that comes after others: the first in the chain that did not succeed."""
 
     parent: str
     """The one of those it comes after that did not succeed; `job` itself, or cancelled for it."""
     job: str
-    state: State
+    state: JobState
     """How it ended."""
     reason: str | None
 
@@ -190,7 +190,7 @@ class NewJob:
 class Job(NewJob):
     """A stored job: what was accepted, and what became of it."""
 
-    state: State
+    state: JobState
     version: int
     """Grows with every change; the ETag."""
     attempt: int
@@ -221,7 +221,7 @@ class Job(NewJob):
     cancel_requested: bool = False
     reason: str | None = None
     """In one word or sentence; `dependency` where `cause` says more."""
-    cause: Cause | None = None
+    cause: FailedParent | None = None
     exit_code: int | None = None
     cost_micro: int = 0
     """Settled cost of all attempts."""

@@ -38,21 +38,21 @@ from gpupool.queue.log_lines import count_lost, take_streams
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
-from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, Alerts, Channels
+from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, AlertSender, Channels
 from gpupool.queue.roles.callbacks import Callbacks
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.following import Following
 from gpupool.queue.roles.http_job import HttpJobs
-from gpupool.queue.roles.idle import Idle
+from gpupool.queue.roles.idle import IdleWatch
 from gpupool.queue.roles.janitor import Janitor
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership, utc_now
 from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.offering import Offering
 from gpupool.queue.roles.relay import Relay
-from gpupool.queue.roles.standing import Standing
+from gpupool.queue.roles.standing import QueueHealth
 from gpupool.queue.store import identity
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -76,7 +76,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     """How `gpupool serve` was called."""
 
     environment: Path
@@ -124,7 +124,7 @@ def configure_logging() -> None:
     )
 
 
-async def serve(options: Options, ready: Callable[[str], None] = lambda _: None) -> None:
+async def serve(options: ServeOptions, ready: Callable[[str], None] = lambda _: None) -> None:
     """Run until SIGTERM or SIGINT. `ready` gets the address once the roles run. Raises GpupoolError."""
     if options.dev and options.host not in LOOPBACK:
         raise GpupoolError(
@@ -149,7 +149,7 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
 
 
 async def _run(
-    options: Options,
+    options: ServeOptions,
     source: PlanSource,
     db: Database,
     url: str,
@@ -157,7 +157,7 @@ async def _run(
     stopped: asyncio.Event,
     ready: Callable[[str], None],
 ) -> None:
-    standing = Standing(db)
+    standing = QueueHealth(db)
     await standing.read()
     holder = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
     wakes = {role: asyncio.Event() for role in EVERY}
@@ -203,8 +203,8 @@ async def _run(
         work.append(dispatcher.run(wakes["dispatcher"]))
     if "janitor" in options.roles:
         janitor = Janitor(db, leads("janitor"), lambda: source.plan().queue.logs_keep_for_s)
-        alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source), measures=measures)
-        idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
+        alerts = AlertSender(db, leads("alerts"), source.plan, lambda: _channels(source), measures=measures)
+        idle = IdleWatch(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
         work += [role.run(asyncio.Event()) for role in (janitor, alerts, idle)]
     if "relay" in options.roles:
         settings = source.plan().queue
@@ -263,12 +263,12 @@ async def _run(
 
 
 def _app(
-    options: Options,
+    options: ServeOptions,
     source: PlanSource,
     db: Database,
     measures: Measures,
     pods: PodTokens | None,
-    standing: Standing,
+    standing: QueueHealth,
 ) -> FastAPI:
     """The API and the pages, or without that role the checks alone."""
     loops = set(options.roles) - {"api"}
@@ -305,7 +305,7 @@ def _metrics_key() -> str | None:
     return key
 
 
-async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:
+async def _pod_tokens(options: ServeOptions, stack: contextlib.AsyncExitStack) -> PodTokens | None:
     """By the API server, which the API asks as an account of its own where it may impersonate."""
     if "api" not in options.roles or not options.on_cluster:
         return None
@@ -329,7 +329,7 @@ async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
 
 
 async def _echo(
-    options: Options, source: PlanSource, stack: contextlib.AsyncExitStack
+    options: ServeOptions, source: PlanSource, stack: contextlib.AsyncExitStack
 ) -> dict[str, tuple[str, int]]:
     if not options.echo:
         return {}

@@ -15,7 +15,7 @@ TAKE_OVER = "gpupool serve ENV --take-over"
 """What an administrator runs to let this database have the cluster."""
 
 
-class Kind(StrEnum):
+class TroubleKind(StrEnum):
     UNREACHABLE = "unreachable"
     """The API server does not answer."""
     REFUSED = "refused"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 class Trouble:
     """`about`: what is in the way, by its kind: an error, the other's id, how many Jobs."""
 
-    kind: Kind
+    kind: TroubleKind
     server: str
     since: datetime
     about: str
@@ -45,7 +45,11 @@ class Trouble:
     @property
     def whose(self) -> str:
         """What an administrator lets the queue take over; the same for as long as it is this trouble."""
-        return f"{self.kind} {self.about}" if self.kind in (Kind.OTHERS, Kind.RESTORED) else self.kind.value
+        return (
+            f"{self.kind} {self.about}"
+            if self.kind in (TroubleKind.OTHERS, TroubleKind.RESTORED)
+            else self.kind.value
+        )
 
     def as_dict(self) -> dict[str, str]:
         return {
@@ -59,25 +63,25 @@ class Trouble:
     def from_dict(cls, values: dict[str, Any]) -> Trouble:
         """The inverse of `as_dict`."""
         since = datetime.fromisoformat(values["since"])
-        return cls(Kind(values["kind"]), values["server"], since, values["about"])
+        return cls(TroubleKind(values["kind"]), values["server"], since, values["about"])
 
     def __str__(self) -> str:
         since = f"since {self.since.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         return _SENTENCES[self.kind].format(server=self.server, since=since, about=self.about)
 
 
-_KEEP_OFF = frozenset({Kind.OTHERS, Kind.RESTORED, Kind.UNKNOWN_JOBS})
+_KEEP_OFF = frozenset({TroubleKind.OTHERS, TroubleKind.RESTORED, TroubleKind.UNKNOWN_JOBS})
 _NOTHING = "so that this one starts and ends nothing there"
 _ON_PURPOSE = f"to take the cluster over on purpose, run `{TAKE_OVER}`"
 _SENTENCES = {
-    Kind.UNREACHABLE: "the cluster at {server} can't be reached {since}: {about}",
-    Kind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}; apply the "
+    TroubleKind.UNREACHABLE: "the cluster at {server} can't be reached {since}: {about}",
+    TroubleKind.REFUSED: "the cluster at {server} does not let the queue in {since}: {about}; apply the "
     "environment to it (gpupool up ENV), or renew the credential",
-    Kind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), "
+    TroubleKind.OTHERS: "the cluster at {server} belongs to the queue of another database ({about}), "
     f"{_NOTHING} {{since}}; stop one of the two, or give one another cluster; {_ON_PURPOSE}",
-    Kind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this database "
-    f"({{about}}), {_NOTHING} {{since}}: one of them was restored from a backup, or the copy runs elsewhere; "
-    f"{_ON_PURPOSE}",
-    Kind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know "
+    TroubleKind.RESTORED: "the cluster at {server} has the mark of a later state, or of a copy, of this "
+    f"database ({{about}}), {_NOTHING} {{since}}: one of them was restored from a backup, or the copy runs "
+    f"elsewhere; {_ON_PURPOSE}",
+    TroubleKind.UNKNOWN_JOBS: "the cluster at {server} has Jobs of a queue that this database does not know "
     f"({{about}}), {_NOTHING} {{since}}; {_ON_PURPOSE}",
 }

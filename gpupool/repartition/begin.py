@@ -16,12 +16,12 @@ from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Pool
 from gpupool.repartition import configs, joined, karpenter
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import Node, Shape, wanted
+from gpupool.repartition.shapes import LiveNode, Shape, wanted
 from gpupool.repartition.steps import Task
 
 
 def journal_for(
-    api: KubeApi, bundle: Bundle, pool: Pool, nodes: Sequence[Node], now: datetime
+    api: KubeApi, bundle: Bundle, pool: Pool, nodes: Sequence[LiveNode], now: datetime
 ) -> Journal | None:
     """What has to be known to change the pool's nodes, and to change them back; None for nothing to do.
 
@@ -70,7 +70,7 @@ def target(bundle: Bundle, pool: Pool) -> str:
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def task_for(journal: Journal, pool: Pool, nodes: Sequence[Node], order: Sequence[str]) -> Task:
+def task_for(journal: Journal, pool: Pool, nodes: Sequence[LiveNode], order: Sequence[str]) -> Task:
     """The task that the journal stands for, with nodes that have joined since."""
     names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
     old, new = journal.old, journal.new

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from gpupool.plan.model import Pool
 from gpupool.repartition import order, windows
-from gpupool.repartition.shapes import Node
-from gpupool.repartition.steps import Act, Action, Decision, Task
+from gpupool.repartition.shapes import LiveNode
+from gpupool.repartition.steps import Act, NextActions, NodeAction, Task
 
 
 def done(environment: str, pool: str, in_line: bool, others: Sequence[str]) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def taken_back(environment: str) -> tuple[str, ...]:
 def unfinished(
     environment: str,
     pool: str,
-    nodes: Sequence[Node],
+    nodes: Sequence[LiveNode],
     task: Task,
     lost: Collection[str],
     again: str | None,
@@ -76,7 +76,7 @@ def window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:
     return (f"maintenance window: {when}, {window.minutes} min{fits}",)
 
 
-def step(action: Action) -> str:
+def step(action: NodeAction) -> str:
     """One write to the cluster."""
     # The new shape is the Plan's, so only of an old one the slices may not be known.
     shape = action.shape if action.shape and action.shape.slices else "its old shape"
@@ -84,7 +84,7 @@ def step(action: Action) -> str:
     return f"{what.get(action.act, action.act.value)} {action.node}"
 
 
-def waits(decision: Decision, blocked: Mapping[str, str]) -> str:
+def waits(decision: NextActions, blocked: Mapping[str, str]) -> str:
     """What the run waits for, and what keeps jobs from being evicted."""
     rows = [f"{node}: {what}" for node, what in decision.waits.items()]
     rows += [f"{job}: {why}" for job, why in blocked.items()]

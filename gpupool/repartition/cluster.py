@@ -22,8 +22,8 @@ from gpupool.infra.static_nodes import fit
 from gpupool.infra.under_way import MARK
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.repartition.journal import MANAGER
-from gpupool.repartition.shapes import Mark, Node, Shape, mark_of, read_node
-from gpupool.repartition.steps import Act, Action
+from gpupool.repartition.shapes import LiveNode, Mark, Shape, mark_of, read_node
+from gpupool.repartition.steps import Act, NodeAction
 
 
 class PoolNodes:
@@ -35,7 +35,7 @@ class PoolNodes:
         self.blocked: dict[str, str] = {}
         """Job -> why the API server does not evict it yet."""
 
-    def read_nodes(self, all_jobs: bool = False) -> list[Node]:
+    def read_nodes(self, all_jobs: bool = False) -> list[LiveNode]:
         """Every node of the pool. The jobs of nodes that are not being changed are only read with
         `all_jobs`."""
         bodies = self._api.list("v1", "Node", selector=f"{POOL_LABEL}={self._pool.name}")
@@ -51,7 +51,7 @@ class PoolNodes:
         items: list[dict[str, Any]] = self._api.request("GET", "/api/v1/pods", query)[1]["items"]
         return items
 
-    def do(self, action: Action) -> None:
+    def do(self, action: NodeAction) -> None:
         """Carry out one step. A node or job that no longer exists is fine. Raises ApiError."""
         try:
             if action.act is Act.begin:
@@ -105,7 +105,7 @@ class PoolNodes:
         path = self._api.require("v1", "Node").path(None, name)
         self._api.request("PATCH", path, {"fieldManager": MANAGER}, body, MERGE)
 
-    def _evict(self, action: Action) -> None:
+    def _evict(self, action: NodeAction) -> None:
         """Ask the API server to evict a pod: with the pod's own grace, and within disruption budgets."""
         job = action.job
         if job is None:

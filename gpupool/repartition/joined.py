@@ -19,11 +19,11 @@ from gpupool.plan.model import Pool
 from gpupool.repartition import configs
 from gpupool.repartition.configs import Configs
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import Node, Shape, wanted
+from gpupool.repartition.shapes import LiveNode, Shape, wanted
 from gpupool.sharing import GPU_RESOURCE
 
 
-def old_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
+def old_shape(journal: Journal, pool: Pool, node: LiveNode) -> Shape:
     """What `node` becomes when it goes back: labels as most nodes had them, and the slices that these mean.
 
     Without slices where they are unknown: settings that are not gpupool's, a machine that the file does not
@@ -36,7 +36,7 @@ def old_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
     return Shape(plugin, mig, _slices(configs.of_journal(journal.before), key, mig, pool, node))
 
 
-def new_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
+def new_shape(journal: Journal, pool: Pool, node: LiveNode) -> Shape:
     """What `node` had when it joined, or is to get."""
     if not journal.backwards or not journal.after:
         return wanted(pool, node.machine)
@@ -57,7 +57,7 @@ def _old_labels(journal: Journal, pool: Pool) -> tuple[str, str | None]:
     return configs.held_key(pool.name) if journal.hold else pool.name, mig
 
 
-def _slices(settings: Configs, key: str, layout: str | None, pool: Pool, node: Node) -> dict[str, int]:
+def _slices(settings: Configs, key: str, layout: str | None, pool: Pool, node: LiveNode) -> dict[str, int]:
     # Nodes that already exist have one kind of machine, whose type the Plan does not know.
     gpus = [kind.gpus for kind in pool.machines if kind.instance_type in (None, node.machine)]
     per_gpu = _per_gpu(settings, key, layout) if gpus else {}

@@ -116,7 +116,7 @@ def remove(api: KubeApi) -> None:
 
 
 @dataclass
-class Lock:
+class RepartitionLock:
     """The right to work on the cluster, while it is renewed."""
 
     api: KubeApi
@@ -162,10 +162,10 @@ class Lock:
 
 
 @contextlib.contextmanager
-def locked(api: KubeApi) -> Iterator[Lock]:
+def locked(api: KubeApi) -> Iterator[RepartitionLock]:
     """Hold the lock. Raises BusyError, or ApiError where gpupool-system does not exist."""
     holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
-    lock = Lock(api, holder)
+    lock = RepartitionLock(api, holder)
     with _ours_lock:
         _ours.add(holder)
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.repartition.shapes import Node, Shape
+from gpupool.repartition.shapes import LiveNode, Shape
 
 PLUGIN_SECONDS = 60.0
 MIG_SECONDS = 300.0
@@ -52,13 +52,15 @@ def change_seconds(old: Shape, new: Shape, reboots: bool) -> float:
     return REBOOT_SECONDS if reboots and (old.mig is None or new.mig is None) else MIG_SECONDS
 
 
-def order(nodes: Sequence[Node]) -> list[str]:
+def order(nodes: Sequence[LiveNode]) -> list[str]:
     """Nodes without jobs first, then those with few; nodes that are down already before all: they cost
     nothing, and every node that succeeds shows more about the next."""
     return [node.name for node in sorted(nodes, key=lambda one: (not one.down, len(one.jobs), one.name))]
 
 
-def estimate(nodes: Sequence[Node], changes: Sequence[tuple[str, float]], size: int, evict: bool) -> Estimate:
+def estimate(
+    nodes: Sequence[LiveNode], changes: Sequence[tuple[str, float]], size: int, evict: bool
+) -> Estimate:
     """The order of `changes` (node and its change in seconds) in batches of `size`."""
     by_name = {node.name: node for node in nodes}
     rows = []
@@ -73,7 +75,7 @@ def estimate(nodes: Sequence[Node], changes: Sequence[tuple[str, float]], size: 
     return Estimate(tuple(rows), total, any(row.wait_seconds is None for row in rows))
 
 
-def _wait(node: Node, evict: bool) -> float | None:
+def _wait(node: LiveNode, evict: bool) -> float | None:
     if evict:
         return float(max((job.grace for job in node.jobs), default=0))
     remaining = [job.remaining for job in node.jobs]

@@ -16,7 +16,7 @@ from gpupool.plan.model import SYSTEM_NAMESPACE, Pool
 from gpupool.repartition import configs, karpenter
 from gpupool.repartition.cluster import PoolNodes
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import Node, Shape
+from gpupool.repartition.shapes import LiveNode, Shape
 
 Notify = Callable[[str], None]
 
@@ -47,7 +47,7 @@ def finish(
     bundle: Bundle,
     pool: Pool,
     journal: Journal,
-    settled: Sequence[Node],
+    settled: Sequence[LiveNode],
     notify: Notify,
 ) -> bool:
     """The plain settings of the new shape; whether they are all that the file asks for."""
@@ -70,7 +70,7 @@ def finish_back(
     pool: Pool,
     journal: Journal,
     nodes: PoolNodes,
-    settled: Sequence[Node],
+    settled: Sequence[LiveNode],
     notify: Notify,
 ) -> None:
     """The settings as they were before."""
@@ -87,7 +87,7 @@ def finish_back(
 
 
 def _karpenter_last(
-    api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, settled: Sequence[Node], notify: Notify
+    api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, settled: Sequence[LiveNode], notify: Notify
 ) -> None:
     if pool.capacities:
         state = journal.before["karpenter"]

@@ -9,12 +9,12 @@ from typing import Any
 
 from gpupool.json_keys import json_of
 from gpupool.repartition.order import Estimate, NodeEstimate
-from gpupool.repartition.shapes import Node
+from gpupool.repartition.shapes import LiveNode
 from gpupool.repartition.steps import Task
 from gpupool.repartition.verify import missing
 
 
-class Status(StrEnum):
+class RepartitionStatus(StrEnum):
     """How a run ended."""
 
     nothing = "nothing to do"
@@ -28,7 +28,12 @@ class Status(StrEnum):
 
     @property
     def fine(self) -> bool:
-        return self in (Status.nothing, Status.planned, Status.done, Status.rolled_back)
+        return self in (
+            RepartitionStatus.nothing,
+            RepartitionStatus.planned,
+            RepartitionStatus.done,
+            RepartitionStatus.rolled_back,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,10 @@ class NodeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RepartitionResult:
     environment: str
     pool: str
-    status: Status
+    status: RepartitionStatus
     rows: tuple[NodeRow, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes about what happened, and what to do next."""
@@ -56,7 +61,7 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """The result as `--format json` promises it."""
         keys = {
-            Result: "environment pool status nodes=rows notes",
+            RepartitionResult: "environment pool status nodes=rows notes",
             NodeRow: "node offers=shape state",
             Estimate: "order=nodes expectedSeconds=seconds openEnd",
             NodeEstimate: "node batch jobs waitSeconds changeSeconds",
@@ -64,7 +69,7 @@ class Result:
         return {**json_of(self, keys), **(json_of(self.estimate, keys) or {})}
 
 
-def rows(nodes: Sequence[Node], task: Task) -> tuple[NodeRow, ...]:
+def rows(nodes: Sequence[LiveNode], task: Task) -> tuple[NodeRow, ...]:
     """Every node with what it has become."""
     return tuple(
         NodeRow(node.name, str(node.shape()), _state(node, task))
@@ -72,7 +77,7 @@ def rows(nodes: Sequence[Node], task: Task) -> tuple[NodeRow, ...]:
     )
 
 
-def _state(node: Node, task: Task) -> str:
+def _state(node: LiveNode, task: Task) -> str:
     new, old = task.new[node.name], task.old[node.name]
     cordoned = ", cordoned" if node.cordoned else ""
     if missing(node, new) is None:

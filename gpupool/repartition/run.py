@@ -18,10 +18,10 @@ from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan, Pool
 from gpupool.repartition import begin, closing, journal, order, owner, phases, windows
 from gpupool.repartition.cluster import PoolNodes
-from gpupool.repartition.journal import Journal, Lock
-from gpupool.repartition.result import Result, Status, rows
-from gpupool.repartition.shapes import Node, wanted
-from gpupool.repartition.steps import Act, Rules, Seen, Task, decide
+from gpupool.repartition.journal import Journal, RepartitionLock
+from gpupool.repartition.result import RepartitionResult, RepartitionStatus, rows
+from gpupool.repartition.shapes import LiveNode, wanted
+from gpupool.repartition.steps import Act, RepartitionLimits, Seen, Task, decide
 from gpupool.repartition.watch import Watch
 
 TIMEOUT_SECONDS = 600.0
@@ -31,7 +31,7 @@ Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RepartitionOptions:
     """How the user wants it done."""
 
     evict: bool = False
@@ -59,10 +59,10 @@ def repartition(
     api: KubeApi,
     plan: Plan,
     pool_name: str,
-    options: Options = Options(),
+    options: RepartitionOptions = RepartitionOptions(),
     notify: Notify = lambda _: None,
     pace: Pace = Pace(),
-) -> Result:
+) -> RepartitionResult:
     """Bring the running nodes of a pool into the shape that the plan says, or go on with what was begun.
 
     Raises GpupoolError: for an unknown pool, another run at work, a cluster of another environment, a
@@ -78,7 +78,9 @@ def repartition(
         return _Run(api, plan, bundle, pool, options, notify, pace, lock).run()
 
 
-def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options()) -> Result:
+def dry_run(
+    api: KubeApi, plan: Plan, pool_name: str, options: RepartitionOptions = RepartitionOptions()
+) -> RepartitionResult:
     """The order and the expected duration; changes nothing. Raises as `repartition` does."""
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
@@ -87,7 +89,7 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
     noted = _matching(journal.read(api), bundle, pool, options)
     noted = noted or begin.journal_for(api, bundle, pool, nodes, datetime.now(UTC))
     if noted is None:
-        return Result(bundle.environment, pool.name, Status.nothing)
+        return RepartitionResult(bundle.environment, pool.name, RepartitionStatus.nothing)
     task = begin.task_for(noted, pool, nodes, order.order(nodes))
     reboots = _reboots(pool)
     changes = [
@@ -96,10 +98,10 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
         if not task.settled(next(node for node in nodes if node.name == name))
     ]
     estimate = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
-    return Result(
+    return RepartitionResult(
         bundle.environment,
         pool.name,
-        Status.planned,
+        RepartitionStatus.planned,
         rows(nodes, task),
         closing.window_notes(pool, estimate),
         estimate,
@@ -129,10 +131,10 @@ class _Run:
         plan: Plan,
         bundle: Bundle,
         pool: Pool,
-        options: Options,
+        options: RepartitionOptions,
         notify: Notify,
         pace: Pace,
-        lock: Lock,
+        lock: RepartitionLock,
     ) -> None:
         self._api, self._plan, self._bundle, self._pool = api, plan, bundle, pool
         self._options, self._notify, self._pace, self._lock = options, notify, pace, lock
@@ -143,11 +145,11 @@ class _Run:
         patience = TIMEOUT_SECONDS * (3 if _reboots(pool) else 1)
         self._watch = Watch(options.timeout or patience, pace.settle)
 
-    def run(self) -> Result:
+    def run(self) -> RepartitionResult:
         noted = _matching(journal.read(self._api), self._bundle, self._pool, self._options)
         if noted is None:
             if self._options.rollback:
-                return Result(self._bundle.environment, self._pool.name, Status.nothing)
+                return RepartitionResult(self._bundle.environment, self._pool.name, RepartitionStatus.nothing)
             nodes = self._nodes.read_nodes()
             noted = begin.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
             if noted is None:
@@ -179,7 +181,7 @@ class _Run:
             noted = journal.advance(api, noted, phase="work")
         return noted
 
-    def _work(self, noted: Journal) -> tuple[list[Node], Task, Seen]:
+    def _work(self, noted: Journal) -> tuple[list[LiveNode], Task, Seen]:
         """Until nothing is under way and nothing may be begun."""
         while True:
             self._lock.renew()
@@ -206,25 +208,31 @@ class _Run:
             self._notify(waits)
         self._said = waits
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> RepartitionLimits:
         open_now = self._options.now or windows.is_open(self._pool.window, datetime.now(UTC))
-        return Rules(self._pool.max_unavailable, open_now and not self._interrupted, self._options.evict)
+        return RepartitionLimits(
+            self._pool.max_unavailable, open_now and not self._interrupted, self._options.evict
+        )
 
-    def _waits_for_window(self, nodes: Sequence[Node], task: Task, seen: Seen) -> bool:
+    def _waits_for_window(self, nodes: Sequence[LiveNode], task: Task, seen: Seen) -> bool:
         done = all(task.settled(node) for node in nodes)
         return self._options.wait and not done and not seen.failed and not self._rules().may_begin
 
-    def _nothing(self, nodes: Sequence[Node]) -> Result:
+    def _nothing(self, nodes: Sequence[LiveNode]) -> RepartitionResult:
         shapes = {node.name: wanted(self._pool, node.machine) for node in nodes}
         task = Task(shapes, shapes, sorted(shapes))
         notes = [] if nodes else [f"pool {self._pool.name} has no nodes now; `up` is all it needs"]
         if not all(task.settled(node) for node in nodes):
             notes.append(f"not all is well, though: gpupool assert {self._bundle.environment}")
-        return Result(
-            self._bundle.environment, self._pool.name, Status.nothing, rows(nodes, task), tuple(notes)
+        return RepartitionResult(
+            self._bundle.environment,
+            self._pool.name,
+            RepartitionStatus.nothing,
+            rows(nodes, task),
+            tuple(notes),
         )
 
-    def _finished(self, noted: Journal, nodes: Sequence[Node], task: Task) -> Result:
+    def _finished(self, noted: Journal, nodes: Sequence[LiveNode], task: Task) -> RepartitionResult:
         api, bundle, pool = self._api, self._bundle, self._pool
         noted = journal.advance(api, noted, phase="finish")
         in_line = False
@@ -234,7 +242,7 @@ class _Run:
             in_line = phases.finish(api, bundle, pool, noted, nodes, self._notify)
         journal.remove(api)
         nodes = self._nodes.read_nodes()
-        status = Status.rolled_back if noted.backwards else Status.done
+        status = RepartitionStatus.rolled_back if noted.backwards else RepartitionStatus.done
         notes: tuple[str, ...] = ()
         if self._options.again is None:
             notes = closing.taken_back(bundle.environment)
@@ -243,17 +251,17 @@ class _Run:
                 notes = closing.done(bundle.environment, pool.name, in_line, others)
         # Held nodes have their usual label again.
         shown = Task(task.new, {node.name: node.shape() for node in nodes}, task.order)
-        return Result(bundle.environment, pool.name, status, rows(nodes, shown), notes)
+        return RepartitionResult(bundle.environment, pool.name, status, rows(nodes, shown), notes)
 
-    def _unfinished(self, nodes: Sequence[Node], task: Task, seen: Seen) -> Result:
+    def _unfinished(self, nodes: Sequence[LiveNode], task: Task, seen: Seen) -> RepartitionResult:
         environment, pool = self._bundle.environment, self._pool.name
-        status = Status.shut
+        status = RepartitionStatus.shut
         if self._interrupted:
-            status = Status.interrupted
+            status = RepartitionStatus.interrupted
         elif seen.failed or seen.lost or self._rules().may_begin:
-            status = Status.stopped
+            status = RepartitionStatus.stopped
         notes = closing.unfinished(environment, pool, nodes, task, seen.lost, self._options.again)
-        return Result(environment, pool, status, rows(nodes, task), notes)
+        return RepartitionResult(environment, pool, status, rows(nodes, task), notes)
 
 
 def remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
@@ -272,7 +280,9 @@ def towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
     return noted is not None and not noted.backwards and noted.target == begin.target(bundle, pool)
 
 
-def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Options) -> Journal | None:
+def _matching(
+    noted: Journal | None, bundle: Bundle, pool: Pool, options: RepartitionOptions
+) -> Journal | None:
     """The journal, where it is about this pool and this shape. Raises GpupoolError where it is not."""
     if noted is None:
         return None
@@ -290,7 +300,7 @@ def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Option
     return noted
 
 
-def _await_window(pool: Pool, options: Options, notify: Notify, pace: Pace) -> None:
+def _await_window(pool: Pool, options: RepartitionOptions, notify: Notify, pace: Pace) -> None:
     window = pool.window
     while window is not None and not options.now and not windows.is_open(window, datetime.now(UTC)):
         opens = windows.opens(window, datetime.now(UTC))

@@ -50,7 +50,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class GpuPod:
     """A pod that holds a GPU or a part of one."""
 
     namespace: str
@@ -80,7 +80,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LiveNode:
     """One node of the pool as it is now."""
 
     name: str
@@ -93,7 +93,7 @@ class Node:
     """pending, rebooting, success or failed; None before the MIG manager has acted."""
     slices: Mapping[str, int]
     machine: str | None
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[GpuPod, ...] = ()
 
     @property
     def down(self) -> bool:
@@ -114,13 +114,13 @@ def wanted(pool: Pool, machine: str | None) -> Shape:
     return Shape(pool.name, pool.mig_config, asked(pool, machine))
 
 
-def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> Node:
+def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> LiveNode:
     """A Node object, with the pods that are bound to it."""
     meta = body["metadata"]
     labels = meta.get("labels") or {}
     mig = labels.get(MIG_LABEL)
     jobs = (_job(pod, now) for pod in pods)
-    return Node(
+    return LiveNode(
         name=meta["name"],
         ready=is_ready(body),
         cordoned=bool((body.get("spec") or {}).get("unschedulable")),
@@ -147,7 +147,7 @@ def mark_of(body: Mapping[str, Any]) -> Mark | None:
         return Mark(cordoned_before=False)
 
 
-def _job(pod: Mapping[str, Any], now: datetime) -> Job | None:
+def _job(pod: Mapping[str, Any], now: datetime) -> GpuPod | None:
     """The pod as a job; None where it holds no GPU, has ended, or belongs to a DaemonSet, which stays."""
     if not is_gpu_job(pod):
         return None
@@ -158,4 +158,4 @@ def _job(pod: Mapping[str, Any], now: datetime) -> Job | None:
         since = datetime.fromisoformat(started.replace("Z", "+00:00")).astimezone(UTC)
         remaining = max(0.0, deadline - (now - since).total_seconds())
     grace = spec.get("terminationGracePeriodSeconds", 30)
-    return Job(meta["namespace"], meta["name"], int(grace), bool(meta.get("deletionTimestamp")), remaining)
+    return GpuPod(meta["namespace"], meta["name"], int(grace), bool(meta.get("deletionTimestamp")), remaining)

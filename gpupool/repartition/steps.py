@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpupool.repartition.shapes import Job, Node, Shape
+from gpupool.repartition.shapes import GpuPod, LiveNode, Shape
 from gpupool.repartition.verify import missing, reached
 
 
@@ -33,12 +33,12 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class NodeAction:
     act: Act
     node: str
     shape: Shape | None = None
     """Of a relabel: what the labels become."""
-    job: Job | None = None
+    job: GpuPod | None = None
     """Of an eviction."""
 
 
@@ -53,18 +53,18 @@ class Task:
     backwards: bool = False
     """The whole change is being taken back."""
 
-    def goal(self, node: Node) -> Shape:
+    def goal(self, node: LiveNode) -> Shape:
         """What the node is to become."""
         back = self.backwards or (node.mark is not None and node.mark.back)
         return (self.old if back else self.new)[node.name]
 
-    def settled(self, node: Node) -> bool:
+    def settled(self, node: LiveNode) -> bool:
         """Whether nothing is left to be done with the node."""
         return node.mark is None and reached(node, self.goal(node), strict=not self.backwards)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RepartitionLimits:
     """What is allowed now."""
 
     max_unavailable: int
@@ -91,15 +91,15 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    actions: tuple[Action, ...]
+class NextActions:
+    actions: tuple[NodeAction, ...]
     waits: Mapping[str, str]
     """Node -> what it waits for."""
     over: bool
     """Nothing is under way and nothing may be begun: the run ends here."""
 
 
-def decide(nodes: Sequence[Node], task: Task, rules: Rules, seen: Seen) -> Decision:
+def decide(nodes: Sequence[LiveNode], task: Task, rules: RepartitionLimits, seen: Seen) -> NextActions:
     """The next writes, in order. Nodes that the task does not know are only counted."""
     known = sorted(
         (node for node in nodes if node.name in task.new), key=lambda node: task.order.index(node.name)
@@ -107,7 +107,7 @@ def decide(nodes: Sequence[Node], task: Task, rules: Rules, seen: Seen) -> Decis
     waits: dict[str, str] = {}
     busy = [node for node in known if node.mark is not None and node.name not in seen.lost]
     room = rules.max_unavailable - sum(node.down for node in nodes)
-    actions: list[Action] = []
+    actions: list[NodeAction] = []
     for node in busy:
         step = _advance(node, task, rules, seen, waits, room)
         room -= sum(action.act is Act.begin for action in step)
@@ -115,46 +115,46 @@ def decide(nodes: Sequence[Node], task: Task, rules: Rules, seen: Seen) -> Decis
     if rules.may_begin and not seen.failed and not seen.lost:
         actions += _begin(known, task, room, waits)
     ahead = any(node.name in waits for node in known if node.mark is None)
-    return Decision(tuple(actions), waits, over=not busy and not actions and not ahead)
+    return NextActions(tuple(actions), waits, over=not busy and not actions and not ahead)
 
 
 def _advance(
-    node: Node, task: Task, rules: Rules, seen: Seen, waits: dict[str, str], room: int
-) -> list[Action]:
+    node: LiveNode, task: Task, rules: RepartitionLimits, seen: Seen, waits: dict[str, str], room: int
+) -> list[NodeAction]:
     """The next step of a node that is being worked on."""
     goal = task.goal(node)
     back = task.backwards or (node.mark is not None and node.mark.back)
     if node.name in seen.failed and not back:
-        return [Action(Act.go_back, node.name)]
+        return [NodeAction(Act.go_back, node.name)]
     untouched = _untouched(node, task)
     if not node.cordoned and room > 0:
         # It was uncordoned during the change: nothing may change under jobs that start now.
-        return [Action(Act.begin, node.name)]
+        return [NodeAction(Act.begin, node.name)]
     if node.has_labels_of(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)
         if wrong is None and node.name in seen.early:
             wrong = "what it offers there is not known, so it is watched for a while"
         if wrong is None:
-            return [Action(Act.end, node.name)]
+            return [NodeAction(Act.end, node.name)]
         waits[node.name] = wrong
         return []
     if untouched and (not rules.may_begin or not node.cordoned):
-        return [Action(Act.end, node.name)]
+        return [NodeAction(Act.end, node.name)]
     if node.jobs:
         waits[node.name] = f"{len(node.jobs)} running: {', '.join(map(str, node.jobs[:3]))}"
         if rules.evict:
-            return [Action(Act.evict, node.name, job=job) for job in node.jobs if not job.leaving]
+            return [NodeAction(Act.evict, node.name, job=job) for job in node.jobs if not job.leaving]
         return []
-    return [Action(Act.relabel, node.name, goal)]
+    return [NodeAction(Act.relabel, node.name, goal)]
 
 
-def _untouched(node: Node, task: Task) -> bool:
+def _untouched(node: LiveNode, task: Task) -> bool:
     """Whether the node still works in the shape that it had when it was begun."""
     before = task.new if task.backwards else task.old
     return reached(node, before[node.name], strict=False)
 
 
-def _begin(known: Sequence[Node], task: Task, room: int, waits: dict[str, str]) -> list[Action]:
+def _begin(known: Sequence[LiveNode], task: Task, room: int, waits: dict[str, str]) -> list[NodeAction]:
     """Take on as many further nodes as may be down."""
     actions = []
     for node in known:
@@ -163,9 +163,9 @@ def _begin(known: Sequence[Node], task: Task, room: int, waits: dict[str, str]) 
         if not node.ready:
             continue  # The operator can't work on it; it counts as down, and is named in the end.
         if node.cordoned:
-            actions.append(Action(Act.begin, node.name))  # down already, so nothing is taken away
+            actions.append(NodeAction(Act.begin, node.name))  # down already, so nothing is taken away
         elif room > 0:
-            actions.append(Action(Act.begin, node.name))
+            actions.append(NodeAction(Act.begin, node.name))
             room -= 1
         else:
             waits[node.name] = "as many nodes are down as may be"

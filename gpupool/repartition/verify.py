@@ -6,12 +6,12 @@ offering the old slices until the manager has stopped it (mig-parted v0.15.0).
 
 from __future__ import annotations
 
-from gpupool.repartition.shapes import Node, Shape
+from gpupool.repartition.shapes import LiveNode, Shape
 
 UNDER_WAY = ("pending", "rebooting")
 
 
-def missing(node: Node, shape: Shape, strict: bool = True) -> str | None:
+def missing(node: LiveNode, shape: Shape, strict: bool = True) -> str | None:
     """What keeps `node` from being in `shape`, in words; None where it is.
 
     Not strict: a MIG manager that says `failed` is ignored where the slices are right, as
@@ -30,6 +30,6 @@ def missing(node: Node, shape: Shape, strict: bool = True) -> str | None:
     return None
 
 
-def reached(node: Node, shape: Shape, strict: bool = True) -> bool:
+def reached(node: LiveNode, shape: Shape, strict: bool = True) -> bool:
     """Whether `node` is in `shape` and says so."""
     return missing(node, shape, strict) is None

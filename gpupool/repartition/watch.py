@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpupool.repartition.shapes import Node
+from gpupool.repartition.shapes import LiveNode
 from gpupool.repartition.steps import Seen, Task
 from gpupool.repartition.verify import UNDER_WAY, reached
 
@@ -32,7 +32,7 @@ class Watch:
     _judged: set[str] = field(default_factory=set)
     _lost: set[str] = field(default_factory=set)
 
-    def observe(self, nodes: Sequence[Node], task: Task, now: float) -> Seen:
+    def observe(self, nodes: Sequence[LiveNode], task: Task, now: float) -> Seen:
         """Judge every node that has its new labels; `now` is any clock in seconds that never goes back."""
         early = set()
         for node in nodes:
@@ -61,7 +61,7 @@ class Watch:
             return False
         return now - self._reached.setdefault(key, now) <= self.settle
 
-    def _judge(self, node: Node, key: _Key, back: bool, now: float) -> None:
+    def _judge(self, node: LiveNode, key: _Key, back: bool, now: float) -> None:
         since = self._since.setdefault(key, now)
         if node.mig_state in UNDER_WAY:
             self._moved.add(key)

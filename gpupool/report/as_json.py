@@ -8,10 +8,10 @@ from gpupool.json_keys import json_of
 from gpupool.plan.changes.model import (
     BeforeAfter,
     Cost,
-    FieldChange,
     PoolChange,
     PoolState,
     ResourceChange,
+    SettingChange,
     TenantChange,
 )
 from gpupool.report.model import (
@@ -37,7 +37,7 @@ _KEYS = {
     "slicesMax=resources monthlyUsd=cost effects pools tenants settings findings waivers live notes",
     BeforeAfter: "before after",
     Cost: "min=floor max=ceiling",
-    FieldChange: "name before after",
+    SettingChange: "name before after",
     PoolChange: "name change renamedFrom before after fields",
     PoolState: "name gpu mode sharing layout instanceTypes nodesMax warm gpusPerNode gpusMax slicesPerNode "
     "slicesMax monthlyUsd=cost",

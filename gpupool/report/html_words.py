@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpupool.money import usd
 from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, ResourceChange, TenantChange
+from gpupool.plan.changes.model import PoolChange, PoolState, ResourceChange, SettingChange, TenantChange
 from gpupool.report import phrases
 from gpupool.report.model import EffectKind, EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
@@ -73,9 +73,9 @@ def gist(pool: PoolChange) -> str:
     return "; ".join([*parts, *([f"{more} more"] if more > 0 else [])])
 
 
-def differences(pool: PoolChange) -> list[FieldChange]:
+def differences(pool: PoolChange) -> list[SettingChange]:
     """What differs in a pool that is in both states: settings, and what follows."""
-    followed = (FieldChange(*row) for row in _both(pool))
+    followed = (SettingChange(*row) for row in _both(pool))
     return [*pool.fields, *(field for field in followed if field.before != field.after)]
 
 
@@ -92,11 +92,11 @@ def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, ResourceChange]]:
     ]
 
 
-def tenant_settings(tenants: Iterable[TenantChange]) -> Iterator[FieldChange]:
+def tenant_settings(tenants: Iterable[TenantChange]) -> Iterator[SettingChange]:
     """Settings by tenant and name; of a tenant that came or went only the budget."""
     for tenant in tenants:
         if tenant.budget.changed:
-            yield FieldChange(f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after)
+            yield SettingChange(f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after)
         for field in tenant.fields:
             yield dataclasses.replace(field, name=f"{tenant.name}: {field.name}")
 

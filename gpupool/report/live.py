@@ -15,7 +15,7 @@ from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import ended, requested
-from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
+from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, ClusterSnapshot, labels, notes, take
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
 from gpupool.report.effects.karpenter_nodes import leaving
@@ -29,7 +29,7 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 class Live:
     """A cluster beside the two states of its environment."""
 
-    snapshot: Snapshot
+    snapshot: ClusterSnapshot
     before: EnvironmentState | None
     after: EnvironmentState | None
 

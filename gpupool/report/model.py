@@ -15,9 +15,9 @@ from gpupool.plan.changes.model import (
     BeforeAfter,
     Change,
     Cost,
-    FieldChange,
     PoolChange,
     ResourceChange,
+    SettingChange,
     TenantChange,
 )
 
@@ -212,7 +212,7 @@ class EnvironmentReport:
     """In the order in which they happen."""
     tenants: tuple[TenantChange, ...]
     """All tenants of both states."""
-    settings: tuple[FieldChange, ...]
+    settings: tuple[SettingChange, ...]
     """What else differs in the file, by path: `gpuOperator.version`."""
     findings: FindingChanges
     waivers: tuple[WaiverNote, ...]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.plan.changes.fields import differing
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.spec.environment import Environment
 
 _ELSEWHERE = {"apiVersion", "kind", "metadata", "pools", "tenants"}
@@ -20,7 +20,7 @@ _APART = "policies.waivers"
 _LONG = 160
 
 
-def setting_changes(before: Environment | None, after: Environment | None) -> tuple[FieldChange, ...]:
+def setting_changes(before: Environment | None, after: Environment | None) -> tuple[SettingChange, ...]:
     """Settings that differ, by their path in the file; nothing where one of the states is not there."""
     if before is None or after is None:
         return ()
@@ -37,14 +37,14 @@ def setting_changes(before: Environment | None, after: Environment | None) -> tu
     )
 
 
-def _items(name: str, before: Any, after: Any) -> list[FieldChange]:
+def _items(name: str, before: Any, after: Any) -> list[SettingChange]:
     """Items added to and removed from a list; empty if only the order differs, or it is no list."""
     if not (isinstance(before, list) and isinstance(after, list)):
         return []
     old, new = list(map(_text, before)), list(map(_text, after))
     return [
-        *(_short(FieldChange(name, item, None)) for item in old if item not in new),
-        *(_short(FieldChange(name, None, item)) for item in new if item not in old),
+        *(_short(SettingChange(name, item, None)) for item in old if item not in new),
+        *(_short(SettingChange(name, None, item)) for item in new if item not in old),
     ]
 
 
@@ -52,11 +52,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _short(field: FieldChange) -> FieldChange:
+def _short(field: SettingChange) -> SettingChange:
     def cut(text: str | None) -> str | None:
         return text if text is None or len(text) <= _LONG else text[: _LONG - 3] + "..."
 
-    return FieldChange(field.name, cut(field.before), cut(field.after))
+    return SettingChange(field.name, cut(field.before), cut(field.after))
 
 
 def _flat(environment: Environment) -> Iterator[tuple[str, Any]]:

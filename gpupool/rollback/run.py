@@ -22,7 +22,7 @@ from gpupool.infra import under_way
 from gpupool.plan.model import Plan
 from gpupool.plan.policy_files import SHIPPED
 from gpupool.repartition import owner, run
-from gpupool.repartition.result import Result
+from gpupool.repartition.result import RepartitionResult
 from gpupool.rollback import last_good
 from gpupool.rollback.last_good import LastGood
 
@@ -104,7 +104,9 @@ def unpacked(state: LastGood) -> Iterator[Path]:
         yield file
 
 
-def nodes_back(api: KubeApi, good: Plan, options: run.Options, notify: Notify) -> list[Result]:
+def nodes_back(
+    api: KubeApi, good: Plan, options: run.RepartitionOptions, notify: Notify
+) -> list[RepartitionResult]:
     """Bring the running nodes of every pool into the shape that `good` says, pool by pool.
 
     Ends after the first pool that does not come through. Pools that the cluster does not have, or whose

@@ -25,8 +25,8 @@ from gpupool.rules import (
     slice_memory,
     taints,
 )
-from gpupool.rules.bundle import EXTERNAL, Bundle, BundleObject, Release, release_of
-from gpupool.rules.rule import Found, Judged, Rule
+from gpupool.rules.bundle import EXTERNAL, BundleObject, HelmRelease, ObjectSet, release_of
+from gpupool.rules.rule import Judged, Rule, Violation
 from vapcheck import PolicyFinding
 
 _WORDS = {
@@ -39,7 +39,7 @@ _TEXTS: Mapping[str, Mapping[str, Any]] = yaml.load(
 )
 
 
-def _rule(name: str, check: Callable[[Judged], Iterable[Found]]) -> Rule[Judged]:
+def _rule(name: str, check: Callable[[Judged], Iterable[Violation]]) -> Rule[Judged]:
     texts: dict[str, Any] = {
         key: value.format(**_WORDS) if isinstance(value, str) else value
         for key, value in _TEXTS[name].items()
@@ -47,7 +47,7 @@ def _rule(name: str, check: Callable[[Judged], Iterable[Found]]) -> Rule[Judged]
     return Rule(name, check, **texts)
 
 
-RULES: tuple[Rule[Bundle], ...] = (
+RULES: tuple[Rule[ObjectSet], ...] = (
     _rule("unique-objects", identity.unique),
     _rule("namespaces-exist", references.namespaces),
     _rule("priorities-exist", references.priorities),
@@ -77,19 +77,19 @@ RULES: tuple[Rule[Bundle], ...] = (
     _rule("budgets-within-ceiling", cost.budgets),
 )
 
-ENVIRONMENT_RULES: tuple[Rule[Sequence[Bundle]], ...] = (
+ENVIRONMENT_RULES: tuple[Rule[Sequence[ObjectSet]], ...] = (
     _rule("one-environment-per-object", environments.objects),
     _rule("one-environment-per-node", environments.nodes),
 )
 
 
-def check_bundle(bundle: Bundle) -> list[PolicyFinding]:
+def check_bundle(bundle: ObjectSet) -> list[PolicyFinding]:
     """What is wrong with one bundle, rule by rule."""
     whole = bundle.plan is not None
     return [finding for rule in RULES for finding in rule.findings(bundle, whole)]
 
 
-def check_bundles(bundles: Iterable[Bundle]) -> list[PolicyFinding]:
+def check_bundles(bundles: Iterable[ObjectSet]) -> list[PolicyFinding]:
     """What is wrong between several environments. What is wrong with each alone is not repeated."""
     together = tuple(bundles)
     return [finding for rule in ENVIRONMENT_RULES for finding in rule.findings(together, True)]
@@ -99,11 +99,11 @@ __all__ = [
     "ENVIRONMENT_RULES",
     "EXTERNAL",
     "RULES",
-    "Bundle",
     "BundleObject",
-    "Found",
-    "Release",
+    "HelmRelease",
+    "ObjectSet",
     "Rule",
+    "Violation",
     "check_bundle",
     "check_bundles",
     "release_of",

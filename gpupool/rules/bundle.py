@@ -92,7 +92,7 @@ class BundleObject:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release:
+class HelmRelease:
     """A Helm release: what it installs is not in the bundle, its values are."""
 
     name: str
@@ -142,13 +142,13 @@ class Nodes:
 
 
 @dataclass(frozen=True, eq=False)
-class Bundle:
+class ObjectSet:
     """Everything that one environment or folder amounts to."""
 
     environment: str
     """Name of the environment, or of the folder."""
     objects: tuple[BundleObject, ...]
-    releases: tuple[Release, ...] = ()
+    releases: tuple[HelmRelease, ...] = ()
     plan: Plan | None = None
     """None for a folder of manifests: rules that need it are skipped."""
     external: frozenset[Identity] = field(default_factory=frozenset)
@@ -161,9 +161,9 @@ class Bundle:
         manifests: Iterable[Mapping[str, Any]],
         *,
         patches: Iterable[Mapping[str, Any]] = (),
-        releases: Iterable[Release] = (),
+        releases: Iterable[HelmRelease] = (),
         plan: Plan | None = None,
-    ) -> Bundle:
+    ) -> ObjectSet:
         """A bundle of plain objects. A body without a kind that names a release and a chart, as rendered
         folders have them, is taken for that Helm release."""
         bodies = list(manifests)
@@ -259,9 +259,9 @@ def _is_release(body: Mapping[str, Any]) -> bool:
     return "kind" not in body and bool(text(body, "release")) and bool(text(body, "chart"))
 
 
-def release_of(body: Mapping[str, Any], file: str = "", line: int = 0) -> Release:
+def release_of(body: Mapping[str, Any], file: str = "", line: int = 0) -> HelmRelease:
     """The Helm release of a rendered folder's `releases/<name>.yaml`."""
-    return Release(
+    return HelmRelease(
         text(body, "release"),
         text(body, "namespace"),
         text(body, "chart"),

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from gpupool.money import usd_exact
 from gpupool.plan.model import HOURS_PER_MONTH
-from gpupool.rules.bundle import Bundle
-from gpupool.rules.rule import Found
+from gpupool.rules.bundle import ObjectSet
+from gpupool.rules.rule import Violation
 from gpupool.spec.tenants import Budget
 
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 
 
-def ceiling(bundle: Bundle) -> Iterator[Found]:
+def ceiling(bundle: ObjectSet) -> Iterator[Violation]:
     plan = bundle.plan
     if plan is None or plan.monthly_usd_max is None:
         return
@@ -24,7 +24,7 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
             f"it is unknown whether pools stay within {usd_exact(most)} a month: no price is known for "
             f"{', '.join(unknown)}"
         )
-        yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
+        yield Violation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
     costs = {pool.name: cost[1] for pool in plan.pools if (cost := pool.monthly_usd())}
     total = sum(costs.values())
     if total > most:
@@ -33,10 +33,10 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
             f"all pools at their maximum cost {usd_exact(total)} a month, the ceiling is {usd_exact(most)}; "
             f"the most expensive is {costliest} with {usd_exact(costs[costliest])}"
         )
-        yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
+        yield Violation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 
 
-def budgets(bundle: Bundle) -> Iterator[Found]:
+def budgets(bundle: ObjectSet) -> Iterator[Violation]:
     plan = bundle.plan
     if plan is None or plan.monthly_usd_max is None:
         return
@@ -47,7 +47,7 @@ def budgets(bundle: Bundle) -> Iterator[Found]:
             f"tenants may spend {usd_exact(total)} a month, the ceiling is {usd_exact(plan.monthly_usd_max)}"
         )
         values = {"ceiling": plan.monthly_usd_max, "budgets": spend}
-        yield Found(message, path="cost.monthlyUsdMax", values=values)
+        yield Violation(message, path="cost.monthlyUsdMax", values=values)
 
 
 def monthly(budget: Budget) -> float:

@@ -13,10 +13,10 @@ from typing import Any
 from gpupool.catalog.models import CatalogError, mig_resource
 from gpupool.catalog.project import catalog_here
 from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, labels, mapping, text
 from gpupool.rules.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 from gpupool.sharing import sharing_modes
 from vapcheck.policy.selectors import read_selector
 
@@ -62,7 +62,7 @@ def gpus_of(instance_type: str) -> int | None:
         return None
 
 
-def karpenter(bundle: Bundle) -> list[Karpenter]:
+def karpenter(bundle: ObjectSet) -> list[Karpenter]:
     """The NodePools that have a pool's label."""
     settings, layouts = plugin_settings(bundle), mig_layouts(bundle)
     result = []
@@ -121,7 +121,7 @@ class _Overlays:
     """NodeOverlays by the NodePools that they name, since an environment has as many of the one as of the
     other."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: ObjectSet) -> None:
         self._named: dict[str, list[BundleObject]] = {}
         self._any: list[BundleObject] = []
         for overlay in bundle.of_kind("NodeOverlay"):
@@ -137,7 +137,7 @@ class _Overlays:
         return self._named.get(name, []) + self._any
 
 
-def agree(bundle: Bundle) -> Iterator[Found]:
+def agree(bundle: ObjectSet) -> Iterator[Violation]:
     """What nodes will advertise, against what Karpenter's objects say and what the Plan counts on."""
     overlays = _Overlays(bundle)
     for found in karpenter(bundle):
@@ -149,7 +149,9 @@ def agree(bundle: Bundle) -> Iterator[Found]:
         yield from _limits(found)
 
 
-def _overlaid(found: Karpenter, name: str, expected: Counts, overlays: list[BundleObject]) -> Iterator[Found]:
+def _overlaid(
+    found: Karpenter, name: str, expected: Counts, overlays: list[BundleObject]
+) -> Iterator[Violation]:
     """The capacity that Karpenter believes in: the instance type's own, and the heaviest overlay over it."""
     gpus = gpus_of(name)
     chosen = [(overlay, _chooses(overlay, found, name)) for overlay in overlays]
@@ -169,7 +171,7 @@ def _overlaid(found: Karpenter, name: str, expected: Counts, overlays: list[Bund
             node = f"a {name} of {found.node_pool.name}"
             message = f"{node} has {right} x {resource} ({gpus} GPUs); to Karpenter {said}"
             path = f"spec.capacity[{resource}]" if overlay else ""
-            yield Found(message, source, path, {"advertised": right, "overlay": wrong, "gpus": gpus})
+            yield Violation(message, source, path, {"advertised": right, "overlay": wrong, "gpus": gpus})
 
 
 def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
@@ -185,13 +187,13 @@ def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
     return True if len(sure) == len(rows) else None
 
 
-def _as_planned(bundle: Bundle, found: Karpenter, name: str, expected: Counts) -> Iterator[Found]:
+def _as_planned(bundle: ObjectSet, found: Karpenter, name: str, expected: Counts) -> Iterator[Violation]:
     for pool in bundle.plan.pools if bundle.plan else ():
         for machine in pool.machines if pool.name == found.pool else ():
             if machine.instance_type == name and dict(machine.slices) != dict(expected):
                 message = f"a {name} will have {_list(expected)}; the plan counts on {_list(machine.slices)}"
                 values = {"advertised": dict(expected), "planned": dict(machine.slices)}
-                yield Found(
+                yield Violation(
                     message, found.node_pool, f"spec.template.metadata.labels[{PLUGIN_LABEL}]", values
                 )
 
@@ -200,7 +202,7 @@ def _list(counts: Counts) -> str:
     return ", ".join(f"{number} x {name}" for name, number in counts.items())
 
 
-def _limits(found: Karpenter) -> Iterator[Found]:
+def _limits(found: Karpenter) -> Iterator[Violation]:
     """A NodePool's limit of slices is what its limit of nodes amounts to on its largest machine: a lower one
     keeps nodes from starting, a higher one means nothing."""
     limits = mapping(found.node_pool.body, "spec", "limits")
@@ -217,4 +219,4 @@ def _limits(found: Karpenter) -> Iterator[Found]:
         if wrong is not None and wrong != right:
             message = f"limited to {wrong} x {resource}; its {nodes} nodes have {right}"
             values = {"limit": wrong, "nodes": nodes, "slices": right}
-            yield Found(message, found.node_pool, f"spec.limits[{resource}]", values)
+            yield Violation(message, found.node_pool, f"spec.limits[{resource}]", values)

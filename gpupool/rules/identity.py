@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.rules.bundle import Bundle, BundleObject
-from gpupool.rules.rule import Found
+from gpupool.rules.bundle import BundleObject, ObjectSet
+from gpupool.rules.rule import Violation
 
 Key = tuple[str, str, str, str]
 
@@ -15,7 +15,7 @@ def key_of(item: BundleObject) -> Key:
     return (item.group, item.kind, item.namespace, item.name)
 
 
-def unique(bundle: Bundle) -> Iterator[Found]:
+def unique(bundle: ObjectSet) -> Iterator[Violation]:
     """Each object but the first of an identity. Objects without a name get one from the server."""
     first: dict[Key, BundleObject] = {}
     for item in bundle.objects:
@@ -25,9 +25,9 @@ def unique(bundle: Bundle) -> Iterator[Found]:
         if other is not item:
             place = f" ({other.file}:{other.line})" if other.file else ""
             message = f"{item} appears twice in the bundle{place}: whichever is applied last wins"
-            yield Found(message, item, "metadata.name")
+            yield Violation(message, item, "metadata.name")
     releases = set[tuple[str, str]]()
     for release in bundle.releases:
         if (release.namespace, release.name) in releases:
-            yield Found(f"{release} appears twice in the bundle", release, "release")
+            yield Violation(f"{release} appears twice in the bundle", release, "release")
         releases.add((release.namespace, release.name))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.rules.bundle import Bundle, BundleObject, Release
+from gpupool.rules.bundle import BundleObject, HelmRelease, ObjectSet
 from gpupool.rules.fields import at, items, mapping, parsed, text
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"
@@ -25,14 +25,14 @@ _CHART = "gpu-operator"
 class Operator:
     """One place that steers the operator."""
 
-    source: BundleObject | Release
+    source: BundleObject | HelmRelease
     prefix: str
     """Path of `settings` in the source: `spec` or `values`."""
     settings: Mapping[str, Any]
     """Contents of the ClusterPolicy's spec, which the chart's values are laid out as."""
 
 
-def operators(bundle: Bundle) -> list[Operator]:
+def operators(bundle: ObjectSet) -> list[Operator]:
     """Every ClusterPolicy and every release of the operator's chart."""
     policies = [
         Operator(item, "spec", mapping(item.body, "spec")) for item in bundle.of_kind("ClusterPolicy")
@@ -41,7 +41,7 @@ def operators(bundle: Bundle) -> list[Operator]:
     return policies + [Operator(release, "values", release.values) for release in charts]
 
 
-def plugin_settings(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
+def plugin_settings(bundle: ObjectSet) -> dict[str, Mapping[str, Any]]:
     """Config name -> device-plugin configuration, of all that some operator reads and that can be parsed."""
     found = {
         key: parsed(document)
@@ -51,7 +51,7 @@ def plugin_settings(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def mig_layouts(bundle: Bundle) -> dict[str, list[Any]]:
+def mig_layouts(bundle: ObjectSet) -> dict[str, list[Any]]:
     """Config name -> entries of the mig-parted configuration, of all that some operator reads."""
     found: dict[str, list[Any]] = {}
     for operator in operators(bundle):
@@ -63,7 +63,7 @@ def _named(operator: Operator, operand: str) -> str:
     return text(operator.settings, operand, "config", "name")
 
 
-def _config_map(bundle: Bundle, operator: Operator, operand: str) -> BundleObject | None:
+def _config_map(bundle: ObjectSet, operator: Operator, operand: str) -> BundleObject | None:
     """The ConfigMap that an operand is pointed at. A ClusterPolicy has no namespace, so there any will do."""
     name, where = _named(operator, operand), getattr(operator.source, "namespace", "")
     for item in bundle.of_kind("ConfigMap"):
@@ -72,11 +72,11 @@ def _config_map(bundle: Bundle, operator: Operator, operand: str) -> BundleObjec
     return None
 
 
-def _mig_config_map(bundle: Bundle, operator: Operator) -> BundleObject | None:
+def _mig_config_map(bundle: ObjectSet, operator: Operator) -> BundleObject | None:
     return _config_map(bundle, operator, "migManager")
 
 
-def _plugin_data(bundle: Bundle, operator: Operator) -> Mapping[str, Any] | None:
+def _plugin_data(bundle: ObjectSet, operator: Operator) -> Mapping[str, Any] | None:
     """None where the ConfigMap is not in the bundle. The chart can make it from its values (`create`)."""
     if at(operator.settings, "devicePlugin", "config", "create") is True:
         return mapping(operator.settings, "devicePlugin", "config", "data")
@@ -92,7 +92,7 @@ def _layouts(config_map: BundleObject | None) -> dict[str, list[Any]] | None:
     return {str(name): items(layouts, name) for name in layouts} if isinstance(layouts, dict) else None
 
 
-def plugin_configs(bundle: Bundle) -> Iterator[Found]:
+def plugin_configs(bundle: ObjectSet) -> Iterator[Violation]:
     """The ConfigMap is there, its default and every nodes' key are in it, and each key can be read."""
     known = set[str]()
     seen = [operator for operator in operators(bundle) if _named(operator, "devicePlugin")]
@@ -100,7 +100,7 @@ def plugin_configs(bundle: Bundle) -> Iterator[Found]:
         name, data = _named(operator, "devicePlugin"), _plugin_data(bundle, operator)
         path = f"{operator.prefix}.devicePlugin.config"
         if data is None:
-            yield Found(
+            yield Violation(
                 f"ConfigMap {name!r} of the device plugin does not exist", operator.source, f"{path}.name"
             )
             continue
@@ -108,16 +108,18 @@ def plugin_configs(bundle: Bundle) -> Iterator[Found]:
         default = text(operator.settings, "devicePlugin", "config", "default")
         if default and default not in data:
             message = f"default {default!r} is not a key of ConfigMap {name!r}"
-            yield Found(message, operator.source, f"{path}.default", {"keys": sorted(data)})
+            yield Violation(message, operator.source, f"{path}.default", {"keys": sorted(data)})
         for key, document in data.items():
             if parsed(document) is None:
                 source = _config_map(bundle, operator, "devicePlugin") or operator.source
-                yield Found("the device plugin's configuration is not a YAML mapping", source, f"data[{key}]")
+                yield Violation(
+                    "the device plugin's configuration is not a YAML mapping", source, f"data[{key}]"
+                )
     reads = ", ".join(_named(operator, "devicePlugin") for operator in seen)
     yield from _unknown(bundle, PLUGIN_LABEL, known, reads, "device plugin")
 
 
-def exporter_fields(bundle: Bundle) -> Iterator[Found]:
+def exporter_fields(bundle: ObjectSet) -> Iterator[Violation]:
     """The ConfigMap with the exporter's fields is there, under the key that the operator mounts: the exporter
     does not start without it."""
     for operator in operators(bundle):
@@ -126,14 +128,14 @@ def exporter_fields(bundle: Bundle) -> Iterator[Found]:
             continue
         bundle_object = _config_map(bundle, operator, "dcgmExporter")
         if bundle_object is None:
-            yield Found(f"ConfigMap {name!r} of the DCGM exporter does not exist", operator.source, path)
+            yield Violation(f"ConfigMap {name!r} of the DCGM exporter does not exist", operator.source, path)
         elif _FIELDS_KEY not in mapping(bundle_object.body, "data"):
-            yield Found(
+            yield Violation(
                 f"key {_FIELDS_KEY}, which the DCGM exporter reads, is missing", bundle_object, "data"
             )
 
 
-def mig_configs(bundle: Bundle) -> Iterator[Found]:
+def mig_configs(bundle: ObjectSet) -> Iterator[Violation]:
     """The ConfigMap is there, and every layout that a node is labelled with is in it."""
     known = set[str]()
     seen = [operator for operator in operators(bundle) if _named(operator, "migManager")]
@@ -141,20 +143,20 @@ def mig_configs(bundle: Bundle) -> Iterator[Found]:
         name, path = _named(operator, "migManager"), f"{operator.prefix}.migManager.config"
         config_map = _mig_config_map(bundle, operator)
         if config_map is None:
-            yield Found(
+            yield Violation(
                 f"ConfigMap {name!r} of the MIG manager does not exist", operator.source, f"{path}.name"
             )
             continue
         layouts = _layouts(config_map)
         if layouts is None:
             message = f"key {_MIG_KEY} holds no mapping `mig-configs`"
-            yield Found(message, config_map, f"data[{_MIG_KEY}]")
+            yield Violation(message, config_map, f"data[{_MIG_KEY}]")
             continue
         known |= layouts.keys()
         default = text(operator.settings, "migManager", "config", "default")
         if default and default not in layouts:
             message = f"default {default!r} is not a layout of ConfigMap {name!r}"
-            yield Found(message, operator.source, f"{path}.default", {"layouts": sorted(layouts)})
+            yield Violation(message, operator.source, f"{path}.default", {"layouts": sorted(layouts)})
     reads = ", ".join(_named(operator, "migManager") for operator in seen)
     # The operator's own list, which is not in the bundle, names its layouts so.
     for found in _unknown(bundle, MIG_LABEL, known, reads, "MIG manager"):
@@ -162,7 +164,7 @@ def mig_configs(bundle: Bundle) -> Iterator[Found]:
             yield found
 
 
-def _unknown(bundle: Bundle, label: str, known: set[str], reads: str, operand: str) -> Iterator[Found]:
+def _unknown(bundle: ObjectSet, label: str, known: set[str], reads: str, operand: str) -> Iterator[Violation]:
     """Nodes whose label names no configuration. Without any operator in the bundle this is unknown, unless
     the bundle is an environment's."""
     if not operators(bundle) and bundle.plan is None:
@@ -175,4 +177,4 @@ def _unknown(bundle: Bundle, label: str, known: set[str], reads: str, operand: s
             )
             message = f"nodes are labelled {label}={value}, {what}"
             values = {"value": value, "known": sorted(known)}
-            yield Found(message, nodes.source, f"{nodes.path}[{label}]", values)
+            yield Violation(message, nodes.source, f"{nodes.path}[{label}]", values)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpupool.plan.model import POOL_LABEL, Capacity, Plan, Pool
-from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, labels, mapping, text
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 
 
-def present(bundle: Bundle) -> Iterator[Found]:
+def present(bundle: ObjectSet) -> Iterator[Violation]:
     if bundle.plan is None:
         return
     node_pools = {item.name: item for item in bundle.of_kind("NodePool")}
@@ -25,25 +25,25 @@ def present(bundle: Bundle) -> Iterator[Found]:
                 message = (
                     f"pool {pool.name!r} has no NodePool {capacity.name!r}, so no {capacity.type} node starts"
                 )
-                yield Found(message, path=f"pool {pool.name}")
+                yield Violation(message, path=f"pool {pool.name}")
             else:
                 yield from _node_pool(pool, capacity, item)
         for name in pool.node_names:
             if name not in nodes:
                 message = f"node {name!r} of pool {pool.name!r} gets neither its labels nor its taints"
-                yield Found(message, path=f"pool {pool.name}")
+                yield Violation(message, path=f"pool {pool.name}")
             else:
                 node = nodes[name]
                 yield from _marks(pool, node, "", node.labels, items(node.body, "spec", "taints"))
     yield from _unplanned(bundle.plan, bundle)
 
 
-def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[Found]:
+def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[Violation]:
     limits = mapping(item.body, "spec", "limits")
     for name, number in pool.limits(capacity).items():
         if count(limits.get(name)) != number:
             message = f"limit of {name} is {limits.get(name, 'missing')}, planned {number}"
-            yield Found(message, item, f"spec.limits[{name}]", {"planned": number})
+            yield Violation(message, item, f"spec.limits[{name}]", {"planned": number})
     template = at(item.body, "spec", "template")
     types = [
         value
@@ -53,29 +53,29 @@ def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[F
     ]
     if types != [capacity.type]:
         message = f"starts {', '.join(map(str, types)) or 'any'} nodes, planned {capacity.type}"
-        yield Found(message, item, "spec.template.spec.requirements", {"planned": capacity.type})
+        yield Violation(message, item, "spec.template.spec.requirements", {"planned": capacity.type})
     found = labels(template, "metadata", "labels")
     yield from _marks(pool, item, "spec.template.", found, items(template, "spec", "taints"))
 
 
-def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list[Any]) -> Iterator[Found]:
+def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list[Any]) -> Iterator[Violation]:
     """Labels and taints of the nodes: what the plan says and, of taints, nothing else."""
     for key, value in pool.labels.items():
         if found.get(key) != value:
             message = f"label {key} is {found.get(key, 'missing')}, planned {value}"
-            yield Found(message, item, f"{prefix}metadata.labels[{key}]", {"planned": value})
+            yield Violation(message, item, f"{prefix}metadata.labels[{key}]", {"planned": value})
     planned = [taint.as_dict() for taint in pool.taints]
     for taint in planned:
         if taint not in taints:
             message = f"taint {taint['key']}:{taint['effect']} is missing, so any pod can run on the pool"
-            yield Found(message, item, f"{prefix}spec.taints", {"planned": taint})
+            yield Violation(message, item, f"{prefix}spec.taints", {"planned": taint})
     for index, extra in enumerate(taints):
         if extra not in planned:
             message = f"taint {text(extra, 'key')} is not planned, and jobs for the pool do not tolerate it"
-            yield Found(message, item, f"{prefix}spec.taints[{index}]", {"taint": extra})
+            yield Violation(message, item, f"{prefix}spec.taints[{index}]", {"taint": extra})
 
 
-def _unplanned(plan: Plan, bundle: Bundle) -> Iterator[Found]:
+def _unplanned(plan: Plan, bundle: ObjectSet) -> Iterator[Violation]:
     """NodePools that have the label of a pool but are not planned."""
     pools = {pool.name: {capacity.name for capacity in pool.capacities} for pool in plan.pools}
     for item in bundle.of_kind("NodePool"):
@@ -83,4 +83,4 @@ def _unplanned(plan: Plan, bundle: Bundle) -> Iterator[Found]:
         name = labels(item.body, *path).get(POOL_LABEL)
         if name is not None and item.name not in pools.get(name, ()):
             message = f"starts nodes of pool {name!r} that the plan does not know"
-            yield Found(message, item, f"{'.'.join(path)}[{POOL_LABEL}]", {"pool": name})
+            yield Violation(message, item, f"{'.'.join(path)}[{POOL_LABEL}]", {"pool": name})

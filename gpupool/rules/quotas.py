@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from gpupool.plan.model import POOL_LABEL, Pool
-from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import count, mapping
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 
 OVERSUBSCRIBED = 4
 """How many times over a pool may be promised. Shares that are each used a quarter of the time still fit;
@@ -37,7 +37,7 @@ def _counts(item: BundleObject, path: tuple[str, ...], prefix: str) -> dict[str,
     }
 
 
-def by_namespace(bundle: Bundle) -> dict[str, dict[str, int]]:
+def by_namespace(bundle: ObjectSet) -> dict[str, dict[str, int]]:
     """Namespace -> GPU resource -> count: of several quotas the least holds."""
     result: dict[str, dict[str, int]] = {}
     for quota in bundle.of_kind("ResourceQuota"):
@@ -47,7 +47,7 @@ def by_namespace(bundle: Bundle) -> dict[str, dict[str, int]]:
     return result
 
 
-def capacity(bundle: Bundle) -> dict[str, int] | None:
+def capacity(bundle: ObjectSet) -> dict[str, int] | None:
     """GPU resource -> count of all nodes that there may be; None where the bundle does not say."""
     if bundle.plan is not None:
         return _summed(pool.slices_max for pool in bundle.plan.pools)
@@ -66,7 +66,7 @@ def _summed(pools: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def within_capacity(bundle: Bundle) -> Iterator[Found]:
+def within_capacity(bundle: ObjectSet) -> Iterator[Violation]:
     there = capacity(bundle)
     for quota in bundle.of_kind("ResourceQuota") if there is not None else ():
         for resource, number in granted(quota).items():
@@ -74,33 +74,33 @@ def within_capacity(bundle: Bundle) -> Iterator[Found]:
             if number > most:
                 message = f"allows {number} x {resource}; all pools together have {most}"
                 path = f"spec.hard[{_REQUESTS}{resource}]"
-                yield Found(message, quota, path, {"quota": number, "capacity": most})
+                yield Violation(message, quota, path, {"quota": number, "capacity": most})
 
 
-def present(bundle: Bundle) -> Iterator[Found]:
+def present(bundle: ObjectSet) -> Iterator[Violation]:
     """Each tenant's namespace has a quota that names every GPU resource: one that none names is free."""
     quotas, tenants = by_namespace(bundle), _tenant_namespaces(bundle)
     resources = bundle.plan.resources if bundle.plan else sorted(capacity(bundle) or {})
     for namespace, source in tenants.items():
         named = quotas.get(namespace)
         if named is None:
-            yield Found(f"namespace {namespace!r} has no quota, so its pods may take every GPU", source)
+            yield Violation(f"namespace {namespace!r} has no quota, so its pods may take every GPU", source)
             continue
         free = [resource for resource in resources if resource not in named]
         if free:
             message = (
                 f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may take all of it"
             )
-            yield Found(message, source, values={"free": free})
+            yield Violation(message, source, values={"free": free})
 
 
-def _tenant_namespaces(bundle: Bundle) -> dict[str, BundleObject | None]:
+def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
     if bundle.plan is not None:
         return {t.namespace: bundle.find("Namespace", t.namespace) for t in bundle.plan.tenants}
     return {item.name: item for item in bundle.of_kind("Namespace") if _TENANT_LABEL in item.labels}
 
 
-def as_granted(bundle: Bundle) -> Iterator[Found]:
+def as_granted(bundle: ObjectSet) -> Iterator[Violation]:
     """The figures are those of the environment file."""
     quotas = bundle.by_namespace("ResourceQuota")
     for tenant in bundle.plan.tenants if bundle.plan else ():
@@ -110,10 +110,10 @@ def as_granted(bundle: Bundle) -> Iterator[Found]:
                 if number != planned:
                     message = f"allows {number} x {resource}; tenant {tenant.name!r} is granted {planned}"
                     path = f"spec.hard[{_REQUESTS}{resource}]"
-                    yield Found(message, quota, path, {"quota": number, "granted": planned})
+                    yield Violation(message, quota, path, {"quota": number, "granted": planned})
 
 
-def oversubscribed(bundle: Bundle) -> Iterator[Found]:
+def oversubscribed(bundle: ObjectSet) -> Iterator[Violation]:
     """Per pool where the Plan distinguishes pools, else per resource."""
     if bundle.plan is not None:
         for pool in bundle.plan.pools:
@@ -126,7 +126,9 @@ def oversubscribed(bundle: Bundle) -> Iterator[Found]:
                     f"{float(total):g}: {float(total / there):.1f} times as many"
                 )
                 shares = {name: float(share) for name, share in gpus.items()}
-                yield Found(message, path=f"pool {pool.name}", values={"capacity": there, "granted": shares})
+                yield Violation(
+                    message, path=f"pool {pool.name}", values={"capacity": there, "granted": shares}
+                )
         return
     there_are = capacity(bundle) or {}
     quotas = by_namespace(bundle)
@@ -135,7 +137,7 @@ def oversubscribed(bundle: Bundle) -> Iterator[Found]:
         summed = sum(promised.values())
         if most and summed > OVERSUBSCRIBED * most:
             message = f"there are {most} x {resource} at most; quotas promise {summed}"
-            yield Found(message, values={"capacity": most, "quotas": promised})
+            yield Violation(message, values={"capacity": most, "quotas": promised})
 
 
 def _gpus(pool: Pool, grant: Mapping[str, int]) -> Fraction:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from gpupool.rules.bundle import Bundle, BundleObject, Pod
+from gpupool.rules.bundle import BundleObject, ObjectSet, Pod
 from gpupool.rules.fields import at, items, labels, text
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 from vapcheck.policy.selectors import read_selector
 
 _TENANT_LABEL = "gpupool.dev/tenant"
@@ -42,7 +42,7 @@ class Reference:
     namespace: str = ""
 
 
-def missing(bundle: Bundle, references: Iterable[Reference]) -> Iterator[Found]:
+def missing(bundle: ObjectSet, references: Iterable[Reference]) -> Iterator[Violation]:
     """A finding for each reference to what does not exist. Each missing name is reported once per object."""
     reported = set[tuple[int, str, str, str]]()
     hints = dict[tuple[str, str, str], str]()
@@ -56,22 +56,22 @@ def missing(bundle: Bundle, references: Iterable[Reference]) -> Iterator[Found]:
         if identity not in hints:
             hints[identity] = _near(bundle, reference) if len(hints) < _HINTS else ""
         message = f"{reference.kind} {where}{reference.name} does not exist{hints[identity]}"
-        yield Found(message, reference.by, reference.path, {"missing": f"{where}{reference.name}"})
+        yield Violation(message, reference.by, reference.path, {"missing": f"{where}{reference.name}"})
 
 
-def _near(bundle: Bundle, reference: Reference) -> str:
+def _near(bundle: ObjectSet, reference: Reference) -> str:
     """What the name may have been meant to be, as the end of a message."""
     known = bundle.names(reference.kind, reference.namespace)[:_NEAR]
     near = get_close_matches(reference.name, known, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _exist(named: Callable[[Bundle], Iterable[Reference]]) -> Callable[[Bundle], Iterator[Found]]:
+def _exist(named: Callable[[ObjectSet], Iterable[Reference]]) -> Callable[[ObjectSet], Iterator[Violation]]:
     """The check that everything that objects of a bundle name in this way exists."""
     return lambda bundle: missing(bundle, named(bundle))
 
 
-def namespaces(bundle: Bundle) -> Iterator[Found]:
+def namespaces(bundle: ObjectSet) -> Iterator[Violation]:
     """Once for each namespace: the first object in it, and how many there are."""
     inside: dict[str, list[BundleObject]] = {}
     for item in bundle.objects:
@@ -81,15 +81,15 @@ def namespaces(bundle: Bundle) -> Iterator[Found]:
         if not bundle.exists("Namespace", namespace):
             more = f", and {len(found) - 1} more objects are in it" if len(found) > 1 else ""
             message = f"namespace {namespace!r} is created by nothing{more}"
-            yield Found(message, found[0], "metadata.namespace", {"objects": len(found)})
+            yield Violation(message, found[0], "metadata.namespace", {"objects": len(found)})
     for release in bundle.releases:
         if not bundle.exists("Namespace", release.namespace) and release.namespace not in inside:
             message = f"namespace {release.namespace!r} is created by nothing"
-            yield Found(message, release, "namespace")
+            yield Violation(message, release, "namespace")
 
 
 @_exist
-def priorities(bundle: Bundle) -> Iterator[Reference]:
+def priorities(bundle: ObjectSet) -> Iterator[Reference]:
     for pod in bundle.pods:
         name = text(pod.spec, "priorityClassName")
         if name:
@@ -103,7 +103,7 @@ def priorities(bundle: Bundle) -> Iterator[Reference]:
 
 
 @_exist
-def accounts(bundle: Bundle) -> Iterator[Reference]:
+def accounts(bundle: ObjectSet) -> Iterator[Reference]:
     """Accounts that pods run as, roles that are bound, and subjects in namespaces that the bundle makes for
     itself: tenants create their own accounts, and accounts beside a Helm release may belong to it."""
     for pod in bundle.pods:
@@ -123,21 +123,21 @@ def accounts(bundle: Bundle) -> Iterator[Reference]:
                 yield Reference(binding, path, "ServiceAccount", text(subject, "name"), where)
 
 
-def _makes_accounts(bundle: Bundle, namespace: str) -> bool:
+def _makes_accounts(bundle: ObjectSet, namespace: str) -> bool:
     own = bundle.find("Namespace", namespace)
     return own is not None and _TENANT_LABEL not in own.labels and not _installed_to(bundle, namespace)
 
 
-def _installed_to(bundle: Bundle, namespace: str) -> bool:
+def _installed_to(bundle: ObjectSet, namespace: str) -> bool:
     return any(release.namespace == namespace for release in bundle.releases)
 
 
-def configs(bundle: Bundle) -> Iterator[Found]:
+def configs(bundle: ObjectSet) -> Iterator[Violation]:
     yield from missing(bundle, _contents(bundle, "ConfigMap"))
     yield from _keys(bundle)
 
 
-def secrets(bundle: Bundle) -> Iterator[Found]:
+def secrets(bundle: ObjectSet) -> Iterator[Violation]:
     made = {
         (item.namespace, text(item.body, *path) or item.name)
         for kind, path in _SECRET_MAKERS.items()
@@ -151,7 +151,7 @@ def secrets(bundle: Bundle) -> Iterator[Found]:
     yield from missing(bundle, references)
 
 
-def _contents(bundle: Bundle, kind: str) -> Iterator[Reference]:
+def _contents(bundle: ObjectSet, kind: str) -> Iterator[Reference]:
     """ConfigMaps or Secrets that pods can't start without."""
     for pod in bundle.pods:
         for path, name, _ in _named(pod, kind):
@@ -159,7 +159,7 @@ def _contents(bundle: Bundle, kind: str) -> Iterator[Reference]:
                 yield Reference(pod.owner, f"{pod.path}.{path}", kind, name, pod.owner.namespace)
 
 
-def _keys(bundle: Bundle) -> Iterator[Found]:
+def _keys(bundle: ObjectSet) -> Iterator[Violation]:
     """Keys of ConfigMaps that are in the bundle but lack them."""
     held = {
         item.identity: {**labels(item.body, "data"), **labels(item.body, "binaryData")}
@@ -170,7 +170,7 @@ def _keys(bundle: Bundle) -> Iterator[Found]:
             data = held.get(("ConfigMap", pod.owner.namespace, name))
             if key and data is not None and key not in data:
                 message = f"ConfigMap {pod.owner.namespace}/{name} has no key {key!r}"
-                yield Found(message, pod.owner, f"{pod.path}.{path}", {"keys": sorted(data)})
+                yield Violation(message, pod.owner, f"{pod.path}.{path}", {"keys": sorted(data)})
 
 
 def _named(pod: Pod, kind: str) -> Iterator[tuple[str, str, str]]:
@@ -202,7 +202,7 @@ def _one(path: str, source: Any, field: str) -> Iterator[tuple[str, str, str]]:
 
 
 @_exist
-def node_classes(bundle: Bundle) -> Iterator[Reference]:
+def node_classes(bundle: ObjectSet) -> Iterator[Reference]:
     for pool in bundle.of_kind("NodePool"):
         named = at(pool.body, "spec", "template", "spec", "nodeClassRef")
         if text(named, "kind") and text(named, "name"):
@@ -217,7 +217,7 @@ def node_classes(bundle: Bundle) -> Iterator[Reference]:
 
 
 @_exist
-def admission(bundle: Bundle) -> Iterator[Reference]:
+def admission(bundle: ObjectSet) -> Iterator[Reference]:
     """Policies that bindings put into force, and the parameters that they are given by name."""
     kinds = {
         item.name: text(item.body, "spec", "paramKind", "kind")
@@ -234,7 +234,7 @@ def admission(bundle: Bundle) -> Iterator[Reference]:
             yield Reference(binding, "spec.paramRef.name", kind, name, where)
 
 
-def selectors(bundle: Bundle) -> Iterator[Found]:
+def selectors(bundle: ObjectSet) -> Iterator[Violation]:
     """Selectors of pods that choose none in their namespace."""
     here: dict[str, list[Pod]] = {}
     for pod in bundle.pods:
@@ -247,11 +247,11 @@ def selectors(bundle: Bundle) -> Iterator[Found]:
         yield from _matched(service, "spec.selector", {"matchLabels": dict(chosen)}, here)
 
 
-def _matched(item: BundleObject, path: str, body: Any, here: dict[str, list[Pod]]) -> Iterator[Found]:
+def _matched(item: BundleObject, path: str, body: Any, here: dict[str, list[Pod]]) -> Iterator[Violation]:
     selector, problems = read_selector(body)
     if problems or not selector.requirements:
         return
     pods = here.get(item.namespace, [])
     if not any(selector.matches(pod.labels) for pod in pods):
         message = f"chooses none of the {len(pods)} pods of namespace {item.namespace or 'default'!r}"
-        yield Found(message, item, path, {"selector": body})
+        yield Violation(message, item, path, {"selector": body})

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from gpupool.rules.bundle import Bundle, BundleObject, Release
+from gpupool.rules.bundle import BundleObject, HelmRelease, ObjectSet
 from vapcheck import PolicyFinding
 from vapcheck.outcome import Level
 
-Judged = TypeVar("Judged", Bundle, Sequence[Bundle])
+Judged = TypeVar("Judged", ObjectSet, Sequence[ObjectSet])
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Violation:
     """One thing that is wrong: the fact, where it is, and the figures behind it."""
 
     message: str
-    object: BundleObject | Release | None = None
+    object: BundleObject | HelmRelease | None = None
     """None where it is about the bundle as a whole."""
     path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Rule(Generic[Judged]):
     """A rule over one bundle, or over several."""
 
     name: str
-    check: Callable[[Judged], Iterable[Found]]
+    check: Callable[[Judged], Iterable[Violation]]
     title: str
     why: str
     fix: str

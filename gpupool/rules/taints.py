@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import Bundle, BundleObject, Nodes, Pod, Release
+from gpupool.rules.bundle import BundleObject, HelmRelease, Nodes, ObjectSet, Pod
 from gpupool.rules.fields import at, items, labels, text
 from gpupool.rules.operator_configs import Operator, operators
-from gpupool.rules.rule import Found
+from gpupool.rules.rule import Violation
 
 _NFD_TOLERATIONS = ("node-feature-discovery", "worker", "tolerations")
 
@@ -45,18 +45,18 @@ def written(taint: Mapping[str, Any]) -> str:
     return f"{text(taint, 'key')}{value}:{text(taint, 'effect')}"
 
 
-def operands(bundle: Bundle) -> Iterator[Found]:
+def operands(bundle: ObjectSet) -> Iterator[Violation]:
     """Of an operator that others run only some fields are in the bundle, and tolerations are not."""
     for operator in operators(bundle):
         if isinstance(operator.source, BundleObject) and operator.source.patch:
             continue
         yield from _operand(operator, ("daemonsets", "tolerations"), bundle.nodes)
         # The subchart's own default knows no pool. A ClusterPolicy says nothing about it.
-        if isinstance(operator.source, Release):
+        if isinstance(operator.source, HelmRelease):
             yield from _operand(operator, _NFD_TOLERATIONS, bundle.nodes)
 
 
-def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> Iterator[Found]:
+def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> Iterator[Violation]:
     reported = set[str]()
     for group in nodes:
         for taint in _untolerated(group, items(operator.settings, *path)):
@@ -64,10 +64,10 @@ def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> I
             if name not in reported:
                 reported.add(name)
                 message = f"taint {name} of {group} is not tolerated, so nothing there finds a GPU"
-                yield Found(message, operator.source, ".".join((operator.prefix, *path)), {"taint": name})
+                yield Violation(message, operator.source, ".".join((operator.prefix, *path)), {"taint": name})
 
 
-def pods(bundle: Bundle) -> Iterator[Found]:
+def pods(bundle: ObjectSet) -> Iterator[Violation]:
     """A pod that names a pool finds it, and gets onto its nodes."""
     nodes: dict[str, list[Nodes]] = {}
     for group in bundle.nodes:
@@ -79,14 +79,16 @@ def pods(bundle: Bundle) -> Iterator[Found]:
         unknown = [name for name in named if name not in nodes]
         for name in unknown:
             message = f"there is no pool {name!r}"
-            yield Found(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
+            yield Violation(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
         groups = [group for name in named for group in nodes.get(name, ())]
         tolerations = items(pod.spec, "tolerations")
         taints = [next(_untolerated(group, tolerations), None) for group in groups]
         if taints and taints[0] is not None and None not in taints:
             name = written(taints[0])
             message = f"taint {name} of {groups[0]} is not tolerated, so the pod never starts there"
-            yield Found(message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)})
+            yield Violation(
+                message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)}
+            )
 
 
 def _pools(pod: Pod) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ to a cluster.
 
 from gpupool.sharing.exclusive import Exclusive
 from gpupool.sharing.mig import MigSharing
-from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Problem, Sharing
+from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Sharing, SharingProblem
 from gpupool.sharing.mps import Mps
 from gpupool.sharing.placement import Placed
 from gpupool.sharing.time_slicing import TimeSlicing
@@ -21,8 +21,8 @@ __all__ = [
     "MigSharing",
     "Mps",
     "Placed",
-    "Problem",
     "Sharing",
+    "SharingProblem",
     "TimeSlicing",
     "Verdict",
     "maximal_layouts",

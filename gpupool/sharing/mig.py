@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.sharing.mode import Isolation, Problem, Sharing
+from gpupool.sharing.mode import Isolation, Sharing, SharingProblem
 from gpupool.sharing.verdict import verdict
 
 
@@ -40,17 +40,21 @@ class MigSharing(Sharing):
         slots = gpu.mig.slots
         return {mig_resource(name): Fraction(gpu.mig.profile(name).size, slots) for name in self.layout}
 
-    def problems(self, gpu: GpuModel, /) -> list[Problem]:
+    def problems(self, gpu: GpuModel, /) -> list[SharingProblem]:
         found = verdict(gpu, self.layout)
         if found.fits:
             return []
         if gpu.mig is None and gpu.own_file is not None:
-            return [Problem(found.reason, "share it by time-slicing or mps, or add its profiles to the file")]
+            return [
+                SharingProblem(
+                    found.reason, "share it by time-slicing or mps, or add its profiles to the file"
+                )
+            ]
         if gpu.mig is None:
-            return [Problem(found.reason, "share it by time-slicing or mps, or choose a GPU with MIG")]
+            return [SharingProblem(found.reason, "share it by time-slicing or mps, or choose a GPU with MIG")]
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
         hint = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
-        return [Problem(found.reason, hint, "layout")]
+        return [SharingProblem(found.reason, hint, "layout")]
 
 
 def _spell(layout: Mapping[str, int]) -> str:

@@ -19,7 +19,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """What the device plugin advertises for whole, time-sliced (not renamed) and MPS-shared GPUs."""
 
 
-class Problem(NamedTuple):
+class SharingProblem(NamedTuple):
     """Why a GPU can't be shared as asked."""
 
     message: str
@@ -80,6 +80,6 @@ class Sharing(ABC):
         cost.
         """
 
-    def problems(self, _gpu: GpuModel, /) -> list[Problem]:
+    def problems(self, _gpu: GpuModel, /) -> list[SharingProblem]:
         """Why this sharing can't be had on a GPU; empty when it can."""
         return []

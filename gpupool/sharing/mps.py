@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import Isolation, Problem
+from gpupool.sharing.mode import Isolation, SharingProblem
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 
 
@@ -23,10 +23,10 @@ class Mps(Replicated):
     plugin_key: ClassVar[str | None] = "mps"
     has_daemon: ClassVar[bool] = True
 
-    def problems(self, gpu: GpuModel, /) -> list[Problem]:
+    def problems(self, gpu: GpuModel, /) -> list[SharingProblem]:
         problems = too_few_replicas(self.replicas)
         if self.replicas > gpu.mps_clients:
             message = f"{self.replicas} replicas per GPU with MPS"
             hint = f"an MPS server on the {gpu.title} serves {gpu.mps_clients} clients at most"
-            problems.append(Problem(message, hint, "replicas"))
+            problems.append(SharingProblem(message, hint, "replicas"))
         return problems

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import GPU_RESOURCE, Problem, Sharing
+from gpupool.sharing.mode import GPU_RESOURCE, Sharing, SharingProblem
 
 MIN_REPLICAS = 2
 """The device plugin's parser refuses fewer (k8s-device-plugin v0.20.0, api/config/v1)."""
@@ -29,16 +29,16 @@ class Replicated(Sharing):
     def equivalents(self, _gpu: GpuModel, /) -> dict[str, Fraction]:
         return {GPU_RESOURCE: Fraction(1, self.replicas)}
 
-    def problems(self, _gpu: GpuModel, /) -> list[Problem]:
+    def problems(self, _gpu: GpuModel, /) -> list[SharingProblem]:
         return too_few_replicas(self.replicas)
 
 
-def too_few_replicas(replicas: int) -> list[Problem]:
+def too_few_replicas(replicas: int) -> list[SharingProblem]:
     """The problem of a replica count that the device plugin refuses, if it is one."""
     if replicas >= MIN_REPLICAS:
         return []
     return [
-        Problem(
+        SharingProblem(
             f"{replicas} {'replica' if replicas == 1 else 'replicas'} per GPU",
             f"the device plugin wants {MIN_REPLICAS} or more; for whole GPUs use mode: exclusive",
             "replicas",

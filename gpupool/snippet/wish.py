@@ -12,7 +12,7 @@ from vapcheck.server.canonical_text import amount
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SnippetRequest:
     plan: Plan
     pool: Pool
     resource: str
@@ -33,7 +33,7 @@ def wish(
     tenant: str | None = None,
     shm: str | None = None,
     scratch: str | None = None,
-) -> Wish:
+) -> SnippetRequest:
     """What is asked for. Without `tenant`, the first that may use the pool. Raises UsageError, which names
     what there is instead."""
     chosen = next((one for one in plan.pools if one.name == pool), None)
@@ -49,7 +49,7 @@ def wish(
     share = chosen.share(resource)
     _check_size("--shm-size", shm, share.memory_mib * count if share else None, "memory")
     _check_size("--scratch-size", scratch, chosen.disk_share_mib(resource) * count, "its node's disk")
-    return Wish(plan, chosen, resource, count, _tenant(plan, chosen, tenant), shm, scratch)
+    return SnippetRequest(plan, chosen, resource, count, _tenant(plan, chosen, tenant), shm, scratch)
 
 
 def _check_size(option: str, given: str | None, room_mib: int | None, what: str) -> None:

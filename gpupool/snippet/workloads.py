@@ -16,29 +16,29 @@ from gpupool.expansion import escaped
 from gpupool.findings import UsageError
 from gpupool.generators.emit import yaml_text
 from gpupool.plan.pods import pod_fields
-from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Share, memory_quantity
-from gpupool.snippet.wish import Wish
+from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, memory_quantity
+from gpupool.snippet.wish import SnippetRequest
 
 Object = dict[str, Any]
 _OVERHEAD_MIB, _OVERHEAD = 384, 0.3
 """Memory of a Spark executor beside its heap: at least so much, and so much of all for Python."""
 
 
-def workload(wish: Wish, kind: str) -> Object:
+def workload(wish: SnippetRequest, kind: str) -> Object:
     """What a workload of `kind`, a key of KINDS, says. Raises UsageError where the pool takes Jobs only."""
     if wish.pool.jobs_only and kind != "job":
         raise UsageError(f"pool {wish.pool.name} is for Jobs only (jobsOnly); use --for job, or another pool")
     return KINDS[kind](wish)
 
 
-def _pod(wish: Wish) -> Object:
+def _pod(wish: SnippetRequest) -> Object:
     """It ends with its command: restarted for ever, it would keep its GPU."""
     template = _template(wish, restartPolicy="Never")
     made = _object(wish, "v1", "Pod", template["spec"])
     return {**made, "metadata": {**made["metadata"], **template.get("metadata", {})}}
 
 
-def _deployment(wish: Wish) -> Object:
+def _deployment(wish: SnippetRequest) -> Object:
     labels = {"app": wish.pool.name}
     spec = {
         "replicas": 1,
@@ -48,13 +48,13 @@ def _deployment(wish: Wish) -> Object:
     return _object(wish, "apps/v1", "Deployment", spec)
 
 
-def _deadline_s(wish: Wish) -> int:
+def _deadline_s(wish: SnippetRequest) -> int:
     """Longer ones name what they may cost (gpupool.dev/budget-usd)."""
     limits = wish.plan.policies.limits
     return min(limits.job_deadline_seconds, limits.budget_after_seconds)
 
 
-def _job(wish: Wish) -> Object:
+def _job(wish: SnippetRequest) -> Object:
     limits = wish.plan.policies.limits
     spec = {
         "backoffLimit": min(2, limits.job_retries),
@@ -65,7 +65,7 @@ def _job(wish: Wish) -> Object:
     return _object(wish, "batch/v1", "Job", spec)
 
 
-def _ray_cluster(wish: Wish) -> Object:
+def _ray_cluster(wish: SnippetRequest) -> Object:
     """Ray's autoscaler, which KubeRay runs beside the head, is what changes the number of workers."""
     head = {"spec": {"containers": [{"name": "ray-head", "image": _image(wish)}]}}
     workers = {
@@ -84,7 +84,7 @@ def _ray_cluster(wish: Wish) -> Object:
     return _object(wish, "ray.io/v1", "RayCluster", spec)
 
 
-def _spark_application(wish: Wish) -> Object:
+def _spark_application(wish: SnippetRequest) -> Object:
     executor: Object = {"instances": 1}
     share = wish.pool.share(wish.resource)
     template = _template(wish, "spark-kubernetes-executor", requests=False)
@@ -109,7 +109,7 @@ def _spark_application(wish: Wish) -> Object:
     return _object(wish, "sparkoperator.k8s.io/v1beta2", "SparkApplication", spec)
 
 
-def _pytorch_job(wish: Wish) -> Object:
+def _pytorch_job(wish: SnippetRequest) -> Object:
     limits = wish.plan.policies.limits
     template = _template(wish, "pytorch")
     replica = {"replicas": 1, "restartPolicy": "Never", "template": template}
@@ -123,7 +123,7 @@ def _pytorch_job(wish: Wish) -> Object:
     return _object(wish, "kubeflow.org/v1", "PyTorchJob", spec)
 
 
-def _workflow(wish: Wish) -> Object:
+def _workflow(wish: SnippetRequest) -> Object:
     """Of one step. What sends the step to the pool is beside its container, so that it can be copied into the
     templates of any other Workflow. Argo's container `wait` beside it gets the default requests."""
     template = _template(wish, beside=DEFAULT_REQUESTS)
@@ -141,7 +141,7 @@ def _workflow(wish: Wish) -> Object:
     return _object(wish, "argoproj.io/v1alpha1", "Workflow", {"entrypoint": "step", "templates": [step]})
 
 
-def _object(wish: Wish, version: str, kind: str, spec: Object) -> Object:
+def _object(wish: SnippetRequest, version: str, kind: str, spec: Object) -> Object:
     where = {"namespace": wish.tenant.namespace} if wish.tenant else {}
     return {
         "apiVersion": version,
@@ -152,12 +152,12 @@ def _object(wish: Wish, version: str, kind: str, spec: Object) -> Object:
 
 
 def _template(
-    wish: Wish,
+    wish: SnippetRequest,
     container: str = "main",
     *,
     labels: Mapping[str, str] | None = None,
     requests: bool = True,
-    beside: Share = NOTHING,
+    beside: MachineShare = NOTHING,
     **spec: Any,
 ) -> Object:
     """A pod template with one container, which gets its share of the node's CPU and memory, less what is for
@@ -191,7 +191,7 @@ def _template(
     }
 
 
-def _left(wish: Wish, share: Share, beside: Share) -> Share:
+def _left(wish: SnippetRequest, share: MachineShare, beside: MachineShare) -> MachineShare:
     left = share - beside
     if min(left.cpu_millis, left.memory_mib) <= 0:
         has, needs = (" and ".join(part.as_dict().values()) for part in (share, beside))
@@ -202,13 +202,13 @@ def _left(wish: Wish, share: Share, beside: Share) -> Share:
     return left
 
 
-def _image(wish: Wish) -> str:
+def _image(wish: SnippetRequest) -> str:
     """To be replaced; from a registry that the environment allows."""
     registries = wish.plan.policies.limits.registries
     return f"{registries[0] if registries else 'registry.example'}/your-image:1.0"
 
 
-KINDS: Mapping[str, Callable[[Wish], Object]] = {
+KINDS: Mapping[str, Callable[[SnippetRequest], Object]] = {
     "pod": _pod,
     "deployment": _deployment,
     "job": _job,

@@ -21,7 +21,7 @@ from gpupool.spec.gaps import Gaps
 from gpupool.spec.messages import describe
 from gpupool.spec.tenants import PROJECT_FORMS
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, path_text, read_source, value_at
+from gpupool.spec.yaml_source import Loc, Unread, YamlSource, display_path, path_text, read_source, value_at
 
 _NAMES = ("name", "namespace")
 _NAMED = ("pools", "tenants", "priorities")
@@ -39,7 +39,7 @@ class Loaded:
 
     environment: Environment | None
     """None where too little is sound to check anything else."""
-    source: Source
+    source: YamlSource
     findings: tuple[Finding, ...]
     """Findings about the file's shape, in no order."""
     gaps: Gaps
@@ -86,7 +86,7 @@ def load(path: Path) -> Loaded:
     return check_shape(read_source(path))
 
 
-def check_shape(source: Source) -> Loaded:
+def check_shape(source: YamlSource) -> Loaded:
     """Turn values into an Environment, cutting out what is broken until the rest is sound."""
     data, findings, gaps = source.data, list(source.findings), Gaps()
     for place in source.unread:
@@ -125,7 +125,7 @@ def _is_reported(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
     return isinstance(error["input"], Unread)
 
 
-def _as_named(environment: Environment, source: Source, gaps: Gaps) -> Environment:
+def _as_named(environment: Environment, source: YamlSource, gaps: Gaps) -> Environment:
     """`environment` with names as the file has them where they got neutral ones, or else after their place:
     none is like another by that, and findings name what can be found."""
     if not gaps.broken:

@@ -18,18 +18,18 @@ from gpupool.address_secrets import without_user
 from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
 from gpupool.spec.field_types import Hint
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, Source
+from gpupool.spec.yaml_source import Loc, YamlSource
 from gpupool.web_addresses import REMEDY
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    source: Source
+    source: YamlSource
     shape: type[BaseModel]
 
 
 def describe(
-    error: Mapping[str, Any], loc: Loc, source: Source, shape: type[BaseModel] = Environment
+    error: Mapping[str, Any], loc: Loc, source: YamlSource, shape: type[BaseModel] = Environment
 ) -> tuple[str, str]:
     """Message and hint for one pydantic error at `loc` of `source`, a file of the fields of `shape`."""
     file = _File(source, shape)

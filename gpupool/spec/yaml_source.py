@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from gpupool.findings import Finding, SpecError
 from gpupool.spec.yaml_scalars import plain_value
-from vapcheck.manifests.yaml_nodes import Document, Node, read_nodes
+from vapcheck.manifests.yaml_nodes import YamlDocument, YamlNode, read_nodes
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
@@ -53,7 +53,7 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class YamlSource:
     """One parsed file: its values, and the place of each of them."""
 
     file: str
@@ -66,7 +66,7 @@ class Source:
     unread: frozenset[Loc] = frozenset()
     """The places that those findings leave open."""
 
-    def sound(self) -> Source:
+    def sound(self) -> YamlSource:
         """This file, where nothing is wrong with it as YAML. Raises SpecError with every finding."""
         if self.findings:
             raise SpecError(self.findings)
@@ -145,7 +145,7 @@ def display_path(path: Path) -> str:
         return str(path)
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> YamlSource:
     """Read and parse `path`. Raises SpecError where reading had to stop, as `parse_source`."""
     name = display_path(path)
     try:
@@ -158,7 +158,7 @@ def read_source(path: Path) -> Source:
     return parse_source(name, raw)
 
 
-def parse_source(name: str, raw: bytes) -> Source:
+def parse_source(name: str, raw: bytes) -> YamlSource:
     """Parse `raw`, the content of the file shown as `name`. Raises SpecError with every finding so far where
     reading had to stop; what else is wrong is in the result's findings."""
     builder = _Builder(name)
@@ -196,7 +196,7 @@ def parse_source(name: str, raw: bytes) -> Source:
         raise refuse(
             line, column, f"not YAML: {fault.said or fault.context or 'malformed'}", "correct the YAML"
         )
-    return Source(name, root.value, root, text, tuple(builder.findings), frozenset(builder.unread))
+    return YamlSource(name, root.value, root, text, tuple(builder.findings), frozenset(builder.unread))
 
 
 def _position(text: str, index: int) -> tuple[int, int]:
@@ -221,7 +221,7 @@ class _Builder:
         self.anchored: dict[int, _Node | None] = {}
         """What nodes with an anchor came to, by their id(); None while they are being built."""
 
-    def build(self, document: Document) -> _Node:
+    def build(self, document: YamlDocument) -> _Node:
         root = _Node(1, 1)
         with suppress(_Stop):
             if document.root is not None:
@@ -230,15 +230,15 @@ class _Builder:
                 self.stop(after, (), "a second document starts here", "write it to a file of its own")
         return root
 
-    def report(self, node: Node, loc: Loc, message: str, hint: str) -> None:
+    def report(self, node: YamlNode, loc: Loc, message: str, hint: str) -> None:
         self.findings.append(Finding(self.name, node.line, node.column, path_text(loc), message, hint))
 
-    def stop(self, node: Node, loc: Loc, message: str, hint: str) -> NoReturn:
+    def stop(self, node: YamlNode, loc: Loc, message: str, hint: str) -> NoReturn:
         self.report(node, loc, message, hint)
         self.stopped = True
         raise _Stop
 
-    def node(self, read: Node, loc: Loc, depth: int) -> _Node:
+    def node(self, read: YamlNode, loc: Loc, depth: int) -> _Node:
         if depth > MAX_DEPTH:
             self.stop(
                 read, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10"
@@ -262,7 +262,7 @@ class _Builder:
             self.anchored[id(read)] = node
         return node
 
-    def grow(self, node: _Node, child: _Node, read: Node, loc: Loc) -> None:
+    def grow(self, node: _Node, child: _Node, read: YamlNode, loc: Loc) -> None:
         """Count `child` as part of `node`; asked after each child, before the next alias is expanded."""
         node.size += child.size
         if node.size > MAX_NODES:
@@ -270,7 +270,7 @@ class _Builder:
                 read, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases"
             )
 
-    def alias(self, read: Node, loc: Loc) -> _Node:
+    def alias(self, read: YamlNode, loc: Loc) -> _Node:
         if id(read.target) not in self.anchored:
             self.stop(read, loc, f"no anchor &{read.text} before this alias", "define it earlier in the file")
         known = self.anchored[id(read.target)]
@@ -278,7 +278,7 @@ class _Builder:
             self.stop(read, loc, f"*{read.text} contains itself", "remove the alias")
         return known
 
-    def sequence(self, node: _Node, read: Node, loc: Loc, depth: int) -> None:
+    def sequence(self, node: _Node, read: YamlNode, loc: Loc, depth: int) -> None:
         node.value = []
         for index, item in enumerate(read.children):
             child = self.node(item, (*loc, index), depth + 1)
@@ -286,7 +286,7 @@ class _Builder:
             node.value.append(child.value)
             self.grow(node, child, item, loc)
 
-    def mapping(self, node: _Node, read: Node, loc: Loc, depth: int) -> None:
+    def mapping(self, node: _Node, read: YamlNode, loc: Loc, depth: int) -> None:
         node.value = {}
         merged: list[_Node] = []
         for written, value in zip_longest(read.children[::2], read.children[1::2]):
@@ -316,7 +316,7 @@ class _Builder:
                     child = source.children[name]
                     node.value[name], node.children[name], node.keys[name] = child.value, child, place
 
-    def merge_sources(self, read: Node, child: _Node, loc: Loc) -> list[_Node]:
+    def merge_sources(self, read: YamlNode, child: _Node, loc: Loc) -> list[_Node]:
         sources = list(child.children.values()) if isinstance(child.value, list) else [child]
         if all(isinstance(source.value, dict) for source in sources):
             return sources
@@ -324,7 +324,7 @@ class _Builder:
         self.report(read, (*loc, "<<"), "a merge key needs a mapping", "write <<: *anchor of a mapping")
         return []
 
-    def key(self, read: Node, loc: Loc) -> str | None:
+    def key(self, read: YamlNode, loc: Loc) -> str | None:
         if read.kind == "alias":
             self.stop(read, loc, "an alias as key", "write the key out")
         if read.kind != "scalar":
@@ -346,7 +346,7 @@ class _Builder:
         )
         return None
 
-    def scalar(self, read: Node, loc: Loc) -> Any:
+    def scalar(self, read: YamlNode, loc: Loc) -> Any:
         if read.tag not in (None, "!", "tag:yaml.org,2002:str"):
             self.report(read, loc, f"tag {read.tag} is not supported", "write the plain value")
             return Unread()

@@ -26,8 +26,8 @@ DOES = {
     "Dispatcher": "decides what starts next, and where",
     "Relay": "publishes events to NATS, in order",
     "Janitor": "ends leases that ran out, old history",
-    "Alerts": "budgets, to a webhook and by mail",
-    "Idle": "jobs that hold GPUs without use",
+    "AlertSender": "budgets, to a webhook and by mail",
+    "IdleWatch": "jobs that hold GPUs without use",
     "API and pages": "people, pods of tenants, Prometheus",
 }
 """Loop -> what it does, or who asks it; in the order in which they are drawn within a column."""

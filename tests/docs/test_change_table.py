@@ -40,12 +40,12 @@ pools:
 TRY_DRIFT = """
 from datetime import UTC, datetime
 from gpupool.generators import generate
-from gpupool.cluster.snapshot import Snapshot
+from gpupool.cluster.snapshot import ClusterSnapshot
 from gpupool.drift import examine
 from gpupool.plan.resolve import read_plan
 plan = read_plan("homelab")
 now = datetime.now(UTC)
-print([drift.reason for drift in examine(plan, generate(plan), Snapshot({}, now), now)])
+print([drift.reason for drift in examine(plan, generate(plan), ClusterSnapshot({}, now), now)])
 """
 
 STALE = """
@@ -157,8 +157,8 @@ CHANGES = (
             "gpupool/plan/checks/names.py": (
                 (
                     END,
-                    "\n\ndef polite(context: Context) -> Iterator[Problem]:\n"
-                    '    yield Problem(("metadata", "name"), "says no please", "say it")\n',
+                    "\n\ndef polite(context: CheckContext) -> Iterator[PlanProblem]:\n"
+                    '    yield PlanProblem(("metadata", "name"), "says no please", "say it")\n',
                 ),
             ),
             "gpupool/plan/checks/__init__.py": (("    names.pool_names,\n", "    names.polite,\n"),),
@@ -184,7 +184,7 @@ CHANGES = (
         row="add a rule over a whole bundle",
         edits={
             "gpupool/rules/identity.py": (
-                (END, '\n\ndef polite(bundle: Bundle) -> Iterator[Found]:\n    yield Found("no please")\n'),
+                (END, '\n\ndef polite(bundle: Bundle) -> Iterator[Violation]:\n    yield Violation("no please")\n'),
             ),
             "gpupool/rules/__init__.py": (
                 ('    _rule("namespaces-exist"', '    _rule("polite", identity.polite),\n'),
@@ -212,7 +212,7 @@ CHANGES = (
                 ),
             ),
             "generators/delivery.py": (
-                ("\n\nclass Engine(", "from gpupool.generators import delivery_kapp\n"),
+                ("\n\nclass EngineModule(", "from gpupool.generators import delivery_kapp\n"),
                 ("}\n\n\ndef body(", ', "kapp": delivery_kapp'),
             ),
         },

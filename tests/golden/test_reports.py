@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.report.as_json import as_json
 from gpupool.report.build import build
 from gpupool.report.git_states import Snapshot
@@ -99,7 +99,7 @@ def test_the_way_back_mirrors_the_way_there(case: str) -> None:
     ]
     quotas = {(t.name, q.resource, q.before, q.after) for t in there.tenants for q in t.quota}
     assert {(t.name, q.resource, q.after, q.before) for t in back.tenants for q in t.quota} == quotas
-    assert set(back.settings) == {FieldChange(f.name, f.after, f.before) for f in there.settings}
+    assert set(back.settings) == {SettingChange(f.name, f.after, f.before) for f in there.settings}
     assert _known(back.findings.fixed) == _known(there.findings.new)
     assert _known(back.findings.new) == _known(there.findings.fixed)
 

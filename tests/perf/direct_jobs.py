@@ -11,10 +11,10 @@ from typing import Any
 
 import aiohttp
 
-from gpupool.queue.domain.offers import Wish, offers
+from gpupool.queue.domain.offers import GpuRequest, offers
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.kubernetes.job_manifest import manifest
-from gpupool.queue.records import Job, Level, State, new_id
+from gpupool.queue.records import Job, JobState, Level, new_id
 from tests.perf.job_cluster import POOL, TENANTS, Cluster, Submit
 
 
@@ -25,14 +25,14 @@ def directly(cluster: Cluster, labels: dict[str, str] | None = None, *, suspend:
 
     async def submit(session: aiohttp.ClientSession, number: int) -> list[str]:
         tenant = plan.tenants[number % TENANTS]
-        (offer,) = offers(plan, supply, tenant, Wish(POOL))
+        (offer,) = offers(plan, supply, tenant, GpuRequest(POOL))
         now = datetime.now(UTC)
         job = Job(
             id=new_id(), tenant=tenant.name, project=None, user="bench", name="job", priority="normal",
             level=Level.MEDIUM, isolation="exclusive", gpu_count=1, preemptible=True, preempts=False,
             retries=0, timeout_s=3600, budget_limit_micro=None, offers=(offer,),
             request={"container_image": "busybox:1", "container_command": ["true"]}, plan_hash="",
-            state=State.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, enqueued_at=now,
+            state=JobState.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, enqueued_at=now,
             decided_at=now, pool=POOL, resource=offer.resource, capacity_type="on-demand",
             placement=((0, 1),), gpu_micro=offer.gpu_micro, rate_micro=offer.rate_micro,
             hold_micro=0, run_limit_s=3600,

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from gpupool.rules import Bundle, check_bundle
+from gpupool.rules import ObjectSet, check_bundle
 from gpupool.rules.fields import count
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
@@ -142,7 +142,7 @@ def test_junk_is_never_an_error(name: str, planned: bool, changes: list[tuple[in
             place[last] = value
     bodies, patches = draft.bodies, draft.patches
     check_bundle(
-        Bundle.of(
+        ObjectSet.of(
             name, bodies, patches=patches, releases=draft.releases, plan=draft.plan if planned else None
         )
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
-from gpupool.promote.merge import Wish, promote
+from gpupool.promote.merge import PromotionOptions, promote
 from gpupool.promote.rules import rules_of
 from gpupool.promote.shape import differences, leaves, parts, path_of, shape_of
 from tests.environment_strategies import Data, environments, text_of
@@ -82,7 +82,7 @@ def again(text: str) -> EnvironmentFile:
 @given(pairs(), st.integers(0, 999))
 def test_all_is_promoted_and_once_is_enough(pair: tuple[Data, Data], seed: int) -> None:
     source, target = (environment_file(laid_out(environment, seed)) for environment in pair)
-    wish = Wish(delete=True)
+    wish = PromotionOptions(delete=True)
     promoted = again(promote(source, target, RULES, wish).text)
     shapes = [parts(shape_of(one.environment), RULES) for one in (source, promoted)]
     assert not differences(*shapes)
@@ -96,7 +96,7 @@ def test_all_is_promoted_and_once_is_enough(pair: tuple[Data, Data], seed: int) 
 def test_what_stays_and_what_is_equal_keeps_its_line(pair: tuple[Data, Data], seed: int) -> None:
     source, lines = environment_file(laid_out(pair[0], seed)), laid_out(pair[1], seed)
     target = environment_file(lines)
-    promoted = promote(source, target, RULES, Wish())
+    promoted = promote(source, target, RULES, PromotionOptions())
     changed = [tuple(one.path.split(".")) for one in promoted.changes]
     kept = iter(promoted.text.splitlines())
     for line, loc in lines:
@@ -116,7 +116,7 @@ def touches(loc: tuple[str, ...], path: str) -> bool:
 @given(pairs(), st.integers(0, 999))
 def test_sizes_and_everything_outside_of_the_pools_stay(pair: tuple[Data, Data], seed: int) -> None:
     source, target = (environment_file(laid_out(environment, seed)) for environment in pair)
-    promoted = again(promote(source, target, RULES, Wish(delete=True)).text)
+    promoted = again(promote(source, target, RULES, PromotionOptions(delete=True)).text)
     theirs = {pool["name"]: pool for pool in pair[0]["pools"]}
     before = {pool["name"]: pool for pool in pair[1]["pools"]}
     for pool in promoted.data["pools"]:
@@ -139,7 +139,7 @@ def test_only_what_is_asked_for(pair: tuple[Data, Data], seed: int, data: st.Dat
     if not names:
         return
     name = data.draw(st.sampled_from(names))
-    promoted = again(promote(source, target, RULES, Wish(frozenset({name}), delete=True)).text)
+    promoted = again(promote(source, target, RULES, PromotionOptions(frozenset({name}), delete=True)).text)
     before, after = (flat(one) for one in (target, promoted))
     assert {path for path in {**before, **after} if before.get(path) != after.get(path)} <= {
         path

@@ -14,7 +14,7 @@ from vapcheck.cel.frame import Run, Step
 from vapcheck.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Literal, Node
 
 
-class Planner(Protocol):
+class ComprehensionPlanner(Protocol):
     """What compiles the parts of a comprehension."""
 
     pending: set[int]
@@ -26,7 +26,7 @@ class Planner(Protocol):
         """Slots for the comprehension's variables while its body is compiled."""
 
 
-def comprehension(planner: Planner, node: Comprehension) -> Run:
+def comprehension(planner: ComprehensionPlanner, node: Comprehension) -> Run:
     source = planner.plan(node.range)
     if source.constant and source.value == [] and _is_false(node.condition):
         return _binding(planner, node)
@@ -49,7 +49,7 @@ def comprehension(planner: Planner, node: Comprehension) -> Run:
         return comprehensions.general(fold, initial, *steps)
 
 
-def _binding(planner: Planner, node: Comprehension) -> Run:
+def _binding(planner: ComprehensionPlanner, node: Comprehension) -> Run:
     initial = planner.plan(node.initial).run
     with planner.names(accumulator=node.accumulator) as slots:
         slot = slots["accumulator"]
@@ -59,7 +59,7 @@ def _binding(planner: Planner, node: Comprehension) -> Run:
     return run
 
 
-def _macro(planner: Planner, node: Comprehension, fold: Fold) -> Run | None:
+def _macro(planner: ComprehensionPlanner, node: Comprehension, fold: Fold) -> Run | None:
     """The loop of a known macro; None for another fold."""
     step, accumulator = node.step, node.accumulator
     if not isinstance(step, Call):
@@ -88,7 +88,7 @@ def _macro(planner: Planner, node: Comprehension, fold: Fold) -> Run | None:
 
 
 def _accumulation(
-    planner: Planner, node: Comprehension, step: Call, condition: Node | None, fold: Fold
+    planner: ComprehensionPlanner, node: Comprehension, step: Call, condition: Node | None, fold: Fold
 ) -> Run | None:
     test = None if condition is None else planner.plan(condition).run
     if step.function == "cel.@mapInsert" and _is_name(node.result, node.accumulator):

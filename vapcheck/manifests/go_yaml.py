@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vapcheck.manifests.go_scalars import MERGE, ScalarError, as_sent, key_text, resolve
-from vapcheck.manifests.yaml_nodes import MAX_DEPTH, Fault, Node, read_nodes
+from vapcheck.manifests.yaml_nodes import MAX_DEPTH, Fault, YamlNode, read_nodes
 
 _ESCAPE = re.compile(r"\\.", re.DOTALL)
 _LOW, _HIGH = 400_000, 4_000_000
@@ -34,7 +34,7 @@ class Reading:
     """What came of one text."""
 
     value: Any
-    root: Node | None
+    root: YamlNode | None
     duplicates: list[tuple[str, int, int]]
     """Keys that appear twice in one mapping (the last one counts), with their place."""
     rest: int
@@ -49,7 +49,7 @@ def read(text: str) -> Reading:
     return Reading(value, root, decoder.duplicates, rest)
 
 
-def compose(text: str) -> tuple[Node | None, int]:
+def compose(text: str) -> tuple[YamlNode | None, int]:
     """The nodes of the first document (None for an empty one), and the line of what follows it, or 0."""
     document = read_nodes(text)
     if document.root is not None and "\\/" in text:
@@ -74,7 +74,7 @@ def _words(fault: Fault) -> tuple[str, str]:
     return ": ".join(part for part in (fault.context, fault.said) if part) or "malformed", ""
 
 
-def _refuse_slash(text: str, node: Node) -> None:
+def _refuse_slash(text: str, node: YamlNode) -> None:
     """Go's scanner is older than libyaml's and doesn't know the escape `\\/`."""
     if node.style == '"':
         raw = text[node.start : node.end]
@@ -92,7 +92,7 @@ class _Decoder:
         self.steps = self.from_aliases = self.inside_alias = 0
         self.open: set[int] = set()
 
-    def value(self, node: Node, depth: int) -> Any:
+    def value(self, node: YamlNode, depth: int) -> Any:
         self.count(node, depth)
         if node.kind == "scalar":
             return self.sent(node)
@@ -104,7 +104,7 @@ class _Decoder:
             return found
         return self.through(node, lambda target: self.value(target, depth + 1))
 
-    def count(self, node: Node, depth: int) -> None:
+    def count(self, node: YamlNode, depth: int) -> None:
         """Refuse what Go's library takes for an attack by aliases, and what is too deep."""
         self.steps += 1
         if self.inside_alias:
@@ -116,7 +116,7 @@ class _Decoder:
             if self.from_aliases / self.steps > 0.99 - 0.89 * share:
                 raise YamlError("document contains excessive aliasing", node.line, node.column)
 
-    def through(self, node: Node, then: Any) -> Any:
+    def through(self, node: YamlNode, then: Any) -> Any:
         """What `then` makes of the target of an alias."""
         if id(node) in self.open:
             message, bare = f"anchor '{node.text}' value contains itself", "an anchor's value contains itself"
@@ -128,21 +128,21 @@ class _Decoder:
         self.open.discard(id(node))
         return value
 
-    def sent(self, node: Node) -> Any:
+    def sent(self, node: YamlNode) -> Any:
         return self.guarded(node, as_sent, self.scalar(node))
 
-    def scalar(self, node: Node) -> Any:
+    def scalar(self, node: YamlNode) -> Any:
         if not node.tag and not node.plain:
             return node.text
         return self.guarded(node, lambda text: resolve(node.tag, text), node.text)
 
-    def guarded(self, node: Node, function: Any, argument: Any) -> Any:
+    def guarded(self, node: YamlNode, function: Any, argument: Any) -> Any:
         try:
             return function(argument)
         except ScalarError as error:
             raise YamlError(str(error), node.line, node.column, error.bare) from error
 
-    def fill(self, found: dict[str, Any], node: Node, depth: int) -> None:
+    def fill(self, found: dict[str, Any], node: YamlNode, depth: int) -> None:
         """Put the pairs of the mapping `node` into `found`; a merge overwrites what stands before it."""
         own: set[str] = set()
         pairs = iter(node.children)
@@ -156,7 +156,7 @@ class _Decoder:
             own.add(name)
             found[name] = self.value(value, depth + 1)
 
-    def key(self, node: Node, depth: int) -> Any:
+    def key(self, node: YamlNode, depth: int) -> Any:
         """The key as text."""
         self.count(node, depth)
         if node.kind == "alias":
@@ -165,7 +165,7 @@ class _Decoder:
             raise YamlError("invalid map key: a mapping or list can't be a key", node.line, node.column)
         return self.guarded(node, key_text, self.scalar(node))
 
-    def merge(self, found: dict[str, Any], node: Node, depth: int) -> None:
+    def merge(self, found: dict[str, Any], node: YamlNode, depth: int) -> None:
         """Merge a mapping, an alias of one, or a list of such (of which the first ones count most)."""
         sources = node.children[::-1] if node.kind == "list" else [node]
         for source in sources:
@@ -178,6 +178,6 @@ class _Decoder:
             else:
                 self.fill(found, source, depth + 1)
 
-    def merged(self, found: dict[str, Any], target: Node, depth: int) -> None:
+    def merged(self, found: dict[str, Any], target: YamlNode, depth: int) -> None:
         self.count(target, depth)
         self.fill(found, target, depth)

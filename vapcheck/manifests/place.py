@@ -10,7 +10,7 @@ import re
 
 from vapcheck.manifests.go_yaml import YamlError, compose
 from vapcheck.manifests.plain_yaml import is_plain
-from vapcheck.manifests.yaml_nodes import Node
+from vapcheck.manifests.yaml_nodes import YamlNode
 
 _PART = re.compile(r"""\.?([A-Za-z0-9_$-]+)|\[(\d+)\]|\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]""")
 
@@ -67,18 +67,18 @@ def rows_of_items(text: str, base: tuple[str | int, ...], count: int) -> list[in
 
 
 @functools.lru_cache(maxsize=4)
-def _root(text: str) -> Node | None:
+def _root(text: str) -> YamlNode | None:
     try:
         return compose(text)[0]
     except YamlError:
         return None
 
 
-def _target(node: Node) -> Node:
+def _target(node: YamlNode) -> YamlNode:
     return node.target if node.target is not None else node
 
 
-def _below(node: Node, part: str | int) -> tuple[tuple[int, int], Node] | None:
+def _below(node: YamlNode, part: str | int) -> tuple[tuple[int, int], YamlNode] | None:
     if isinstance(part, int):
         if node.kind == "list" and part < len(node.children):
             child = node.children[part]
@@ -86,7 +86,7 @@ def _below(node: Node, part: str | int) -> tuple[tuple[int, int], Node] | None:
         return None
     if node.kind != "map":
         return None
-    merged: Node | None = None
+    merged: YamlNode | None = None
     for key, value in zip(node.children[-2::-2], node.children[::-1][::2], strict=True):
         if key.text == part:
             return (key.line, key.column), value

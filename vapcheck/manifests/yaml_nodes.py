@@ -18,12 +18,12 @@ MAX_DEPTH = 200
 
 
 class Pair(NamedTuple):
-    key: Node
-    value: Node
+    key: YamlNode
+    value: YamlNode
 
 
 @dataclass(slots=True)
-class Node:
+class YamlNode:
     """One value as written; `line` and `column` count from 1. In a mapping, keys and values are by turns."""
 
     kind: Literal["document", "scalar", "list", "map", "alias"]
@@ -39,8 +39,8 @@ class Node:
     """Of a scalar: its quotes, | or >; of a list or mapping: [ for one in flow style. Else empty."""
     plain: bool = False
     anchor: str | None = None
-    children: Sequence[Node] = ()
-    target: Node | None = None
+    children: Sequence[YamlNode] = ()
+    target: YamlNode | None = None
     """Of an alias: what it stands for."""
 
     @property
@@ -60,7 +60,7 @@ class Node:
     def pair(self, key: str) -> Pair | None:
         return next((pair for pair in self.pairs if pair.key.text == key), None)
 
-    def below(self, part: str | int) -> Node | None:
+    def below(self, part: str | int) -> YamlNode | None:
         """An item of a list, or the value of a key; None where there is none, as in an alias."""
         if isinstance(part, str):
             pair = self.pair(part)
@@ -85,19 +85,19 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    root: Node | None
+class YamlDocument:
+    root: YamlNode | None
     """None for an empty text."""
     whole: bool
     """Whether all of it could be read: then a fault is in what follows."""
-    following: Node | None
+    following: YamlNode | None
     """Stands where a second document begins, which is not read."""
     fault: Fault | None
 
 
-def read_nodes(text: str) -> Document:
+def read_nodes(text: str) -> YamlDocument:
     """The first document in `text`."""
-    roots: list[Node] = []
+    roots: list[YamlNode] = []
     whole, following = False, None
     try:
         events = yaml.parse(text, Loader=yaml.CSafeLoader)
@@ -110,20 +110,20 @@ def read_nodes(text: str) -> Document:
         fault = _syntax(error)
     except yaml.reader.ReaderError as error:
         fault = _character(text, error)
-    return Document(roots[0] if roots else None, whole, following, fault)
+    return YamlDocument(roots[0] if roots else None, whole, following, fault)
 
 
-def _fill(siblings: list[Node], events: Iterator[Any], text: str) -> Fault | None:
+def _fill(siblings: list[YamlNode], events: Iterator[Any], text: str) -> Fault | None:
     """Put the root into `siblings`; a stack of our own, as a text may nest deeper than Python."""
-    anchors: dict[str, Node] = {}
-    stack: list[tuple[Node, list[Node]]] = []
+    anchors: dict[str, YamlNode] = {}
+    stack: list[tuple[YamlNode, list[YamlNode]]] = []
     for event in events:
         kind = event.__class__
         if kind is yaml.ScalarEvent:
             mark, end, style = event.start_mark, event.end_mark.index, event.style
             if style == "|" or style == ">":
                 end = mark.index + len(text[mark.index : end].rstrip())
-            node = Node(
+            node = YamlNode(
                 "scalar", mark.line + 1, mark.column + 1, mark.index, end,
                 event.tag, event.value, style, event.implicit[0], event.anchor,
             )  # fmt: skip
@@ -157,9 +157,9 @@ def _fill(siblings: list[Node], events: Iterator[Any], text: str) -> Fault | Non
     return None
 
 
-def _node(kind: Literal["document", "list", "map", "alias"], event: Any) -> Node:
+def _node(kind: Literal["document", "list", "map", "alias"], event: Any) -> YamlNode:
     mark = event.start_mark
-    return Node(kind, mark.line + 1, mark.column + 1, mark.index, event.end_mark.index)
+    return YamlNode(kind, mark.line + 1, mark.column + 1, mark.index, event.end_mark.index)
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> Fault:

@@ -34,7 +34,7 @@ _AS_MAP = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TypeProblem:
     """What the checker says about one place of an expression; line and column count from 1."""
 
     message: str
@@ -80,7 +80,7 @@ class Attempt:
             names[_name("params", self.number)] = self.types.declare((self.params,)) if self.params else DYN
         return names
 
-    def problems(self) -> Iterator[tuple[Expression, list[Problem]]]:
+    def problems(self) -> Iterator[tuple[Expression, list[TypeProblem]]]:
         """What is wrong, by expression."""
         for row, _, _ in self.texts:
             if row.path in self.raw:
@@ -101,7 +101,7 @@ class Attempt:
                     self.liberties.loosen(definitions[0])
         return before != (len(self.liberties.alike), len(self.liberties.loose))
 
-    def _problem(self, found: re.Match[str]) -> Problem | None:
+    def _problem(self, found: re.Match[str]) -> TypeProblem | None:
         line, column, message = int(found[1]), int(found[2]), found[3]
         if "*error*" in message:
             return None  # follows from another one
@@ -109,7 +109,7 @@ class Attempt:
         if undefined := _UNDEFINED.search(message):
             hint = self.types.advice(undefined[1])
         shown = re.sub(rf"\bkubernetes\.o{self.number}_\w+", lambda name: self._types_of(name[0]), message)
-        return Problem(shown, hint, line, column)
+        return TypeProblem(shown, hint, line, column)
 
     def _types_of(self, name: str) -> str:
         """What a type of ours stands for, in words: `PodSpec or JobSpec`."""

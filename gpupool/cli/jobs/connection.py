@@ -22,7 +22,7 @@ from gpupool.findings import GpupoolError, NoAnswer, UsageError
 
 if TYPE_CHECKING:
     from gpupool.client import ApiError, Client, LostContact
-    from gpupool.spec.yaml_source import Source
+    from gpupool.spec.yaml_source import YamlSource
 
 Given = Mapping[str, tuple[Any, ...]]
 """Field of the request -> the option for it, its value (None where it is not given), and the file that it is
@@ -171,7 +171,7 @@ def _row(pointer: str, detail: str, given: Given) -> str:
     return f"{option}: {detail}" if said is None else f"{option} {said!r}: {detail}"
 
 
-def _of_file(source: Source, pointer: list[str], detail: str) -> str:
+def _of_file(source: YamlSource, pointer: list[str], detail: str) -> str:
     """An error in a field of a file: `job.yaml:3:5: volumes[0].path: ...`."""
     from gpupool.spec.yaml_source import path_text, value_at
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from gpupool.findings import SpecError
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, Source, parse_source, read_source
+from gpupool.spec.yaml_source import Loc, YamlSource, parse_source, read_source
 
 EXAMPLE = "container_image: python:3.12"
 DISPUTED = "this is a number, date or truth value to some readers of YAML, and something else to others"
 CLEAR = "put text in quotes, and write numbers in plain digits, truth values as true or false"
 
 
-def read(file: Path) -> Source:
+def read(file: Path) -> YamlSource:
     """The file, a mapping; `-` is stdin. Raises SpecError with every finding."""
     source = parse_source("-", sys.stdin.buffer.read()) if str(file) == "-" else read_source(file)
     source.sound()
@@ -42,7 +42,7 @@ def _scalars(data: Any, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
         yield loc, data
 
 
-def overridden(source: Source, options: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:
+def overridden(source: YamlSource, options: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """The fields of the file, and of the options that replace them; variables replace those of their name."""
     fields: dict[str, tuple[Any, ...]] = {name: ("", value, source) for name, value in source.data.items()}
     env = source.data.get("env")

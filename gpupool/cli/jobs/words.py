@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpupool import money
 from gpupool.convert.quantities import duration
 from gpupool.queue.domain import reasons
-from gpupool.queue.records import Cause, State
+from gpupool.queue.records import FailedParent, JobState
 
 if TYPE_CHECKING:
     from gpupool.client import Event, Job
@@ -165,7 +165,7 @@ def happened(event: Event) -> tuple[str, str]:
     else:
         said = [str(change["reason"])] if change.get("reason") else []
         if cause := change.get("cause"):
-            said = [reasons.of_dependency(Cause(**{**cause, "state": State(cause["state"])}))]
+            said = [reasons.of_dependency(FailedParent(**{**cause, "state": JobState(cause["state"])}))]
         if change.get("exit_code") and "exit code" not in " ".join(said):
             said.append(f"exit code {change['exit_code']}")
         if "cost_micro" in change:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from gpupool.cli.output import Format
-from gpupool.cli.policy.outputs import Output, answer
+from gpupool.cli.policy.outputs import CheckOutput, answer
 from gpupool.policy_check.check import Bind, Operation, Question
 
 app = typer.Typer(
@@ -39,9 +39,9 @@ def check(
         typer.Option("--policies", metavar="DIR", help="More policies: a folder or a file. Repeatable."),
     ] = None,
     output: Annotated[
-        Output,
+        CheckOutput,
         typer.Option("-o", "--format", help="text for people; json, sarif, junit or github for machines."),
-    ] = Output.text,
+    ] = CheckOutput.text,
     user: Annotated[
         str | None,
         typer.Option("--user", metavar="NAME", help="The user of the request, as request.userInfo.username."),

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from gpupool.cli.policy.outputs import Output
+from gpupool.cli.policy.outputs import CheckOutput
 from gpupool.policy_check.check import Bind, Operation, Question
 
 ONCE = {
@@ -33,10 +33,10 @@ REPEATED = {
     "--user-extra": "extra",
 }
 """Options with what they set; all of them take a value."""
-_CHOICES: dict[str, type[StrEnum]] = {"output": Output, "operation": Operation, "bind": Bind}
+_CHOICES: dict[str, type[StrEnum]] = {"output": CheckOutput, "operation": Operation, "bind": Bind}
 
 
-def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
+def plain_question(arguments: Sequence[str]) -> tuple[Question, CheckOutput] | None:
     """The parsed question, or None where typer must parse it."""
     targets: list[str] = []
     single: dict[str, str] = {}
@@ -62,7 +62,7 @@ def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
     ):
         return None
     said: dict[str, Any] = {name: _CHOICES.get(name, str)(value) for name, value in single.items()}
-    output: Output = said.pop("output", Output.text)
+    output: CheckOutput = said.pop("output", CheckOutput.text)
     said |= {name: tuple(values) for name, values in many.items()}
     said["policies"] = tuple(map(Path, many.get("policies", ())))
     return Question(tuple(targets), **said), output

@@ -20,7 +20,7 @@ from gpupool.policy_check.result import Check, relative
 from vapcheck import PolicyFinding
 
 
-class Output(StrEnum):
+class CheckOutput(StrEnum):
     """The outputs of `policy check`."""
 
     text = "text"
@@ -30,11 +30,11 @@ class Output(StrEnum):
     github = "github"
 
 
-_UTF_8 = (Output.json, Output.sarif, Output.junit)
+_UTF_8 = (CheckOutput.json, CheckOutput.sarif, CheckOutput.junit)
 """Outputs that are read as UTF-8, whatever the terminal has."""
 
 
-def answer(question: Question, output: Output) -> int:
+def answer(question: Question, output: CheckOutput) -> int:
     """Judge, print, and return the exit code: 1 when anything is denied or can't be read."""
     with progress("policy check") as notify:
         check = run(question, notify)
@@ -42,7 +42,7 @@ def answer(question: Question, output: Output) -> int:
     return int(check.report.denied)
 
 
-def write(check: Check, output: Output, stream: TextIO | None = None) -> None:
+def write(check: Check, output: CheckOutput, stream: TextIO | None = None) -> None:
     """Write `check` in the form `output`, to stdout unless `stream` is given."""
     module = import_module(f"gpupool.cli.policy.{output.value}")
     if stream is None and output in _UTF_8 and isinstance(sys.stdout, io.TextIOWrapper):

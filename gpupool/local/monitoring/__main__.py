@@ -27,7 +27,7 @@ _FRESH_S = 2.0
 """How old what is known of the cluster may be: Prometheus asks for all nodes at once."""
 
 
-class Cluster:
+class ClusterGpus:
     """The cluster's GPUs, read again when they are asked for."""
 
     def __init__(self, api: KubeApi, plan: Plan) -> None:
@@ -51,7 +51,7 @@ class Cluster:
             return self._nodes
 
 
-def server(cluster: Cluster, port: int) -> http.server.ThreadingHTTPServer:
+def server(cluster: ClusterGpus, port: int) -> http.server.ThreadingHTTPServer:
     """The HTTP server, not yet serving; port 0 for one that is free."""
     fields = list(exporter.read_fields(cluster.plan))
 
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, required=True)
     given = parser.parse_args()
     try:
-        cluster = Cluster(KubeApi.connect(given.kubeconfig), read_plan(given.environment))
+        cluster = ClusterGpus(KubeApi.connect(given.kubeconfig), read_plan(given.environment))
     except GpupoolError as error:
         print(error, file=sys.stderr)
         return 1

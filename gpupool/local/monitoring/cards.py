@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpupool.catalog.models import mig_resource
-from gpupool.local.monitoring.page import Card, Instance, PodUse
+from gpupool.local.monitoring.page import Card, MigInstance, PodUse
 from gpupool.local.operator.hardware import of_node
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
@@ -92,11 +92,11 @@ def _partitioned(empty: list[Card], pool: Pool, pods: Iterable[Object]) -> Itera
             waiting[resource] += [_used(pod)] * count
     layout = pool.sharing.layout or {}
     for card in empty:
-        instances = list[Instance]()
+        instances = list[MigInstance]()
         for profile in (name for name, count in layout.items() for _ in range(count)):
             line = waiting[mig_resource(profile)]
             holder = (line.pop(0),) if line else ()
             facts = card.model.mig.profile(profile) if card.model.mig else None
             memory = round((facts.memory_gib or 10) * 1024) if facts else 10240
-            instances.append(Instance(profile, len(instances), memory, holder))
+            instances.append(MigInstance(profile, len(instances), memory, holder))
         yield replace(card, instances=tuple(instances))

@@ -29,7 +29,7 @@ class PodUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class MigInstance:
     """A MIG instance."""
 
     profile: str
@@ -45,7 +45,7 @@ class Card:
     node: str
     index: int
     model: GpuModel
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[MigInstance, ...] = ()
     pods: tuple[PodUse, ...] = ()
     xids: Mapping[int, int] = field(default_factory=dict)
     """Errors of the last five minutes, by number."""
@@ -110,7 +110,7 @@ def _rows(card: Card, each: Field, second: float, writer: Writer) -> Iterator[st
                 yield f"{each.name}{{{labels}}} {own:g}"
 
 
-def _labels(card: Card, part: Instance | None, extra: str, writer: Writer) -> str:
+def _labels(card: Card, part: MigInstance | None, extra: str, writer: Writer) -> str:
     labels = {
         "gpu": str(card.index),
         "UUID": card.uuid,

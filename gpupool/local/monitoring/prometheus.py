@@ -21,7 +21,7 @@ from gpupool.generators.emit import yaml_text
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
-from gpupool.local.processes import Running
+from gpupool.local.processes import RunningProcess
 from gpupool.monitoring import rules
 from gpupool.plan.model import Plan
 
@@ -97,10 +97,12 @@ class LocalPrometheus:
     def _state(self) -> Path:
         return self.folder / "monitoring.json"
 
-    def _spawn(self, argv: tuple[str, ...] | list[str], environment: dict[str, str], name: str) -> Running:
+    def _spawn(
+        self, argv: tuple[str, ...] | list[str], environment: dict[str, str], name: str
+    ) -> RunningProcess:
         return processes.spawn(tuple(argv), environment, self.folder, self.folder / f"{name}.log", "")
 
-    def _wait(self, name: str, process: Running, address: str) -> None:
+    def _wait(self, name: str, process: RunningProcess, address: str) -> None:
         deadline = time.monotonic() + _START_S
         while not health.answers(address):
             if not processes.alive(process) or time.monotonic() > deadline:
@@ -110,10 +112,10 @@ class LocalPrometheus:
                 raise GpupoolError(f"{name} does not become ready; the end of {log}:\n{end}")
             time.sleep(0.1)
 
-    def _running(self) -> dict[str, Running]:
+    def _running(self) -> dict[str, RunningProcess]:
         try:
             state = json.loads(self._state.read_text())
-            return {name: Running.from_dict(values) for name, values in state.items()}
+            return {name: RunningProcess.from_dict(values) for name, values in state.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 

@@ -21,7 +21,7 @@ from gpupool.local.operator import hardware, names, node_view, operands, policy,
 from gpupool.local.operator.advertise import PluginFailure
 from gpupool.local.operator.operands import OperandView
 from gpupool.local.operator.policy import Policy
-from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.state import OperandMemory
 from gpupool.local.watch import Object, follow
 
 _LOG = logging.getLogger(__name__)
@@ -114,13 +114,13 @@ class Controller:
         settings = self._policy()
         if settings is None or not node_view.operands_run(node, settings, memory):
             # No pod of the operator runs there: nothing is advertised, and nothing reports why.
-            forgotten = NodeState(layouts=memory.layouts, labels=memory.labels)
+            forgotten = OperandMemory(layouts=memory.layouts, labels=memory.labels)
             await self._write(node, forgotten, {}, {}, {})
             return
         await self._run_operands(node, gpus, settings, memory)
 
     async def _run_operands(
-        self, node: Object, gpus: hardware.Hardware, settings: Policy, memory: NodeState
+        self, node: Object, gpus: hardware.Hardware, settings: Policy, memory: OperandMemory
     ) -> None:
         annotations = node["metadata"].get("annotations") or {}
         view = OperandView(
@@ -176,7 +176,7 @@ class Controller:
     async def _write(
         self,
         node: Object,
-        memory: NodeState,
+        memory: OperandMemory,
         resources: Mapping[str, int],
         labels: Mapping[str, str] | None,
         troubles: Mapping[str, str],
@@ -199,7 +199,7 @@ class Controller:
             memory.labels = sorted(labels)
         if memory.mig_state or names.MIG_STATE_LABEL in have:
             wanted[names.MIG_STATE_LABEL] = memory.mig_state or None
-        text = memory.as_text() if memory != NodeState(layouts=memory.layouts) or memory.layouts else None
+        text = memory.as_text() if memory != OperandMemory(layouts=memory.layouts) or memory.layouts else None
         annotations = {names.STATE_ANNOTATION: text, names.ERROR_ANNOTATION: trouble or None}
         changed_labels = {key: value for key, value in wanted.items() if have.get(key) != value}
         changed_notes = {key: value for key, value in annotations.items() if notes.get(key) != value}

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpupool.local.operator import names, policy
 from gpupool.local.operator.policy import Policy
-from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.state import OperandMemory
 
 Object = dict[str, Any]
 
@@ -16,7 +16,7 @@ PLUGIN_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 """Resources that only the device plugin registers; the kubelet keeps them at zero once it is gone."""
 
 
-def operands_run(node: Object, settings: Policy, memory: NodeState) -> bool:
+def operands_run(node: Object, settings: Policy, memory: OperandMemory) -> bool:
     """Whether the operator's DaemonSets have pods on the node."""
     if (node["metadata"].get("labels") or {}).get(names.OPT_OUT_LABEL) == "false":
         return False

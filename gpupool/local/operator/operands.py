@@ -15,7 +15,7 @@ from gpupool.local.operator.advertise import Advertised, PluginFailure, advertis
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout, NotPlaceable
 from gpupool.local.operator.policy import Policy
-from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.state import OperandMemory
 from gpupool.local.operator.strict import ConfigError
 
 ConfigMaps = Mapping[str, Mapping[str, str]]
@@ -34,7 +34,7 @@ class OperandView:
     """The operand that shall fail here, or empty."""
 
 
-def mig_request(view: OperandView, state: NodeState) -> str | None:
+def mig_request(view: OperandView, state: OperandMemory) -> str | None:
     """The configuration that the MIG manager is to act on now; None while there is nothing new to it."""
     if not view.policy.mig_enabled or view.hardware.model.mig is None:
         return None
@@ -44,7 +44,7 @@ def mig_request(view: OperandView, state: NodeState) -> str | None:
     return name
 
 
-def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) -> None:
+def apply_mig(view: OperandView, state: OperandMemory, name: str, busy: str | None) -> None:
     """Bring the GPUs into configuration `name`; the state says whether that failed, and why.
 
     `busy` names a pod that uses a GPU of the node. As upstream: a failure is not tried again until the
@@ -55,7 +55,7 @@ def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) 
     state.mig_state = "failed" if state.mig_error else "success"
 
 
-def _mig_failure(view: OperandView, state: NodeState, name: str, busy: str | None) -> str | None:
+def _mig_failure(view: OperandView, state: OperandMemory, name: str, busy: str | None) -> str | None:
     if view.fail == "mig":
         return f"MIG manager: made to fail by {names.FAIL_ANNOTATION}"
     try:
@@ -91,12 +91,12 @@ def _mig_text(view: OperandView) -> str | None:
     return data[names.MIG_CONFIG_KEY]
 
 
-def plugin_must_start(view: OperandView, state: NodeState) -> bool:
+def plugin_must_start(view: OperandView, state: OperandMemory) -> bool:
     """Whether the plugin is not running with what its DaemonSet and the node's label now say."""
     return state.plugin_loaded != _plugin_token(view)
 
 
-def run_plugin(view: OperandView, state: NodeState) -> Advertised:
+def run_plugin(view: OperandView, state: OperandMemory) -> Advertised:
     """What plugin and feature discovery advertise; (re)starts the plugin if it must.
 
     Raises PluginFailure when it can't run; it then advertises nothing and is started again on any event.

@@ -17,7 +17,7 @@ from gpupool.local.operator.plugin_config import PluginConfig
 
 
 @dataclass
-class NodeState:
+class OperandMemory:
     """The memory of the operands on one node; everything empty on a node they have not run on."""
 
     plugin_loaded: str = ""
@@ -40,11 +40,11 @@ class NodeState:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
 
-def read(node: Mapping[str, Any]) -> NodeState:
+def read(node: Mapping[str, Any]) -> OperandMemory:
     """The state in the node's annotation; a damaged one counts as a node the operands have not run on."""
     text = (node["metadata"].get("annotations") or {}).get(names.STATE_ANNOTATION, "")
     try:
-        values = json.loads(text) if text else asdict(NodeState())
-        return NodeState(**values | {"plugin_config": PluginConfig(**values["plugin_config"])})
+        values = json.loads(text) if text else asdict(OperandMemory())
+        return OperandMemory(**values | {"plugin_config": PluginConfig(**values["plugin_config"])})
     except (ValueError, TypeError, KeyError):
-        return NodeState()
+        return OperandMemory()

@@ -32,7 +32,7 @@ _PLAIN_FIELDS = (
 _ENTRY = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
 
-class Refused(Exception):
+class UnsupportedPod(Exception):
     """The pod uses a feature that the pod runner does not have; the message names it."""
 
 
@@ -41,7 +41,7 @@ class NotYetError(Exception):
 
 
 @dataclass(frozen=True)
-class Command:
+class PodCommand:
     """A program and its surroundings."""
 
     argv: tuple[str, ...]
@@ -52,11 +52,15 @@ def check(pod: Object) -> None:
     """Raise Refused for what is not run here."""
     spec = pod["spec"]
     if spec.get("restartPolicy") != "Never":
-        raise Refused(f"restartPolicy is {spec.get('restartPolicy')}; pods that run locally must have Never")
+        raise UnsupportedPod(
+            f"restartPolicy is {spec.get('restartPolicy')}; pods that run locally must have Never"
+        )
     if spec.get("initContainers") or len(spec["containers"]) > 1:
-        raise Refused("it has several containers; pods that run locally have one, and no init containers")
+        raise UnsupportedPod(
+            "it has several containers; pods that run locally have one, and no init containers"
+        )
     if not spec["containers"][0].get("command"):
-        raise Refused(
+        raise UnsupportedPod(
             "its container has no command; the image of a pod that runs locally is not used, so set command"
         )
 
@@ -76,11 +80,11 @@ def volume_variable(claim: str) -> str:
     return "GPUPOOL_VOLUME_" + re.sub("[-.]", "_", claim).upper()
 
 
-async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> Command:
+async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> PodCommand:
     """The pod's command with the variables of `base`, which the pod may override. Nothing is mounted: HOME of
     `base` stands for the queue's scratch volume, in the variables that lead there.
 
-    Raises Refused, and NotYetError where a reference can't be resolved now.
+    Raises UnsupportedPod, and NotYetError where a reference can't be resolved now.
     """
     check(pod)
     container = pod["spec"]["containers"][0]
@@ -95,7 +99,7 @@ async def prepare(pod: Object, base: Mapping[str, str], read: Read) -> Command:
         if value is not None:
             declared[variable["name"]] = workspace.moved(variable["name"], value, base["HOME"])
     words = [*container["command"], *(container.get("args") or [])]
-    return Command(tuple(expanded(word, declared) for word in words), {**base, **declared})
+    return PodCommand(tuple(expanded(word, declared) for word in words), {**base, **declared})
 
 
 async def _value(pod: Object, variable: Object, known: Mapping[str, str], read: Read) -> str | None:
@@ -112,7 +116,9 @@ async def _value(pod: Object, variable: Object, known: Mapping[str, str], read: 
             if reference["key"] not in found and not reference.get("optional"):
                 raise NotYetError(f'{resource[:-1]} "{reference["name"]}" has no key {reference["key"]}')
             return found.get(reference["key"])
-    raise Refused(f"env {variable['name']}: {', '.join(source)} is not supported for pods that run locally")
+    raise UnsupportedPod(
+        f"env {variable['name']}: {', '.join(source)} is not supported for pods that run locally"
+    )
 
 
 async def _values(resource: str, reference: Object, read: Read) -> dict[str, str]:
@@ -134,6 +140,6 @@ def _field(pod: Object, path: str) -> str:
     if path in ("status.podIP", "status.hostIP"):
         return ADDRESS
     if path not in _PLAIN_FIELDS:
-        raise Refused(f"fieldRef {path} is not supported for pods that run locally")
+        raise UnsupportedPod(f"fieldRef {path} is not supported for pods that run locally")
     part, name = path.split(".")
     return str(pod[part].get(name, ""))

@@ -17,8 +17,8 @@ from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
 from gpupool.cluster.local_layout import Layout
 from gpupool.local.pods import command, status
-from gpupool.local.pods.command import NotYetError, Refused
-from gpupool.local.pods.output import Output
+from gpupool.local.pods.command import NotYetError, UnsupportedPod
+from gpupool.local.pods.output import PodOutput
 from gpupool.local.pods.places import make_passable
 from gpupool.local.pods.process import Process
 from gpupool.local.watch import Object
@@ -49,7 +49,7 @@ class Life:
         self._born = time.monotonic()
         self.gone = False
         """Whether the object is no longer there."""
-        self.output: Output | None = None
+        self.output: PodOutput | None = None
         """None as long as there was no process."""
 
     def update(self, pod: Object, gone: bool) -> None:
@@ -65,7 +65,7 @@ class Life:
     async def run(self) -> None:
         """Everything, until the object is gone."""
         if self._folder.exists():
-            self.output = Output(self._folder / "log", finished=True)
+            self.output = PodOutput(self._folder / "log", finished=True)
         if self._pod["status"].get("phase") not in ("Succeeded", "Failed"):
             await self._write(await self._live())
         while not self.gone and not self._deleted:
@@ -85,12 +85,12 @@ class Life:
         await self._write(status.waiting(self._pod, "ContainerCreating"))
         try:
             wanted = await self._prepare()
-        except Refused as error:
+        except UnsupportedPod as error:
             return status.failed(self._pod, "NotSupportedLocally", str(error))
         if wanted is None:
             return self._ended_early()
         started = status.now()
-        output = Output(self._folder / "log")
+        output = PodOutput(self._folder / "log")
         try:
             self._process = await Process.start(wanted, self._data, self._folder, self._work, output)
         except (OSError, ValueError) as error:
@@ -114,7 +114,7 @@ class Life:
         state = status.exit_state(ended.result(), started)
         return status.terminated(self._pod, self._process.pid, state, *(_DEADLINE if late else ()))
 
-    async def _prepare(self) -> command.Command | None:
+    async def _prepare(self) -> command.PodCommand | None:
         """What to run, once all that it refers to is there; None where the pod is to end before that."""
         local_command.make_folder(self._work)
         base = {**local_command.environment(self._work), "HOSTNAME": self.name}

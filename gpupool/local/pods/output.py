@@ -32,7 +32,7 @@ class Wanted:
     since: datetime | None = None
 
 
-class Output:
+class PodOutput:
     """The file of one pod."""
 
     def __init__(self, path: Path, finished: bool = False) -> None:

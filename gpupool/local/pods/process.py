@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gpupool import local_command
 from gpupool.local import processes
-from gpupool.local.pods.command import Command
-from gpupool.local.pods.output import Output
+from gpupool.local.pods.command import PodCommand
+from gpupool.local.pods.output import PodOutput
 
 POD_VARIABLE = "GPUPOOL_POD_UID"
 _RECORD = "process"
@@ -25,13 +25,15 @@ _OUTPUT_SECONDS = 2.0
 class Process:
     """One that was started here."""
 
-    def __init__(self, process: local_command.Started, copying: asyncio.Task[None]) -> None:
+    def __init__(self, process: local_command.StartedProcess, copying: asyncio.Task[None]) -> None:
         self.pid = process.pid
         self._process = process
         self._copying = copying
 
     @classmethod
-    async def start(cls, command: Command, data: Path, folder: Path, work: Path, output: Output) -> Process:
+    async def start(
+        cls, command: PodCommand, data: Path, folder: Path, work: Path, output: PodOutput
+    ) -> Process:
         """Run it for the pod of this `folder` of the control plane's `data`; its own folder is `work`.
 
         Raises OSError or ValueError.
@@ -78,7 +80,9 @@ def _signal_group(pid: int, kind: signal.Signals) -> None:
         os.killpg(pid, kind)
 
 
-async def _copy(process: local_command.Started, reader: asyncio.StreamReader, output: Output) -> None:
+async def _copy(
+    process: local_command.StartedProcess, reader: asyncio.StreamReader, output: PodOutput
+) -> None:
     try:
         while chunk := await reader.read(1 << 16):
             output.write(chunk)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.plan.model import POOL_LABEL, Machine, Pool
-from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.plan.tenants import NOTHING, MachineShare, Tenant, cpu_quantity, memory_quantity
 from gpupool.spec.tenants import Budget, Project
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""
 
 
-def differing(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> tuple[FieldChange, ...]:
+def differing(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> tuple[SettingChange, ...]:
     """What differs between two sets of settings, in the order of `before`, new ones last."""
     names = [*before, *(name for name in after if name not in before)]
     return tuple(
-        FieldChange(name, before.get(name), after.get(name))
+        SettingChange(name, before.get(name), after.get(name))
         for name in names
         if before.get(name) != after.get(name)
     )
@@ -57,7 +57,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
     return settings | {f"labels.{key}": value or '""' for key, value in labels.items()}
 
 
-def _share(share: Share | None) -> str | None:
+def _share(share: MachineShare | None) -> str | None:
     return (
         None
         if share is None

@@ -40,7 +40,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldChange:
+class SettingChange:
     """One setting as people write it, before and after."""
 
     name: str
@@ -89,7 +89,7 @@ class PoolChange:
     renamed_from: str | None
     before: PoolState | None
     after: PoolState | None
-    fields: tuple[FieldChange, ...]
+    fields: tuple[SettingChange, ...]
     """What differs, where the pool is in both states."""
 
     @property
@@ -122,5 +122,5 @@ class TenantChange:
     """Every resource that the tenant has in one of the states, the unchanged ones too."""
     budget: BeforeAfter[str | None]
     """In words, as `$20,000 a month (onExhausted: wait)`; None without one."""
-    fields: tuple[FieldChange, ...]
+    fields: tuple[SettingChange, ...]
     """What else differs, where the tenant is in both states."""

@@ -27,9 +27,9 @@ from gpupool.plan.checks import (
     queue,
     tenants,
 )
-from gpupool.plan.checks.context import Context, Problem, Siblings
+from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings
 
-CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
+CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     names.file_name,
     names.pool_names,
     names.tenant_names,
@@ -74,4 +74,4 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     promotion.paths,
 )
 
-__all__ = ["CHECKS", "Context", "Problem", "Siblings"]
+__all__ = ["CHECKS", "CheckContext", "PlanProblem", "Siblings"]

@@ -19,7 +19,7 @@ Siblings = Mapping[str, Path | bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PlanProblem:
     """One refusal: where, what is wrong with which value, and what would be right."""
 
     loc: Loc
@@ -32,7 +32,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CheckContext:
     """The environment and everything a rule may compare it with."""
 
     environment: Environment

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gpupool.address_secrets import secret_in
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.delivery import ENGINE_FACTS, Engine
 from gpupool.spec.yaml_source import Loc
 
@@ -22,44 +22,46 @@ _SCP = re.compile(r"[\w.-]+@[\w.-]+:\S+")
 """git@host:path, which not every engine takes for SSH."""
 
 
-def source(context: Context) -> Iterator[Problem]:
+def source(context: CheckContext) -> Iterator[PlanProblem]:
     """The repository and the folder in it."""
     delivery, name = context.environment.delivery, context.environment.metadata.name
     if delivery.engine == "pulumi":
         return
     if delivery.repo is None:
         message = f"engine {delivery.engine} needs the repository that holds the rendered files"
-        yield Problem(("delivery", "repo"), message, "add it, e.g. https://git.example.com/ml/platform.git")
+        yield PlanProblem(
+            ("delivery", "repo"), message, "add it, e.g. https://git.example.com/ml/platform.git"
+        )
     else:
         yield from _repository(ENGINE_FACTS[delivery.engine], delivery.repo)
     if delivery.path is None:
         message = f"engine {delivery.engine} needs the folder of the rendered files in the repository"
-        yield Problem(("delivery", "path"), message, f"add it, e.g. rendered/{name}")
+        yield PlanProblem(("delivery", "path"), message, f"add it, e.g. rendered/{name}")
     else:
         parts = PurePosixPath(delivery.path)
         if parts.is_absolute() or ".." in parts.parts or "\\" in delivery.path:
             message = f"{delivery.path!r} is not a folder inside of the repository"
             hint = f"write it from the repository's root, e.g. rendered/{name}"
-            yield Problem(("delivery", "path"), message, hint)
+            yield PlanProblem(("delivery", "path"), message, hint)
 
 
-def _repository(engine: Engine, repo: str) -> Iterator[Problem]:
+def _repository(engine: Engine, repo: str) -> Iterator[PlanProblem]:
     if secret := secret_in(repo):
         # Not repeated in the message: it goes to logs.
         message = f"the address has a secret in it ({secret}), which everyone who reads the file could see"
-        yield Problem(
+        yield PlanProblem(
             ("delivery", "repo"), message, f"take it out; {engine.name} reads it from {engine.credentials}"
         )
     elif _SCP.fullmatch(repo) and not engine.takes_scp:
         host, _, path = repo.partition(":")
         hint = f"write ssh://{host}/{path.lstrip('/')}"
-        yield Problem(("delivery", "repo"), f"{engine.title} does not take {repo!r} for an address", hint)
+        yield PlanProblem(("delivery", "repo"), f"{engine.title} does not take {repo!r} for an address", hint)
     elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
         message = f"{repo!r} is not an address of a repository"
-        yield Problem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
+        yield PlanProblem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
 
 
-def settings(context: Context) -> Iterator[Problem]:
+def settings(context: CheckContext) -> Iterator[PlanProblem]:
     """Settings that the chosen engine would not read, or has no way to follow."""
     delivery = context.environment.delivery
     chosen = not context.gaps.covers(("delivery", "engine"))
@@ -67,20 +69,20 @@ def settings(context: Context) -> Iterator[Problem]:
         if section in delivery.model_fields_set and delivery.engine != section:
             message = f"settings of {section} are given, and the engine is {delivery.engine}"
             hint = f"remove them, or set delivery.engine to {section}"
-            yield Problem(("delivery", section), message, hint, judged_by=(("delivery", section),))
+            yield PlanProblem(("delivery", section), message, hint, judged_by=(("delivery", section),))
     destination = delivery.argocd.destination
     if destination.server is not None and destination.name is not None:
         message = "the cluster is given by address and by name, and Argo CD takes one of them"
-        yield Problem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
+        yield PlanProblem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
     engine = ENGINE_FACTS[delivery.engine]
     if delivery.on_removal == "confirm" and not engine.asks:
         message = f"{engine.title} has no way to ask before it deletes something"
-        yield Problem(
+        yield PlanProblem(
             ("delivery", "onRemoval"), message, "use keep, and delete by hand what must go; or delete"
         )
 
 
-def names(context: Context) -> Iterator[Problem]:
+def names(context: CheckContext) -> Iterator[PlanProblem]:
     """Applications and Kustomizations are named after the environment, and labels hold those names."""
     environment = context.environment
     if environment.delivery.engine == "pulumi":
@@ -89,13 +91,13 @@ def names(context: Context) -> Iterator[Problem]:
     if len(name) > ENVIRONMENT_NAME_MAX:
         engine = environment.delivery.engine
         message = f"{name!r} has {len(name)} characters; names of {engine}'s objects would exceed 63"
-        yield Problem(("metadata", "name"), message, f"use at most {ENVIRONMENT_NAME_MAX}")
+        yield PlanProblem(("metadata", "name"), message, f"use at most {ENVIRONMENT_NAME_MAX}")
     if project is not None and len(project) > _PROJECT_NAME_MAX:
         message = f"{project!r} has {len(project)} characters; the project of the charts would exceed 63"
-        yield Problem(("delivery", "argocd", "project"), message, f"use at most {_PROJECT_NAME_MAX}")
+        yield PlanProblem(("delivery", "argocd", "project"), message, f"use at most {_PROJECT_NAME_MAX}")
 
 
-def existing_nodes(context: Context) -> Iterator[Problem]:
+def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
     """Of a node that exists already, files can carry the labels, if they know its name."""
     environment = context.environment
     engine = environment.delivery.engine
@@ -109,7 +111,7 @@ def existing_nodes(context: Context) -> Iterator[Problem]:
             )
             hint = "list the nodes in names, or deliver with engine pulumi"
             loc = ("pools", index, "nodes", "selector")
-            yield Problem(loc, message, hint, judged_by=(loc,))
+            yield PlanProblem(loc, message, hint, judged_by=(loc,))
         if pool.taints is None or pool.taints or context.gaps.touches(("pools", index, "taints")):
             # spec.taints is one value: the manager that applies it owns the whole list (Kubernetes 1.36,
             # Node).
@@ -122,4 +124,4 @@ def existing_nodes(context: Context) -> Iterator[Problem]:
                 "or deliver with engine pulumi"
             )
             loc = ("pools", index, "taints")
-            yield Problem(loc, message, hint, judged_by=(loc,))
+            yield PlanProblem(loc, message, hint, judged_by=(loc,))

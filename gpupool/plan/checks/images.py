@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.image_references import FORM, WrongImage, parsed
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.operator_releases import version_key
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -26,11 +26,11 @@ BOTTLEROCKET = "Bottlerocket has a device plugin of its own, and the GPU Operato
 (bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""
 
 
-def bottlerocket(context: Context) -> Iterator[Problem]:
+def bottlerocket(context: CheckContext) -> Iterator[PlanProblem]:
     """No pool's machines are Bottlerocket's."""
     alias = context.environment.karpenter.ami_alias
     if context.platform == "eks" and alias.startswith(_BOTTLEROCKET):
-        yield Problem(
+        yield PlanProblem(
             ("karpenter", "amiAlias"), f"{alias} can't be used: {BOTTLEROCKET}", "use al2023@latest"
         )
     for index, pool in enumerate(context.environment.pools):
@@ -40,15 +40,15 @@ def bottlerocket(context: Context) -> Iterator[Problem]:
         loc: Loc = ("pools", index, "nodes", "image")
         if image.family == "Bottlerocket":
             hint = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
-            yield Problem((*loc, "family"), f"{image.family} can't be used: {BOTTLEROCKET}", hint)
+            yield PlanProblem((*loc, "family"), f"{image.family} can't be used: {BOTTLEROCKET}", hint)
             continue
         for position, term in enumerate(image.selector_terms):
             if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
                 place = (*loc, "selectorTerms", position, "alias")
-                yield Problem(place, f"{term.alias} can't be used: {BOTTLEROCKET}", "use al2023@latest")
+                yield PlanProblem(place, f"{term.alias} can't be used: {BOTTLEROCKET}", "use al2023@latest")
 
 
-def terms(context: Context) -> Iterator[Problem]:
+def terms(context: CheckContext) -> Iterator[PlanProblem]:
     """Each term selects images, and fields that must be alone in a term are alone."""
     for index, pool in enumerate(context.environment.pools):
         image = pool.nodes.image
@@ -59,28 +59,28 @@ def terms(context: Context) -> Iterator[Problem]:
             yield from _term(image, term, (*loc, position), len(image.selector_terms))
 
 
-def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) -> Iterator[Problem]:
+def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) -> Iterator[PlanProblem]:
     fields = [field for field, value in term.model_dump(by_alias=True, exclude_none=True).items() if value]
     if not set(fields) & {*_FINDS}:
-        yield Problem(loc, "the term finds no image", f"add one of {', '.join(_FINDS)}")
+        yield PlanProblem(loc, "the term finds no image", f"add one of {', '.join(_FINDS)}")
     for field in _ALONE:
         beside = [other for other in fields if other not in (field, "ssmParameter")]
         if field in fields and beside:
             message = f"{field} can't have {' and '.join(beside)} beside it"
-            yield Problem((*loc, field), message, "leave the others out, or write a term of their own")
+            yield PlanProblem((*loc, field), message, "leave the others out, or write a term of their own")
             return
     if term.alias is None:
         return
     family = _FAMILIES[term.alias.partition("@")[0]]
     if count > 1:
         hint = "leave out the other terms, or find all images by other fields"
-        yield Problem((*loc, "alias"), "an alias must be the only term", hint)
+        yield PlanProblem((*loc, "alias"), "an alias must be the only term", hint)
     if image.family not in (family, "Custom") and "Bottlerocket" not in (image.family, family):
         message = f"alias {term.alias} is of the family {family}, and the image's is {image.family}"
-        yield Problem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
+        yield PlanProblem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
 
 
-def aliases(context: Context) -> Iterator[Problem]:
+def aliases(context: CheckContext) -> Iterator[PlanProblem]:
     """An alias stands for an image that EKS has for the cluster's Kubernetes."""
     environment = context.environment
     version = environment.cluster.kubernetes_version
@@ -94,22 +94,22 @@ def aliases(context: Context) -> Iterator[Problem]:
     for loc, alias in found:
         if alias.startswith("al2@") and version_key(version) > LAST_AL2:
             message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; 1.32 was the last"
-            yield Problem(loc, message, "use al2023@latest")
+            yield PlanProblem(loc, message, "use al2023@latest")
 
 
-def of_gpupool(context: Context, loc: Loc, image: str) -> Iterator[Problem]:
+def of_gpupool(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:
     """An image of gpupool itself, which runs under the policies of the same file: it is pinned, and of a
     registry that is allowed. Only for other checks."""
     try:
         pinned = parsed(image).pinned
     except WrongImage as error:
-        yield Problem(loc, error.problem, FORM)
+        yield PlanProblem(loc, error.problem, FORM)
         return
     if not pinned:
         message = f"image {image!r} is not pinned, and the policy pin-images refuses its pod"
-        yield Problem(loc, message, "name a version, or better a digest (image@sha256:...)")
+        yield PlanProblem(loc, message, "name a version, or better a digest (image@sha256:...)")
     registries = context.environment.policies.limits.registries
     listed = registries and not context.gaps.touches(("policies", "limits", "registries"))
     if listed and not any(image.startswith(f"{registry}/") for registry in registries):
         message = f"image {image!r} is of no registry in policies.limits.registries"
-        yield Problem(loc, message, f"take it from one of: {', '.join(registries)}")
+        yield PlanProblem(loc, message, f"take it from one of: {', '.join(registries)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec.yaml_source import Loc
 
 _OWNED = {
@@ -27,14 +27,14 @@ _NODE_POOL_LABELS = 100
 """Labels of a NodePool's nodes (Karpenter 1.14.1, karpenter.sh_nodepools.yaml, maxProperties)."""
 
 
-def labels(context: Context) -> Iterator[Problem]:
+def labels(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         for key in pool.labels:
             reason = None if may_label(key) else _owner(key)
             if reason:
                 message = f"label {key!r} is not the pool's to set: {reason}"
                 loc: Loc = ("pools", index, "labels")
-                yield Problem((*loc, key), message, "remove it, or use a key of your own", (loc,))
+                yield PlanProblem((*loc, key), message, "remove it, or use a key of your own", (loc,))
         resolved = context.pools.get(pool.name) if context.platform in ("eks", "local") else None
         every, given = len(resolved.labels if resolved else ()), len(pool.labels)
         if every > _NODE_POOL_LABELS:
@@ -43,10 +43,10 @@ def labels(context: Context) -> Iterator[Problem]:
                 f"sets {every - given} of them"
             )
             hint = f"leave out {every - _NODE_POOL_LABELS}"
-            yield Problem(("pools", index, "labels"), message, hint)
+            yield PlanProblem(("pools", index, "labels"), message, hint)
 
 
-def taints(context: Context) -> Iterator[Problem]:
+def taints(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         seen: set[tuple[str, str]] = set()
         loc: Loc
@@ -57,13 +57,13 @@ def taints(context: Context) -> Iterator[Problem]:
                 hint = (
                     "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
                 )
-                yield Problem(("pools", index, "taints", position, "key"), message, hint)
+                yield PlanProblem(("pools", index, "taints", position, "key"), message, hint)
             loc = ("pools", index, "taints", position)
             if context.gaps.covers((*loc, "effect")):
                 continue
             if (taint.key, taint.effect) in seen:
                 message = f"taint {taint.key}:{taint.effect} appears twice; a node has one value for it"
-                yield Problem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
+                yield PlanProblem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.plan.checks import images
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 
 _LOC = ("monitoring", "assertion")
 _FIELDS = 5
 _MACROS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 
 
-def components(context: Context) -> Iterator[Problem]:
+def components(context: CheckContext) -> Iterator[PlanProblem]:
     """What the local control plane does not have."""
     if context.environment.monitoring.prometheus_operator and context.platform == "local":
         message = "the local control plane has no Prometheus operator"
-        yield Problem(("monitoring", "prometheusOperator"), message, "leave it out")
+        yield PlanProblem(("monitoring", "prometheusOperator"), message, "leave it out")
 
 
-def assertion(context: Context) -> Iterator[Problem]:
+def assertion(context: CheckContext) -> Iterator[PlanProblem]:
     """An image that is pinned and allowed, and a schedule that a CronJob takes."""
     wanted = context.environment.monitoring.assertion
     if wanted is None:
@@ -27,4 +27,4 @@ def assertion(context: Context) -> Iterator[Problem]:
     yield from images.of_gpupool(context, (*_LOC, "image"), wanted.image)
     if wanted.schedule not in _MACROS and len(wanted.schedule.split()) != _FIELDS:
         message = f"{wanted.schedule!r} is not a schedule of a CronJob"
-        yield Problem((*_LOC, "schedule"), message, 'write five fields, e.g. "*/10 * * * *"')
+        yield PlanProblem((*_LOC, "schedule"), message, 'write five fields, e.g. "*/10 * * * *"')

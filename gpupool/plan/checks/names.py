@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 from gpupool.spec.environment import QUEUED
 from gpupool.spec.yaml_source import Loc
@@ -16,17 +16,17 @@ label value and host name of at most 63 characters (Karpenter 1.14 appends 6).""
 RESERVED = ("default", OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
 
 
-def file_name(context: Context) -> Iterator[Problem]:
+def file_name(context: CheckContext) -> Iterator[PlanProblem]:
     """The environment, its file and its Pulumi stack have one name."""
     name = context.environment.metadata.name
     if context.file_stem is not None and context.file_stem != name:
         message = f"the file is {context.file_stem}.yaml, but the environment is called {name!r}"
-        yield Problem(
+        yield PlanProblem(
             ("metadata", "name"), message, "give both the same name: it is the Pulumi stack as well"
         )
 
 
-def pool_names(context: Context) -> Iterator[Problem]:
+def pool_names(context: CheckContext) -> Iterator[PlanProblem]:
     pools = context.environment.pools
     yield from _twice(context, "pools", "name", [pool.name for pool in pools])
     taken = {pool.name for pool in pools}
@@ -34,52 +34,52 @@ def pool_names(context: Context) -> Iterator[Problem]:
         loc: Loc = ("pools", index, "name")
         if len(pool.name) > POOL_NAME_MAX:
             message = f"{pool.name!r} has {len(pool.name)} characters; names derived from it would exceed 63"
-            yield Problem(loc, message, f"use at most {POOL_NAME_MAX}")
+            yield PlanProblem(loc, message, f"use at most {POOL_NAME_MAX}")
         if 0 < pool.nodes.spot_share < 1 and f"{pool.name}-spot" in taken:
             message = (
                 f"the pool's spot NodePool would be called {pool.name}-spot, which is another pool's name"
             )
-            yield Problem(loc, message, "rename one of the two")
+            yield PlanProblem(loc, message, "rename one of the two")
 
 
-def tenant_names(context: Context) -> Iterator[Problem]:
+def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:
     tenants = context.environment.tenants
     yield from _twice(context, "tenants", "name", [tenant.name for tenant in tenants])
     yield from _twice(context, "tenants", "namespace", [tenant.namespace for tenant in tenants])
     for index, tenant in enumerate(tenants):
         if tenant.namespace in RESERVED or tenant.namespace.startswith("kube-"):
             message = f"namespace {tenant.namespace!r} belongs to the cluster"
-            yield Problem(
+            yield PlanProblem(
                 ("tenants", index, "namespace"),
                 message,
                 f"use a namespace of its own, e.g. team-{tenant.name}",
             )
 
 
-def priority_names(context: Context) -> Iterator[Problem]:
+def priority_names(context: CheckContext) -> Iterator[PlanProblem]:
     priorities = context.environment.priorities
     yield from _twice(context, "priorities", "name", [priority.name for priority in priorities])
     taken = {priority.name for priority in priorities}
     for index, priority in enumerate(priorities):
         if priority.name.startswith("system-"):
             message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
-            yield Problem(("priorities", index, "name"), message, "choose another name")
+            yield PlanProblem(("priorities", index, "name"), message, "choose another name")
         if priority.name == "gpupool-warm":
             message = f"{priority.name!r} is the priority of the pods that keep nodes warm"
-            yield Problem(("priorities", index, "name"), message, "choose another name")
+            yield PlanProblem(("priorities", index, "name"), message, "choose another name")
         if priority.preempts and f"{priority.name}{QUEUED}" in taken:
             message = (
                 f"{priority.name!r} preempts, so the queue's pods get the class {priority.name}{QUEUED}, "
                 "which is another priority's name"
             )
-            yield Problem(("priorities", index, "name"), message, "rename one of the two")
+            yield PlanProblem(("priorities", index, "name"), message, "rename one of the two")
 
 
 _PLACEHOLDER = re.compile(r"\$\{.*\}|\$\(.*\)|<<.*>>|\{\{.*\}\}|^<.*>$|^\$[A-Za-z_]+$")
 """What shells, Terraform and Helm fill in, and people in documents."""
 
 
-def placeholders(context: Context) -> Iterator[Problem]:
+def placeholders(context: CheckContext) -> Iterator[PlanProblem]:
     """Names that reach AWS or the kubeconfig as they are: nothing fills them in."""
     cluster, karpenter = context.environment.cluster, context.environment.karpenter
     for loc, value in (
@@ -90,12 +90,12 @@ def placeholders(context: Context) -> Iterator[Problem]:
         (("karpenter", "interruptionQueue"), karpenter.interruption_queue),
     ):
         if value is not None and _PLACEHOLDER.search(value):
-            yield Problem(
+            yield PlanProblem(
                 loc, f"{value!r} is a placeholder, which nothing fills in", "write the value itself"
             )
 
 
-def static_nodes(context: Context) -> Iterator[Problem]:
+def static_nodes(context: CheckContext) -> Iterator[PlanProblem]:
     """One node has one sharing mode, so it is in one pool."""
     owners: dict[str, str] = {}
     selectors: list[tuple[str, dict[str, str]]] = []
@@ -104,27 +104,27 @@ def static_nodes(context: Context) -> Iterator[Problem]:
             owner = owners.setdefault(node, pool.name)
             loc: Loc = ("pools", index, "nodes", "names", position)
             if owner != pool.name:
-                yield Problem(
+                yield PlanProblem(
                     loc, f"node {node!r} is already in pool {owner!r}", "leave it in one of the two"
                 )
             elif pool.nodes.names.index(node) < position:
-                yield Problem(loc, f"node {node!r} is listed twice", "list it once")
+                yield PlanProblem(loc, f"node {node!r} is listed twice", "list it once")
         # It is unknown which nodes a selector with a gap chooses.
         chosen = {} if context.gaps.touches(("pools", index, "nodes", "selector")) else pool.nodes.selector
         for other, earlier in selectors if chosen else ():
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():
                 message = f"the selector chooses nodes that pool {other!r} chooses too"
-                yield Problem(
+                yield PlanProblem(
                     ("pools", index, "nodes", "selector"), message, "distinguish the two by one more label"
                 )
         if chosen:
             selectors.append((pool.name, chosen))
 
 
-def _twice(context: Context, section: str, field: str, values: Sequence[str]) -> Iterator[Problem]:
+def _twice(context: CheckContext, section: str, field: str, values: Sequence[str]) -> Iterator[PlanProblem]:
     first: dict[str, int] = {}
     for index, value in enumerate(values):
         if first.setdefault(value, index) != index:
             place = context.gaps.place((section, first[value]))[-1]
             message = f"{field} {value!r} is already that of {section}[{place}]"
-            yield Problem((section, index, field), message, "give each its own")
+            yield PlanProblem((section, index, field), message, "give each its own")

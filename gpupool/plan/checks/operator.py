@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from gpupool.catalog.models import GpuModel
 from gpupool.plan.capacity import sharing_of
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.operator_releases import (
     OperatorRelease,
     driver_problems,
@@ -26,12 +26,12 @@ _KUBERNETES_MINIMUM = (1, 30)
 """First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
 
 
-def releases(context: Context) -> Iterator[Problem]:
+def releases(context: CheckContext) -> Iterator[PlanProblem]:
     environment = context.environment
     operator, known = environment.gpu_operator, load_operator_releases()
     if version_key(environment.cluster.kubernetes_version) < _KUBERNETES_MINIMUM:
         message = f"Kubernetes {environment.cluster.kubernetes_version} is too old"
-        yield Problem(
+        yield PlanProblem(
             ("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API"
         )
     if (
@@ -41,22 +41,22 @@ def releases(context: Context) -> Iterator[Problem]:
         message = (
             f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
         )
-        yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
+        yield PlanProblem(("karpenter", "version"), message, "use 1.7 or newer")
     release = known.releases.get(operator.version) or known.spelled_otherwise(operator.version)
     if release and release.version != operator.version:
         message = f"GPU Operator {operator.version} is not a version of the chart"
-        yield Problem(("gpuOperator", "version"), message, f"write {release.version}")
+        yield PlanProblem(("gpuOperator", "version"), message, f"write {release.version}")
     if release is None and version_key(operator.version) < min(
         version_key(version) for version in known.releases
     ):
         message = f"GPU Operator {operator.version} is older than any that gpupool knows"
-        yield Problem(
+        yield PlanProblem(
             ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"
         )
     yield from _pool_needs(context, release)
 
 
-def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[Problem]:
+def _pool_needs(context: CheckContext, release: OperatorRelease | None) -> Iterator[PlanProblem]:
     operator = context.environment.gpu_operator
     driver = operator.driver.version
     loc: Loc = ("gpuOperator", "driver", "version")
@@ -66,12 +66,14 @@ def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[P
         driver = None
     for pool, gpu, shared in _divided(context):
         for problem in driver_problems(driver, gpu, shared) if driver else ():
-            yield Problem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
+            yield PlanProblem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
         for problem in release_problems(release, gpu, shared) if release else ():
-            yield Problem(("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint)
+            yield PlanProblem(
+                ("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint
+            )
 
 
-def _divided(context: Context) -> Iterator[tuple[spec.Pool, GpuModel, Sharing]]:
+def _divided(context: CheckContext) -> Iterator[tuple[spec.Pool, GpuModel, Sharing]]:
     """The pools whose GPU can be divided as they ask, whatever else may be wrong with them."""
     for index, pool in enumerate(context.environment.pools):
         gpu, shared = context.gpu(pool.gpu), sharing_of(pool.sharing)
@@ -87,7 +89,7 @@ _KARPENTER_DERIVED = {
 }
 
 
-def values(context: Context) -> Iterator[Problem]:
+def values(context: CheckContext) -> Iterator[PlanProblem]:
     environment = context.environment
     section: Loc = ("gpuOperator", "values")
     settings = environment.gpu_operator.values
@@ -95,22 +97,22 @@ def values(context: Context) -> Iterator[Problem]:
     for setting in given_variables(settings, context.platform):
         if not setting.same:
             message = f"Helm value {setting.name} is derived: {setting.why}"
-            yield Problem((*section, *setting.locs[0]), message, "remove it")
+            yield PlanProblem((*section, *setting.locs[0]), message, "remove it")
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
     known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:
         close = get_close_matches(key, known, 1, 0.8)
         if close and key not in known:
             message = f"Helm value {key} is not a value of the operator's chart"
-            yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
+            yield PlanProblem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
     partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]
     manager = environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
         message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"
-        yield Problem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")
+        yield PlanProblem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")
 
 
-def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]) -> Iterator[Problem]:
+def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]) -> Iterator[PlanProblem]:
     """Values of `given` that are derived, or that replace a mapping on the way to one."""
     reported: set[tuple[str, ...]] = set()
     for path, reason in derived.items():
@@ -120,9 +122,9 @@ def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]
                 break
             inner, loc = inner[part], (*section, *path[:depth])
             if depth == len(path):
-                yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+                yield PlanProblem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
             elif not isinstance(inner, dict) and path[:depth] not in reported:
                 reported.add(path[:depth])
                 name = ".".join(path[:depth])
                 message = f"Helm value {name} is a mapping in the chart; this would replace it"
-                yield Problem(loc, message, "write a mapping with the values to change")
+                yield PlanProblem(loc, message, "write a mapping with the values to change")

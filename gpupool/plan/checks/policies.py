@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.findings import GpupoolError
-from gpupool.plan.checks.context import Context, Problem, closest
+from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.plan.policy_files import policy_names, read_objects
 from gpupool.spec.yaml_source import Loc
 
 _CLUSTER_SCOPED = ("nodepools", "nodes", "namespaces")
 
 
-def references(context: Context) -> Iterator[Problem]:
+def references(context: CheckContext) -> Iterator[PlanProblem]:
     """Overrides and waivers name policies that exist."""
     section = context.environment.policies
     if not section.overrides and not section.waivers:
@@ -20,7 +20,7 @@ def references(context: Context) -> Iterator[Problem]:
     try:
         known = policy_names(context.policy_files)
     except GpupoolError as error:
-        yield Problem(("policies",), str(error), "a policy file that can't be read enforces nothing")
+        yield PlanProblem(("policies",), str(error), "a policy file that can't be read enforces nothing")
         return
     named: list[tuple[Loc, str]] = [(("policies", "overrides", name), name) for name in section.overrides]
     named += [(("policies", "waivers", at, "policy"), w.policy) for at, w in enumerate(section.waivers)]
@@ -28,10 +28,10 @@ def references(context: Context) -> Iterator[Problem]:
         if name not in known:
             # An override is called by its key, which is sound where its value is not.
             judged_by = (loc[:-1],) if loc[1] == "overrides" else ()
-            yield Problem(loc, f"policy {name!r} is not defined", closest(name, sorted(known)), judged_by)
+            yield PlanProblem(loc, f"policy {name!r} is not defined", closest(name, sorted(known)), judged_by)
 
 
-def waivers(context: Context) -> Iterator[Problem]:
+def waivers(context: CheckContext) -> Iterator[PlanProblem]:
     """One waiver for a policy and a namespace; none with a namespace where objects have none."""
     seen: dict[tuple[str, str | None], int] = {}
     given = context.environment.policies.waivers
@@ -43,14 +43,14 @@ def waivers(context: Context) -> Iterator[Problem]:
         if first != index:
             at = context.gaps.place(("policies", "waivers", first))[-1]
             message = f"policy {waiver.policy!r} is waived for {where} by waivers[{at}] already"
-            yield Problem(("policies", "waivers", index), message, "keep one of them")
+            yield PlanProblem(("policies", "waivers", index), message, "keep one of them")
         elif waiver.namespace and waiver.policy in _without_namespace(context):
             message = f"policy {waiver.policy!r} judges objects that are in no namespace"
             hint = "leave `namespace` out to waive it for the whole cluster"
-            yield Problem(("policies", "waivers", index, "namespace"), message, hint)
+            yield PlanProblem(("policies", "waivers", index, "namespace"), message, hint)
 
 
-def _without_namespace(context: Context) -> set[str]:
+def _without_namespace(context: CheckContext) -> set[str]:
     """Policies that match nothing but cluster-scoped kinds that the shipped ones know."""
     try:
         objects = read_objects(context.policy_files)

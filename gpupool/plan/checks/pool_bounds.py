@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.catalog.models import CatalogError
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
 
-def bounds(context: Context) -> Iterator[Problem]:
+def bounds(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
         sizes = _sizes(context, pool)
@@ -23,7 +23,7 @@ def bounds(context: Context) -> Iterator[Problem]:
         yield from _within(("pools", index), pool, sizes)
 
 
-def _sizes(context: Context, pool: spec.Pool) -> list[int]:
+def _sizes(context: CheckContext, pool: spec.Pool) -> list[int]:
     """GPUs of the machines that the file names and the catalog knows, ascending, each number once; [1] where
     there are none."""
     gpu = context.gpu(pool.gpu)
@@ -36,19 +36,19 @@ def _sizes(context: Context, pool: spec.Pool) -> list[int]:
     return sorted(sizes) or [1]
 
 
-def _bound(context: Context, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[Problem]:
+def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[PlanProblem]:
     both = ((*loc, "max"), (*loc, "maxGpus"))
     alike = len(sizes) == 1
     field, counted = ("max", "nodes") if alike else ("maxGpus", "GPUs")
     if nodes.max is None and nodes.max_gpus is None:
         if not any(map(context.gaps.touches, both)):
             message = f'field "{field}" is missing'
-            yield Problem(
+            yield PlanProblem(
                 (*loc, field), message, f"say how many {counted} there may be; no pool is unbounded"
             )
     elif nodes.max is not None and nodes.max_gpus is not None:
         message = f"max {nodes.max} and maxGpus {nodes.max_gpus} both bound the pool"
-        yield Problem(both[0], message, f"leave {'maxGpus' if alike else 'max'} out", both)
+        yield PlanProblem(both[0], message, f"leave {'maxGpus' if alike else 'max'} out", both)
     elif nodes.max is not None and not alike:
         machines = f"machines of {' and '.join(map(str, sizes))} GPUs"
         message = (
@@ -56,25 +56,25 @@ def _bound(context: Context, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> I
             "several"
         )
         hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest"
-        yield Problem((*loc, "max"), message, hint)
+        yield PlanProblem((*loc, "max"), message, hint)
     elif nodes.max_gpus is not None:
         yield from _gpus((*loc, "maxGpus"), nodes.max_gpus, sizes)
 
 
-def _gpus(loc: Loc, gpus: int, sizes: list[int]) -> Iterator[Problem]:
+def _gpus(loc: Loc, gpus: int, sizes: list[int]) -> Iterator[PlanProblem]:
     """Machines can fill the number, and it has room for each of them."""
     smallest, largest = sizes[0], sizes[-1]
     if gpus < largest:
         fewest = -(-largest // smallest) * smallest
         message = f"no machine with {largest} GPUs fits in {gpus}"
-        yield Problem(loc, message, f"use at least {fewest}, or smaller machines")
+        yield PlanProblem(loc, message, f"use at least {fewest}, or smaller machines")
     elif gpus % smallest:
         below = gpus - gpus % smallest
         message = f"{gpus} GPUs are no multiple of {smallest}, which the smallest machine has"
-        yield Problem(loc, message, f"use {below} or {below + smallest}")
+        yield PlanProblem(loc, message, f"use {below} or {below + smallest}")
 
 
-def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[Problem]:
+def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[PlanProblem]:
     """What else the file says of the pool's nodes fits within its bound."""
     nodes = pool.nodes
     if nodes.max_gpus is not None:
@@ -85,7 +85,7 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[Problem]:
         return
     if most and nodes.warm > most:
         message = f"{nodes.warm} warm nodes are more than the maximum of {most}"
-        yield Problem((*loc, "nodes", "warm"), message, f"lower warm or raise {field}")
+        yield PlanProblem((*loc, "nodes", "warm"), message, f"lower warm or raise {field}")
     least = -(-sizes[-1] // sizes[0]) if nodes.max_gpus is not None else 1
     if least <= most < 2 * least and 0 < nodes.spot_share < 1:
         if nodes.max_gpus is None:
@@ -94,8 +94,8 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[Problem]:
             there = f"{nodes.max_gpus} GPUs and machines of {sizes[-1]}"
             enough = f"maxGpus to {2 * least * sizes[0]}"
         message = f"a spot share of {nodes.spot_share:g} can't be kept with {there}"
-        yield Problem((*loc, "nodes", "spotShare"), message, f"use 0 or 1, or raise {enough} or more")
+        yield PlanProblem((*loc, "nodes", "spotShare"), message, f"use 0 or 1, or raise {enough} or more")
     unavailable = pool.maintenance.max_unavailable
     if most and unavailable > most:
         message = f"{unavailable} nodes may be unavailable, but there are {most} at most"
-        yield Problem((*loc, "maintenance", "maxUnavailable"), message, f"use at most {most}")
+        yield PlanProblem((*loc, "maintenance", "maxUnavailable"), message, f"use at most {most}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.plan.capacity import parse_window, sharing_of
-from gpupool.plan.checks.context import Context, Problem, closest
+from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -16,19 +16,21 @@ _CLOUD_FIELDS = ("instance_types", "max_gpus", "warm", "spot_share", "zones", "t
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
-def cluster(context: Context) -> Iterator[Problem]:
+def cluster(context: CheckContext) -> Iterator[PlanProblem]:
     """Fields that an EKS cluster requires."""
     environment = context.environment
     if context.platform != "eks":
         return
     if not environment.cluster.region:
-        yield Problem(("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"')
+        yield PlanProblem(
+            ("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"'
+        )
     if not environment.karpenter.node_role:
         hint = "add karpenter.nodeRole, the IAM role that Karpenter gives to nodes"
-        yield Problem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", hint)
+        yield PlanProblem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", hint)
 
 
-def platform_fields(context: Context) -> Iterator[Problem]:
+def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
     """Cloud pools have instance types and a maximum; static pools have names or a selector."""
     platform = context.platform
     if platform is None:
@@ -40,7 +42,7 @@ def platform_fields(context: Context) -> Iterator[Problem]:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
                 chosen = "names or a selector" if platform == "static" else "instanceTypes"
-                yield Problem(
+                yield PlanProblem(
                     (*loc, alias),
                     f"nodes.{alias} has no meaning on platform {platform}",
                     f"leave it out; nodes are chosen by {chosen} there",
@@ -50,31 +52,33 @@ def platform_fields(context: Context) -> Iterator[Problem]:
         )
 
 
-def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     if not nodes.instance_types:
-        yield Problem((*loc, "instanceTypes"), "no instance type is named", "list those the pool may start")
+        yield PlanProblem(
+            (*loc, "instanceTypes"), "no instance type is named", "list those the pool may start"
+        )
 
 
-def _static_nodes(context: Context, loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+def _static_nodes(context: CheckContext, loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     hint = "use exactly one of nodes.names and nodes.selector"
     chosen_by = ((*loc, "names"), (*loc, "selector"))
     if nodes.names and nodes.selector:
-        yield Problem(loc, "names and a selector both choose the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "names and a selector both choose the nodes", hint, chosen_by)
     # Broken ones are a finding already, and an unknown field may be meant for one of them.
     unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
     if not nodes.names and not nodes.selector and not unknown:
-        yield Problem(loc, "neither names nor a selector chooses the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "neither names nor a selector chooses the nodes", hint, chosen_by)
     if nodes.selector and nodes.max is None:
-        yield Problem(
+        yield PlanProblem(
             (*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most"
         )
     counted = nodes.names and not context.gaps.touches((*loc, "names"))
     if counted and nodes.max not in (None, len(nodes.names)):
         message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
-        yield Problem((*loc, "max"), message, "leave max out where nodes are named")
+        yield PlanProblem((*loc, "max"), message, "leave max out where nodes are named")
 
 
-def instance_types(context: Context) -> Iterator[Problem]:
+def instance_types(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         gpu = context.gpu(pool.gpu)
         if gpu is None:
@@ -82,12 +86,12 @@ def instance_types(context: Context) -> Iterator[Problem]:
         for position, name in enumerate(pool.nodes.instance_types):
             loc: Loc = ("pools", index, "nodes", "instanceTypes", position)
             if pool.nodes.instance_types.index(name) < position:
-                yield Problem(loc, f"{name} is listed twice", "list it once")
+                yield PlanProblem(loc, f"{name} is listed twice", "list it once")
             else:
                 yield from _instance_type(context, loc, gpu, name)
 
 
-def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iterator[Problem]:
+def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) -> Iterator[PlanProblem]:
     eks = context.platform == "eks"
     usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
     carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
@@ -97,24 +101,24 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
     except CatalogError:
         owner = context.catalog.owner(name)
         if owner is not None:
-            yield Problem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
+            yield PlanProblem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
         elif reason := context.catalog.against(name):
-            yield Problem(loc, f"{name} can't serve a pool: {reason}", hint)
+            yield PlanProblem(loc, f"{name} can't serve a pool: {reason}", hint)
         else:
-            yield Problem(loc, f"{name} is not in the catalog", hint)
+            yield PlanProblem(loc, f"{name} is not in the catalog", hint)
         return
     if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
         message = f"the local control plane does not simulate {name}, which only this project's catalog has"
-        yield Problem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
+        yield PlanProblem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
     if eks and not instance_type.karpenter:
-        yield Problem(
+        yield PlanProblem(
             loc,
             f"Karpenter can't start {name}: {instance_type.note or 'its provider does not know the type'}",
             hint,
         )
 
 
-def sharing(context: Context) -> Iterator[Problem]:
+def sharing(context: CheckContext) -> Iterator[PlanProblem]:
     """The GPU is in the catalog and can be divided as asked."""
     for index, pool in enumerate(context.environment.pools):
         shared, loc = sharing_of(pool.sharing), ("pools", index, "sharing")
@@ -124,32 +128,32 @@ def sharing(context: Context) -> Iterator[Problem]:
             gpu = context.catalog[pool.gpu]
         except CatalogError as error:
             ready = context.new_gpu(pool.gpu)
-            yield Problem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
+            yield PlanProblem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
             if isinstance(shared, Replicated):
                 for problem in too_few_replicas(shared.replicas):
-                    yield Problem((*loc, problem.field), problem.message, problem.hint)
+                    yield PlanProblem((*loc, problem.field), problem.message, problem.hint)
             continue
         for problem in shared.problems(gpu):
             field = (*loc, problem.field)
             # What is wrong with a part of a layout is wrong with all of it.
-            yield Problem(field, problem.message, problem.hint, (field,) if shared.layout else ())
+            yield PlanProblem(field, problem.message, problem.hint, (field,) if shared.layout else ())
 
 
-def zones(context: Context) -> Iterator[Problem]:
+def zones(context: CheckContext) -> Iterator[PlanProblem]:
     """Zones lie in the cluster's region; elsewhere no node could ever start."""
     region = context.environment.cluster.region
     for index, pool in enumerate(context.environment.pools):
         for position, zone in enumerate(pool.nodes.zones):
             loc: Loc = ("pools", index, "nodes", "zones", position)
             if pool.nodes.zones.index(zone) < position:
-                yield Problem(loc, f"zone {zone!r} is listed twice", "list it once")
+                yield PlanProblem(loc, f"zone {zone!r} is listed twice", "list it once")
             elif context.platform == "eks" and region and not zone.startswith(region):
-                yield Problem(
+                yield PlanProblem(
                     loc, f"zone {zone!r} is not in region {region}", f"name a zone such as {region}a"
                 )
 
 
-def fallbacks(context: Context) -> Iterator[Problem]:
+def fallbacks(context: CheckContext) -> Iterator[PlanProblem]:
     pools = {pool.name: (index, pool) for index, pool in enumerate(context.environment.pools)}
     for index, pool in enumerate(context.environment.pools):
         for position, name in enumerate(pool.fallback_to):
@@ -157,20 +161,22 @@ def fallbacks(context: Context) -> Iterator[Problem]:
             if context.gaps.covers(("pools",)):
                 continue
             if name not in context.named["pools"]:
-                yield Problem(loc, f"pool {name!r} is not defined", closest(name, context.defined("pools")))
+                yield PlanProblem(
+                    loc, f"pool {name!r} is not defined", closest(name, context.defined("pools"))
+                )
             elif name == pool.name:
-                yield Problem(loc, f"pool {name!r} falls back to itself", "name another pool")
+                yield PlanProblem(loc, f"pool {name!r} falls back to itself", "name another pool")
             elif name in pools:
                 for at, side in ((index, pool), pools[name]):
                     if context.gaps.touches(("pools", at, "sharing")):
                         continue
                     if not sharing_of(side.sharing).may_fall_back:
                         message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
-                        yield Problem(loc, message, "fall back between time-sliced pools only")
+                        yield PlanProblem(loc, message, "fall back between time-sliced pools only")
                         break
 
 
-def maintenance(context: Context) -> Iterator[Problem]:
+def maintenance(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "maintenance")
         if pool.maintenance.window is not None:
@@ -178,6 +184,6 @@ def maintenance(context: Context) -> Iterator[Problem]:
                 parse_window(pool.maintenance.window)
             except ValueError as error:
                 message = f"{pool.maintenance.window!r} is not a window: {error}"
-                yield Problem(
+                yield PlanProblem(
                     (*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"'
                 )

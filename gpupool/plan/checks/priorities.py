@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec.environment import Priority
 
 LEVELS = ("critical", "high", "medium", "low")
 
 
-def order(context: Context) -> Iterator[Problem]:
+def order(context: CheckContext) -> Iterator[PlanProblem]:
     for (_, upper), (index, lower) in pairwise(_with(context, "value")):
         if lower.value >= upper.value:
             rank = f"{lower.name!r} stands below {upper.name!r}"
             message = f"{rank}, but its value {lower.value} is not below {upper.value}"
-            yield Problem(
+            yield PlanProblem(
                 ("priorities", index, "value"), message, "list priorities highest first, each value its own"
             )
     for (_, upper), (index, lower) in pairwise(_with(context, "level")):
@@ -24,10 +24,10 @@ def order(context: Context) -> Iterator[Problem]:
             message = (
                 f"{lower.name!r} stands below {upper.name!r}, but level {lower.level} is above {upper.level}"
             )
-            yield Problem(("priorities", index, "level"), message, "let levels fall with values")
+            yield PlanProblem(("priorities", index, "level"), message, "let levels fall with values")
 
 
-def _with(context: Context, field: str) -> list[tuple[int, Priority]]:
+def _with(context: CheckContext, field: str) -> list[tuple[int, Priority]]:
     """The priorities whose `field` is known, each with its index."""
     numbered = enumerate(context.environment.priorities)
     return [(at, one) for at, one in numbered if not context.gaps.covers(("priorities", at, field))]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.findings import SpecError
-from gpupool.plan.checks.context import Context, Problem, Siblings, closest
+from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings, closest
 from gpupool.spec.yaml_source import Loc, parse_source, read_source
 
 _SCHEMA = Path(__file__).parents[2] / "schema" / "environment.schema.json"
@@ -21,31 +21,33 @@ _NAMED = ("pools", "priorities")
 """Sections whose items a path calls by name."""
 
 
-def origin(context: Context) -> Iterator[Problem]:
+def origin(context: CheckContext) -> Iterator[PlanProblem]:
     """`from` names another environment of the project, and following it comes to an end."""
     promotion = context.environment.promotion
     if promotion is None:
         return
     if promotion.from_ is None:
         hint = "say from: and the environment that changes are tried in first"
-        yield Problem(("promotion",), "does not say where changes come from", hint)
+        yield PlanProblem(("promotion",), "does not say where changes come from", hint)
         return
     loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
     if promotion.from_ == own:
-        yield Problem(loc, f"{own!r} can't come from itself", "name another environment")
+        yield PlanProblem(loc, f"{own!r} can't come from itself", "name another environment")
     elif siblings is not None and promotion.from_ not in siblings:
         known = sorted(name for name in siblings if name != own)
-        yield Problem(loc, f"there is no environment {promotion.from_!r}", closest(promotion.from_, known))
+        yield PlanProblem(
+            loc, f"there is no environment {promotion.from_!r}", closest(promotion.from_, known)
+        )
     elif siblings is not None:
         chain = [own, promotion.from_]
         while (before := _origin_of(siblings, chain[-1])) and before not in chain:
             chain.append(before)
         if before == own:
             shown = " <- ".join([*chain, own])
-            yield Problem(loc, f"the chain goes round: {shown}", "the first environment has no promotion")
+            yield PlanProblem(loc, f"the chain goes round: {shown}", "the first environment has no promotion")
 
 
-def paths(context: Context) -> Iterator[Problem]:
+def paths(context: CheckContext) -> Iterator[PlanProblem]:
     """Every path names a field, of a pool or priority that there is; none is both kept and followed."""
     promotion = context.environment.promotion
     if promotion is None:
@@ -60,15 +62,15 @@ def paths(context: Context) -> Iterator[Problem]:
         section, *rest = path.split(".")
         problem = _unknown(path)
         if problem:
-            yield Problem(loc, f"{path!r} is not a field of an environment: {problem}", _hint(section))
+            yield PlanProblem(loc, f"{path!r} is not a field of an environment: {problem}", _hint(section))
         elif section in known and rest and rest[0] != "*" and rest[0] not in known[section]:
             what = "pool" if section == "pools" else "priority"
             message = (
                 f"{what} {rest[0]!r} is neither here nor in {promotion.from_ or 'the environment before'}"
             )
-            yield Problem(loc, message, closest(rest[0], sorted(known[section])))
+            yield PlanProblem(loc, message, closest(rest[0], sorted(known[section])))
         elif loc[1] == "follow" and path in promotion.keep:
-            yield Problem(loc, f"{path!r} is kept and followed", "leave one of the two out")
+            yield PlanProblem(loc, f"{path!r} is kept and followed", "leave one of the two out")
 
 
 def _hint(section: str) -> str:
@@ -94,7 +96,7 @@ def _read(siblings: Siblings, name: str) -> Mapping[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _names(context: Context) -> Mapping[str, set[str]]:
+def _names(context: CheckContext) -> Mapping[str, set[str]]:
     """Pools and priorities by name, of this environment and of the one before; nothing where that is not
     known."""
     given, siblings = context.environment.promotion, context.siblings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.plan.checks import images
-from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.yaml_source import Loc
 
@@ -22,7 +22,7 @@ _DERIVED = {
 """Values of the chart that follow from the file."""
 
 
-def durations(context: Context) -> Iterator[Problem]:
+def durations(context: CheckContext) -> Iterator[PlanProblem]:
     """None is zero, and what jobs get that name no timeout is within the policies' limit."""
     queue, limits = context.environment.queue, context.environment.policies.limits
     given: list[tuple[Loc, str]] = [
@@ -34,41 +34,41 @@ def durations(context: Context) -> Iterator[Problem]:
         given.append((("queue", "idle", "for"), queue.idle.for_))
     for loc, duration in given:
         if not duration_seconds(duration):
-            yield Problem(loc, f"{duration} is no time at all", "write a duration of at least 1s")
+            yield PlanProblem(loc, f"{duration} is no time at all", "write a duration of at least 1s")
     longest = ("policies", "limits", "jobDeadline")
     written = "default_timeout" in queue.model_fields_set
     if written and duration_seconds(queue.default_timeout) > duration_seconds(limits.job_deadline):
         message = f"{queue.default_timeout} is longer than policies.limits.jobDeadline, {limits.job_deadline}"
         loc = ("queue", "defaultTimeout")
-        yield Problem(loc, message, f"use at most {limits.job_deadline}", judged_by=(loc, longest))
+        yield PlanProblem(loc, message, f"use at most {limits.job_deadline}", judged_by=(loc, longest))
 
 
-def ids(context: Context) -> Iterator[Problem]:
+def ids(context: CheckContext) -> Iterator[PlanProblem]:
     """A UUID stands for one tenant, or for one project of one tenant."""
     of_tenants: dict[str, str] = {}
     of_projects: dict[str, str] = {}
     for index, tenant in enumerate(context.environment.tenants):
         loc: Loc = ("tenants", index, "id")
         if tenant.id is not None and (message := _taken(of_tenants, tenant.id, f"tenant {tenant.name!r}")):
-            yield Problem(loc, message, "give each its own")
+            yield PlanProblem(loc, message, "give each its own")
         for position, project in enumerate(tenant.projects):
             if isinstance(project, str) or project.id is None:
                 continue
             loc = ("tenants", index, "projects", position, "id")
             whose = f"project {project.name!r} of tenant {tenant.name!r}"
             if message := _taken(of_projects, project.id, whose):
-                yield Problem(loc, message, "give each its own")
+                yield PlanProblem(loc, message, "give each its own")
 
 
-def engine(context: Context) -> Iterator[Problem]:
+def engine(context: CheckContext) -> Iterator[PlanProblem]:
     """The one that there is."""
     if context.environment.queue.engine != "builtin":
         message = "gpupool writes no objects for Kueue yet, and its own queue is the only engine"
         hint = "leave it out; where Kueue is in charge write queue.enabled: false"
-        yield Problem(("queue", "engine"), message, hint)
+        yield PlanProblem(("queue", "engine"), message, hint)
 
 
-def chart(context: Context) -> Iterator[Problem]:
+def chart(context: CheckContext) -> Iterator[PlanProblem]:
     """Its image may run, and its processes have one database and a queue to serve."""
     queue = context.environment.queue
     if queue.chart is None:
@@ -76,11 +76,11 @@ def chart(context: Context) -> Iterator[Problem]:
     loc: Loc = ("queue", "chart")
     yield from images.of_gpupool(context, (*loc, "image"), queue.chart.image)
     for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
-        yield Problem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
+        yield PlanProblem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.database is None:
         message = "several processes share one PostgreSQL, and queue.database names none"
         hint = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
-        yield Problem(loc, message, hint, judged_by=(loc, ("queue", "database")))
+        yield PlanProblem(loc, message, hint, judged_by=(loc, ("queue", "database")))
 
 
 def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from gpupool.catalog.models import CatalogError
 from gpupool.money import usd_exact
 from gpupool.plan.capacity import grant_slices
-from gpupool.plan.checks.context import Context, Problem, closest
+from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.spec import tenants as spec_tenants
@@ -17,7 +17,7 @@ from gpupool.spec.yaml_source import Loc
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 
 
-def references(context: Context) -> Iterator[Problem]:
+def references(context: CheckContext) -> Iterator[PlanProblem]:
     known = {name: not context.gaps.covers((name,)) for name in ("pools", "priorities")}
     for index, tenant in enumerate(context.environment.tenants):
         max_priority = tenant.max_priority
@@ -27,7 +27,7 @@ def references(context: Context) -> Iterator[Problem]:
             and max_priority not in context.named["priorities"]
         ):
             message = f"priority {max_priority!r} is not defined"
-            yield Problem(
+            yield PlanProblem(
                 ("tenants", index, "maxPriority"),
                 message,
                 closest(max_priority, context.defined("priorities")),
@@ -37,17 +37,17 @@ def references(context: Context) -> Iterator[Problem]:
                 message = f"pool {pool!r} is not defined"
                 hint = closest(pool, context.defined("pools"))
                 loc: Loc = ("tenants", index, "pools")
-                yield Problem((*loc, pool), message, hint, judged_by=(loc,))
+                yield PlanProblem((*loc, pool), message, hint, judged_by=(loc,))
 
 
-def grants(context: Context) -> Iterator[Problem]:
+def grants(context: CheckContext) -> Iterator[PlanProblem]:
     for index, tenant in enumerate(context.environment.tenants):
         for name, grant in tenant.pools.items():
             if name in context.pools:
                 yield from _grant(("tenants", index, "pools", name), context.pools[name], grant)
 
 
-def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]:
+def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProblem]:
     fields = [
         field
         for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
@@ -57,27 +57,27 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]
         message = "says nothing" if not fields else f"says {' and '.join(fields)}"
         judged_by = tuple((*loc, field) for field in fields)
         hint = f"say exactly one of gpus or {pool.sharing.grant_field}"
-        yield Problem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
+        yield PlanProblem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
         return
     if fields[0] not in ("gpus", pool.sharing.grant_field):
         message = f"{fields[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
-        yield Problem((*loc, fields[0]), message, f"say gpus or {pool.sharing.grant_field}")
+        yield PlanProblem((*loc, fields[0]), message, f"say gpus or {pool.sharing.grant_field}")
         return
     if grant.gpus is not None and grant.gpus > pool.gpus_max:
         message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {pool.gpus_max}"
         hint = _raise(pool, f"{pool.gpus_per_node} GPUs")
-        yield Problem((*loc, "gpus"), message, hint)
+        yield PlanProblem((*loc, "gpus"), message, hint)
         return
     try:
         wanted = grant_slices(pool, grant)
     except CatalogError as error:
-        yield Problem((*loc, "profiles"), error.message, error.hint)
+        yield PlanProblem((*loc, "profiles"), error.message, error.hint)
         return
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
         if count > most:
             place = (*loc, fields[0])
-            yield Problem(place, *_too_many(pool, resource, count, most), judged_by=(place,))
+            yield PlanProblem(place, *_too_many(pool, resource, count, most), judged_by=(place,))
 
 
 def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def _raise(pool: Pool, per_node: str) -> str:
     return f"{product}raise {pool.bounded_by} or grant less"
 
 
-def budgets(context: Context) -> Iterator[Problem]:
+def budgets(context: CheckContext) -> Iterator[PlanProblem]:
     """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
     split among its tenants by what they are granted."""
     floors = {
@@ -115,12 +115,12 @@ def budgets(context: Context) -> Iterator[Problem]:
         if owed > tenant.budget.usd:
             budget = f"{usd_exact(tenant.budget.usd)} a {tenant.budget.period}"
             message = f"{budget} is less than the tenant's share of warm nodes alone, {usd_exact(owed)}"
-            yield Problem(
+            yield PlanProblem(
                 ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
             )
 
 
-def _cost_unknown(context: Context, name: str) -> bool:
+def _cost_unknown(context: CheckContext, name: str) -> bool:
     """Whether a gap leaves open what the pool called `name` costs, or whom."""
     environment, gaps = context.environment, context.gaps
     if not gaps.broken:
@@ -131,7 +131,7 @@ def _cost_unknown(context: Context, name: str) -> bool:
     return any(gaps.touches(loc) for loc in (*prices, *grants))
 
 
-def _granted(context: Context, name: str) -> dict[str, Fraction]:
+def _granted(context: CheckContext, name: str) -> dict[str, Fraction]:
     """Tenant -> physical GPUs granted of the pool called `name`."""
     pool, shares = context.pools[name], dict[str, Fraction]()
     for tenant in context.environment.tenants:
@@ -147,7 +147,7 @@ def _granted(context: Context, name: str) -> dict[str, Fraction]:
     return shares
 
 
-def extra(context: Context) -> Iterator[Problem]:
+def extra(context: CheckContext) -> Iterator[PlanProblem]:
     """CPU and memory on top of an unknown share would bound nothing."""
     for index, tenant in enumerate(context.environment.tenants):
         granted = [context.pools[name] for name in tenant.pools if name in context.pools]
@@ -155,10 +155,10 @@ def extra(context: Context) -> Iterator[Problem]:
         if unsized and tenant.extra is not None:
             loc: Loc = ("tenants", index, "extra")
             hint = "add nodes.size there, or leave extra out"
-            yield Problem(loc, f"the size of the machines of pool {unsized[0]!r} is not known", hint)
+            yield PlanProblem(loc, f"the size of the machines of pool {unsized[0]!r} is not known", hint)
 
 
-def projects(context: Context) -> Iterator[Problem]:
+def projects(context: CheckContext) -> Iterator[PlanProblem]:
     for index, tenant in enumerate(context.environment.tenants):
         place: Loc = ("tenants", index)
         yield from _alerts((*place, "budget"), tenant.budget)
@@ -171,28 +171,28 @@ def projects(context: Context) -> Iterator[Problem]:
             if context.gaps.covers(of_name):
                 continue
             if name in listed:
-                yield Problem(of_name, f"project {name!r} is listed twice", "list it once")
+                yield PlanProblem(of_name, f"project {name!r} is listed twice", "list it once")
             listed.add(name)
 
 
-def _alerts(loc: Loc, budget: spec_tenants.Budget | None) -> Iterator[Problem]:
+def _alerts(loc: Loc, budget: spec_tenants.Budget | None) -> Iterator[PlanProblem]:
     if budget is not None and sorted(budget.alert_at) != list(budget.alert_at):
         message = f"alertAt {list(budget.alert_at)} is not in rising order"
-        yield Problem((*loc, "alertAt"), message, "list the shares from low to high")
+        yield PlanProblem((*loc, "alertAt"), message, "list the shares from low to high")
 
 
-def access(context: Context) -> Iterator[Problem]:
+def access(context: CheckContext) -> Iterator[PlanProblem]:
     """A tenant's rights must not go to every user, or to the cluster's own accounts."""
     for index, tenant in enumerate(context.environment.tenants):
         for position, group in enumerate(tenant.access.oidc_groups):
             if group.startswith("system:"):
                 message = f"group {group!r} is Kubernetes' own"
                 hint = "name a group of the identity provider"
-                yield Problem(("tenants", index, "access", "oidcGroups", position), message, hint)
+                yield PlanProblem(("tenants", index, "access", "oidcGroups", position), message, hint)
         for position, account in enumerate(tenant.access.service_accounts):
             namespace = account.partition("/")[0]
             if namespace in RESERVED or namespace.startswith("kube-"):
                 message = f"service account {account!r} belongs to the cluster"
                 own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
                 hint = f"name an account of the tenant's, e.g. {own}/default"
-                yield Problem(("tenants", index, "access", "serviceAccounts", position), message, hint)
+                yield PlanProblem(("tenants", index, "access", "serviceAccounts", position), message, hint)

@@ -17,14 +17,14 @@ from starlette.responses import Response
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.reasons import of_end
-from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+from gpupool.queue.records import MICRO, Job, JobState, Offer, Waiting, WaitReason
 from gpupool.queue.store.dependents import waits_until
 from gpupool.queue.trouble import Trouble
 from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
 class WaitingBody(BaseModel):
-    reason: Reason
+    reason: WaitReason
     detail: str
 
 
@@ -153,16 +153,16 @@ def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waitin
     """Why the job waits, in the queue or on the cluster: as the leader wrote it, and what the job itself says
     until then; and before both what keeps the queue from working on its cluster."""
     if trouble is not None and not job.state.final and _needs_cluster(job, trouble):
-        return Waiting(Reason.CLUSTER, str(trouble))
-    if job.state is not State.QUEUED:
+        return Waiting(WaitReason.CLUSTER, str(trouble))
+    if job.state is not JobState.QUEUED:
         return job.waiting
     if not job.offers:
         return job.waiting
     if job.blocked:
-        return Waiting(Reason.DEPENDENCY, waits_until(job))
+        return Waiting(WaitReason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
-        return Waiting(Reason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
-    return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")
+        return Waiting(WaitReason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
+    return job.waiting or Waiting(WaitReason.TURN, f"waits for its turn among the jobs of {job.tenant}")
 
 
 def request_json(job: Job) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def request_json(job: Job) -> dict[str, Any]:
 def _needs_cluster(job: Job, trouble: Trouble) -> bool:
     """Whether a job can't go on: those that hold a place wait for the cluster; nothing else starts while that
     is another queue's."""
-    return trouble.keeps_off if job.state is State.QUEUED else not job.is_http
+    return trouble.keeps_off if job.state is JobState.QUEUED else not job.is_http
 
 
 def _gpus(job: Job) -> float:

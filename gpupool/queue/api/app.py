@@ -22,7 +22,7 @@ from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
-from gpupool.queue.api.context import Context, utc_now
+from gpupool.queue.api.context import RequestContext, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.entrance import Entrance
 from gpupool.queue.api.explanations import Explanations
@@ -93,7 +93,7 @@ def create_app(
         openapi_url=None if checks_alone else "/openapi.json",
         redirect_slashes=False,
     )
-    app.state.context = Context(
+    app.state.context = RequestContext(
         current=current,
         plan_state=plan_state or (lambda: PlanState(current().hash, started)),
         db=db,

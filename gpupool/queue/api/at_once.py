@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 
 
 class AtOnce:
@@ -21,9 +21,9 @@ class AtOnce:
         self._held = Counter[str]()
 
     @contextmanager
-    def hold(self, caller: str) -> Iterator[Held]:
+    def hold(self, caller: str) -> Iterator[HeldRequests]:
         """Give back at the end what was taken in between."""
-        held = Held(self, caller)
+        held = HeldRequests(self, caller)
         try:
             yield held
         finally:
@@ -32,7 +32,7 @@ class AtOnce:
                 del self._held[caller]
 
     def take(self, caller: str, amount: int) -> None:
-        """Raises Problem where it is too much."""
+        """Raises ApiProblem where it is too much."""
         if self._held[caller] + amount > self._each:
             self._refuse(f"{self._each} {self._what} at once are allowed to each caller")
         if self._held.total() + amount > self._all:
@@ -40,10 +40,10 @@ class AtOnce:
         self._held[caller] += amount
 
     def _refuse(self, detail: str) -> None:
-        raise Problem("rate-limited", detail, {"Retry-After": "1"})
+        raise ApiProblem("rate-limited", detail, {"Retry-After": "1"})
 
 
-class Held:
+class HeldRequests:
     """What one holder has taken."""
 
     def __init__(self, of: AtOnce, caller: str) -> None:
@@ -51,6 +51,6 @@ class Held:
         self.amount = 0
 
     def take(self, amount: int = 1) -> None:
-        """Take so much more. Raises Problem."""
+        """Take so much more. Raises ApiProblem."""
         self._of.take(self._caller, amount)
         self.amount += amount

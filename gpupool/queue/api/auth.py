@@ -14,11 +14,11 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from gpupool.client import local_token
-from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.credentials import KEY_PREFIX, Rejected, Unverifiable
 from gpupool.queue.api.entrance import came
 from gpupool.queue.api.forwarded import client_address
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.records import Principal
 
 OWNER = Principal("dev", frozenset("*"), frozenset({"admin"}), "dev")
@@ -46,7 +46,7 @@ SCHEMES = {
 """How the OpenAPI document says it. FastAPI's own classes would look at each request a second time."""
 
 
-async def verified(context: Context, request: Request) -> Principal:
+async def verified(context: RequestContext, request: Request) -> Principal:
     """Who the request comes from, not counted. Raises Rejected, Unverifiable."""
     credential = request.headers.get("x-api-key", "")
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
@@ -67,7 +67,7 @@ async def verified(context: Context, request: Request) -> Principal:
     return pod or await context.oidc.verify(credential, plan, context.now())
 
 
-def _without_credential(context: Context, request: Request) -> Principal:
+def _without_credential(context: RequestContext, request: Request) -> Principal:
     if not context.dev:
         raise Rejected("the request has no credential")
     if not came(request).direct:
@@ -78,7 +78,9 @@ def _without_credential(context: Context, request: Request) -> Principal:
     return ANYBODY
 
 
-def owner(context: Context, request: Request, presented: str, use: local_token.Use = "call") -> Principal:
+def owner(
+    context: RequestContext, request: Request, presented: str, use: local_token.Use = "call"
+) -> Principal:
     """The developer whose queue this is. Raises Rejected."""
     token = local(context)
     if token is None or not local_token.opens(token, use, came(request).port, presented, context.now()):
@@ -86,35 +88,35 @@ def owner(context: Context, request: Request, presented: str, use: local_token.U
     return OWNER
 
 
-def local(context: Context) -> str | None:
+def local(context: RequestContext) -> str | None:
     """The token of this project's queue, as its file has it now; None where there is none."""
     return local_token.read(context.token) if context.dev and context.token else None
 
 
-def token_place(context: Context) -> str:
+def token_place(context: RequestContext) -> str:
     return f"; it is in {context.token}: give it as GPUPOOL_KEY" if context.token else ""
 
 
-def check_commands(context: Context, caller: Principal, http_job: bool) -> None:
-    """Raises Problem where the caller may not run commands, and the job is one. Who may not submit a job may
-    not change it either."""
+def check_commands(context: RequestContext, caller: Principal, http_job: bool) -> None:
+    """Raises ApiProblem where the caller may not run commands, and the job is one. Who may not submit a job
+    may not change it either."""
     if not http_job and not caller.commands:
-        raise Problem(
+        raise ApiProblem(
             "token-needed",
             f"container jobs run commands here; they need the token of this queue{token_place(context)}",
         )
 
 
 async def principal(
-    context: Annotated[Context, Depends(present)],
+    context: Annotated[RequestContext, Depends(present)],
     request: Request,
 ) -> Principal:
     """The verified caller of a request, within its rate."""
     return await caller_of(context, request)
 
 
-async def caller_of(context: Context, request: Request) -> Principal:
-    """The same, found out and counted once for each request. Raises Problem."""
+async def caller_of(context: RequestContext, request: Request) -> Principal:
+    """The same, found out and counted once for each request. Raises ApiProblem."""
     known: Principal | None = getattr(request.state, "caller", None)
     if known is not None:
         return known
@@ -122,16 +124,16 @@ async def caller_of(context: Context, request: Request) -> Principal:
         found = await verified(context, request)
     except Rejected as error:
         count_invalid(context, request)
-        raise Problem("unauthenticated", str(error)) from None
+        raise ApiProblem("unauthenticated", str(error)) from None
     except Unverifiable as error:
-        raise Problem("unavailable", str(error), {"Retry-After": "5"}) from None
+        raise ApiProblem("unavailable", str(error), {"Retry-After": "5"}) from None
     within_rate(context, found)
     request.state.caller = found
     return found
 
 
-def count_invalid(context: Context, request: Request) -> None:
-    """Count an invalid credential of the request's address. Raises Problem where there were too many.
+def count_invalid(context: RequestContext, request: Request) -> None:
+    """Count an invalid credential of the request's address. Raises ApiProblem where there were too many.
 
     Only when it has turned out to be invalid: so they are counted exactly, and an address that sends many
     shuts out no valid one, its own or that of another behind the same proxy."""
@@ -141,15 +143,15 @@ def count_invalid(context: Context, request: Request) -> None:
     check_rate(context.failures.take(address, context.now()), "too many invalid credentials")
 
 
-def within_rate(context: Context, caller: Principal) -> None:
-    """Count a request of the caller. Raises Problem."""
+def within_rate(context: RequestContext, caller: Principal) -> None:
+    """Count a request of the caller. Raises ApiProblem."""
     wait = context.rate.take(caller.account, context.now())
     check_rate(wait, f"more requests than allowed by {caller.subject}")
 
 
 def check_rate(wait_s: int, detail: str) -> None:
     if wait_s:
-        raise Problem("rate-limited", detail, {"Retry-After": str(wait_s)})
+        raise ApiProblem("rate-limited", detail, {"Retry-After": str(wait_s)})
 
 
 def needs(scope: str) -> Callable[..., Coroutine[Any, Any, Principal]]:
@@ -157,7 +159,7 @@ def needs(scope: str) -> Callable[..., Coroutine[Any, Any, Principal]]:
 
     async def checked(caller: Annotated[Principal, Depends(principal)]) -> Principal:
         if not caller.may(scope):
-            raise Problem("insufficient-scope", f"the credential lacks the scope {scope}")
+            raise ApiProblem("insufficient-scope", f"the credential lacks the scope {scope}")
         return caller
 
     return checked

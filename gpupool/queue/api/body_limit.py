@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpupool.queue.api import json_bounds
-from gpupool.queue.api.at_once import Held
+from gpupool.queue.api.at_once import HeldRequests
 from gpupool.queue.api.auth import caller_of
-from gpupool.queue.api.context import Context
-from gpupool.queue.api.problems import Problem, answer_error
+from gpupool.queue.api.context import RequestContext
+from gpupool.queue.api.problems import ApiProblem, answer_error
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.store.errors import StoreError
 
@@ -43,7 +43,7 @@ class BodyLimit:
             await self._app(scope, _Body(scope, receive, LARGEST_FORM).next, send)
 
     async def _of_the_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context: Context = scope["app"].state.context
+        context: RequestContext = scope["app"].state.context
         request, body = Request(scope), _Body(scope, receive, LARGEST)
         try:
             caller = (await caller_of(context, request)).account
@@ -55,7 +55,7 @@ class BodyLimit:
                     _check_type(request, text)
                     turns = context.large_turns if len(text) > LARGE else context.turns
                     await self._in_turn(turns, caller, scope, _Replay(text, receive), send)
-        except (Problem, StoreError) as error:
+        except (ApiProblem, StoreError) as error:
             response = await answer_error(request, error)
             if body.more:
                 response.headers["Connection"] = "close"  # the rest is not read
@@ -91,7 +91,7 @@ class _Body:
         """Whether there is more of it to read."""
 
     async def next(self) -> Message:
-        """The next part. Raises Problem where it is too large."""
+        """The next part. Raises ApiProblem where it is too large."""
         if self._length > self._largest:
             raise self._too_large()
         message = await self._receive()
@@ -102,8 +102,8 @@ class _Body:
             self.more = bool(message.get("more_body"))
         return message
 
-    async def whole(self, held: Held) -> bytes | None:
-        """All of it, counted as held by its sender; None where the client has gone. Raises Problem."""
+    async def whole(self, held: HeldRequests) -> bytes | None:
+        """All of it, counted as held by its sender; None where the client has gone. Raises ApiProblem."""
         text = bytearray()
         while True:
             message = await self.next()
@@ -115,9 +115,9 @@ class _Body:
             if not message.get("more_body"):
                 return bytes(text)
 
-    def _too_large(self) -> Problem:
+    def _too_large(self) -> ApiProblem:
         detail = f"the body has more than {self._largest} bytes"
-        return Problem("body-too-large", detail, {"Connection": "close"})
+        return ApiProblem("body-too-large", detail, {"Connection": "close"})
 
 
 class _Replay:
@@ -142,7 +142,7 @@ def _check_type(request: Request, text: bytes) -> None:
         and not (kind.startswith("application/") and kind.endswith("+json"))
     ):
         shown = kind[:100] or "none"
-        raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
+        raise ApiProblem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
 
 
 def _check_shape(text: bytes) -> None:
@@ -152,11 +152,11 @@ def _check_shape(text: bytes) -> None:
             raise UnicodeError
         text.decode("utf-8")
     except UnicodeError:
-        raise Problem("invalid-json", "the body is not UTF-8") from None
+        raise ApiProblem("invalid-json", "the body is not UTF-8") from None
     try:
         json_bounds.check(text)
     except json_bounds.TooDeep:
-        raise Problem("json-too-deep", f"the JSON is nested deeper than {json_bounds.DEEPEST}") from None
+        raise ApiProblem("json-too-deep", f"the JSON is nested deeper than {json_bounds.DEEPEST}") from None
     except json_bounds.TooMany:
         most = f"{json_bounds.MOST_VALUES:,} values, or {json_bounds.MOST_MEMBERS:,} members of objects"
-        raise Problem("json-too-many", f"the JSON has more than {most}") from None
+        raise ApiProblem("json-too-many", f"the JSON has more than {most}") from None

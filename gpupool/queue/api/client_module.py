@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.reasons import REASONS
-from gpupool.queue.records import Level, State
+from gpupool.queue.records import JobState, Level
 
 _HEAD = '''"""What the API says of a job. `make schema` writes this file; it must not be edited."""
 
@@ -41,7 +41,7 @@ def text() -> str:
     """The module as the file holds it."""
     about_priorities = "A job's priority; the environment's priorities say what each may do."
     priorities = {level.name: level.name.lower() for level in reversed(Level)}
-    states = {state.name: state.value for state in State}
+    states = {state.name: state.value for state in JobState}
     parts = [
         _HEAD,
         *_enumeration("JobPriority", about_priorities, priorities),

@@ -32,7 +32,7 @@ from gpupool.queue.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RequestContext:
     current: Callable[[], Current]
     """The Plan in force, with what is derived from it."""
     plan_state: Callable[[], PlanState]
@@ -91,6 +91,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-async def present(request: Request) -> Context:
+async def present(request: Request) -> RequestContext:
     """The application's context, as a dependency. (Not async, FastAPI would run it in a thread.)"""
-    return cast(Context, request.app.state.context)
+    return cast(RequestContext, request.app.state.context)

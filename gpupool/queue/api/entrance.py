@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.queue import RELEASE
 from gpupool.queue.api import notices
-from gpupool.queue.api.context import Context
-from gpupool.queue.api.problems import Problem, answer
+from gpupool.queue.api.context import RequestContext
+from gpupool.queue.api.problems import ApiProblem, answer
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ANY_HOST = ("/healthz", "/readyz", "/metrics")
@@ -76,7 +76,7 @@ def came(request: HTTPConnection) -> Came:
 class Entrance:
     """Refuses requests that are for another name or from another site; adds headers to every answer."""
 
-    def __init__(self, app: ASGIApp, context: Context) -> None:
+    def __init__(self, app: ASGIApp, context: RequestContext) -> None:
         self._app, self._context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +102,7 @@ class Entrance:
 
         try:
             _check(scope, headers, host, hosts)
-        except Problem as problem:
+        except ApiProblem as problem:
             await answer(problem, scope["path"])(scope, receive, send_with_headers)
             return
         scope[_CAME] = Came(_direct(scope, headers), https, port)
@@ -158,18 +158,18 @@ class _Headers:
 
 
 def _check(scope: Scope, headers: _Headers, host: str, hosts: Mapping[str, Collection[str]] | None) -> None:
-    """Raises Problem for a request that is for another name than ours, or from another site."""
+    """Raises ApiProblem for a request that is for another name than ours, or from another site."""
     known = _HOST.fullmatch(host) if hosts is None else host in hosts
     if not known or not scope.get(TARGET, b"/").startswith(b"/"):
         answered = "any that is one" if hosts is None else ", ".join(hosts)
-        raise Problem("host-not-served", f"Host {host[:200]!r} is not served here; served: {answered}")
+        raise ApiProblem("host-not-served", f"Host {host[:200]!r} is not served here; served: {answered}")
     schemes = ("http", "https") if hosts is None else hosts[host]
     if "origin" in headers.values:
         origin = headers.single("origin")
         if origin not in [f"{scheme}://{host}" for scheme in schemes]:
-            raise Problem("other-site", f"Origin {origin[:200]!r} is not that of the queue's own pages")
+            raise ApiProblem("other-site", f"Origin {origin[:200]!r} is not that of the queue's own pages")
     if headers.foreign and scope["method"] not in _SAFE:
-        raise Problem("other-site", "a page of another site has sent this (Sec-Fetch-Site)")
+        raise ApiProblem("other-site", "a page of another site has sent this (Sec-Fetch-Site)")
 
 
 def _direct(scope: Scope, headers: _Headers) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from gpupool.queue.api.answers import offer_json, time_text, usd
 from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
-from gpupool.queue.domain.explain import Case, Explanation, View, explain
+from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
@@ -58,8 +58,8 @@ class Explanations:
         return view
 
     async def of(self, current: Current, job: Queued, at: datetime, reader: Principal) -> Explanation:
-        """Explain a queued job, or one that would be. Raises Problem where `reader`, or everybody, asks for
-        too many at once."""
+        """Explain a queued job, or one that would be. Raises ApiProblem where `reader`, or everybody, asks
+        for too many at once."""
         view = await self.view(current, at)
         known = next((other for other in view.snapshot.queued if other.job == job.job), job)
         with self._asked.hold(reader.account) as held:
@@ -71,7 +71,7 @@ class Explanations:
         """Work an explanation out, once for each view of the queue."""
         explained = self._explained if view is self._explained_of else {}
         if job not in explained:
-            case = Case(view, job)
+            case = ExplainedJob(view, job)
             places, rivals = await asyncio.to_thread(lambda: (case.places, case.to_count))
             line = await order.line(self._db, job, places, at) if case.far and places else None
             counts = await order.counts(self._db, rivals, at)

@@ -19,12 +19,12 @@ from prometheus_client.registry import Collector
 from gpupool.queue.domain import cost
 from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Level, Reason
+from gpupool.queue.records import MICRO, Level, WaitReason
 from gpupool.queue.store.jobs import Waits
 
 _Key = TypeVar("_Key", bound=tuple[str, ...])
 _OF_A_QUEUED_JOB = tuple(
-    reason for reason in Reason if reason not in (Reason.NODE, Reason.STARTING, Reason.IMAGE)
+    reason for reason in WaitReason if reason not in (WaitReason.NODE, WaitReason.STARTING, WaitReason.IMAGE)
 )
 """Reasons of jobs that have no attempt yet."""
 
@@ -133,7 +133,7 @@ def _held(seen: Snapshot, supply: Supply) -> Iterator[Metric]:
     yield _gauge(
         "cost_usd_per_hour",
         "Price of what runs at this moment; of pods at the price of their pool.",
-        cost.Share._fields,
+        cost.Holder._fields,
         _whole(cost.per_hour(seen, supply)),
     )
 

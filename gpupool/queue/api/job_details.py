@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from gpupool.queue.api import streaming
 from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.explanations import (
     decision_json,
     explanation_json,
@@ -29,10 +29,10 @@ from gpupool.queue.api.explanations import (
     queued_of,
 )
 from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse
 from gpupool.queue.events.envelope import envelope
-from gpupool.queue.records import Job, Principal, Reason, State
+from gpupool.queue.records import Job, JobState, Principal, WaitReason
 from gpupool.queue.store import jobs, logs, outbox
 from gpupool.queue.store.errors import StoreError
 
@@ -98,15 +98,15 @@ async def explain_job(context: Present, reader: Reader, job: ReadableJob) -> dic
 def waiting_for_cluster(shown: dict[str, Any]) -> dict[str, Any]:
     """What takes the place of a round's word while the queue can't work on its cluster."""
     waiting = shown["waiting"]
-    if waiting is None or waiting.reason is not Reason.CLUSTER:
+    if waiting is None or waiting.reason is not WaitReason.CLUSTER:
         return {}
     return {"waiting": waiting, "projected_start": None}
 
 
-async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, Any] | None:
+async def terms_of(context: RequestContext, reader: Principal, job: Job) -> dict[str, Any] | None:
     """The explanation of a job that a round looks at, as `reader` may see it; None for others."""
     at, current = context.clock(), context.current()
-    ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
+    ready = job.state is JobState.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
     if not ready or not job.offers or job.tenant not in current.supply.tenants:
         return None
     explanation = await context.explanations.of(current, queued_of(job), at, reader)
@@ -151,7 +151,7 @@ async def job_logs(
 
 
 async def chunks_of(
-    context: Context,
+    context: RequestContext,
     id: str,
     attempt: int | None,
     after: int,
@@ -213,7 +213,7 @@ async def job_result(context: Present, job: ReadableJob) -> dict[str, Any]:
     """The answer to an HTTP job: status, headers and the first MiB of the body."""
     result = await jobs.result(context.db, job.id)
     if result is None:
-        raise Problem("no-result", f"job {job.id} is {job.state} and has no result")
+        raise ApiProblem("no-result", f"job {job.id} is {job.state} and has no result")
     try:
         body, encoding = result.body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:

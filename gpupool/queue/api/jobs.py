@@ -29,15 +29,15 @@ from gpupool.queue.api.accept import (
     tenant_of,
 )
 from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
-from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
 from gpupool.queue.domain.fit import rank_of
-from gpupool.queue.domain.offers import Refused
+from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, Principal, State
+from gpupool.queue.records import Job, JobState, Principal
 from gpupool.queue.store import accounts, jobs
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -45,7 +45,7 @@ _UUID = re.compile(UUID)
 HEADER = Header(max_length=200)
 IdempotencyKey = Annotated[str | None, Header(min_length=1, max_length=255, pattern=KEY)]
 
-Present = Annotated[Context, Depends(present)]
+Present = Annotated[RequestContext, Depends(present)]
 
 
 async def chosen(
@@ -55,7 +55,7 @@ async def chosen(
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
 ) -> Choice:
-    """What the headers choose among what the credential grants. Raises Problem where it does not. A tenant
+    """What the headers choose among what the credential grants. Raises ApiProblem where it does not. A tenant
     that is no longer in the file can be chosen too: its jobs are there to be read and cancelled."""
     current, tenant, project = context.current(), x_tenant_id or None, x_project_id or None
     if tenant is not None and not {tenant, tenant.lower()} & current.tenants.keys():
@@ -69,12 +69,12 @@ Chosen = Annotated[Choice, Depends(chosen)]
 JobId = Annotated[str, Path(max_length=100, description="Id of a job.")]
 
 
-async def visible(context: Context, principal: Principal, within: str | None, id: str) -> Job:
-    """The job of that id, if the caller, who may have chosen a tenant, may see it. Raises Problem: 404 for
+async def visible(context: RequestContext, principal: Principal, within: str | None, id: str) -> Job:
+    """The job of that id, if the caller, who may have chosen a tenant, may see it. Raises ApiProblem: 404 for
     other tenants' jobs too."""
     job = await jobs.job(context.db, id.lower()) if _UUID.fullmatch(id) else None
     if job is None or not principal.acts_for(job.tenant) or within not in (None, job.tenant):
-        raise Problem("not-found", f"there is no job {id[:100]}")
+        raise ApiProblem("not-found", f"there is no job {id[:100]}")
     return job
 
 
@@ -94,7 +94,7 @@ ChangeableJob = Annotated[Job, Depends(_changeable)]
 """The same, of a caller who may change jobs."""
 
 
-def job_answer(job: Job, context: Context, response: Response) -> dict[str, Any]:
+def job_answer(job: Job, context: RequestContext, response: Response) -> dict[str, Any]:
     response.headers["ETag"] = f'"{job.version}"'
     return answers.job_json(job, context.clock(), context.trouble())
 
@@ -114,7 +114,7 @@ async def submit_job(
 
 
 async def submitted(
-    context: Context,
+    context: RequestContext,
     principal: Principal,
     choice: Choice,
     body: JobRequest,
@@ -123,7 +123,7 @@ async def submitted(
     again: tuple[str, Sequence[int]] = ("", ()),
 ) -> dict[str, Any]:
     """Accept and store what a request makes, and answer. `again`: the job or array that runs again, and the
-    indexes in the array of those of its jobs that do. Raises Problem, Refused, StoreError."""
+    indexes in the array of those of its jobs that do. Raises ApiProblem, UnservableRequest, StoreError."""
     check_commands(context, principal, body.target_url is not None)
     at = context.clock()
     current = context.current()
@@ -140,7 +140,7 @@ async def submitted(
         await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or _depends(made[0]) else made[0]
-    except (Problem, Refused):
+    except (ApiProblem, UnservableRequest):
         # What would be refused now may have been accepted before: the file and what is spent change.
         before = await jobs.made_before(context.db, tenant.name, key) if key else None
         if before is None:
@@ -148,7 +148,7 @@ async def submitted(
         stored = before
     job = fresh or await jobs.job(context.db, stored.ids[0])
     if job is None:
-        raise Problem("not-found", "the job of this Idempotency-Key is gone")
+        raise ApiProblem("not-found", "the job of this Idempotency-Key is gone")
     response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
@@ -159,8 +159,8 @@ def _depends(job: Job) -> bool:
     return bool(job.depends_on or job.depends_on_ended)
 
 
-async def _admitted(context: Context, current: Current, made: list[Job]) -> list[Job]:
-    """New jobs with those of their offers on which the cluster's policies take them. Raises Problem where
+async def _admitted(context: RequestContext, current: Current, made: list[Job]) -> list[Job]:
+    """New jobs with those of their offers on which the cluster's policies take them. Raises ApiProblem where
     there is none."""
     job = made[0]
     verdicts = None
@@ -173,7 +173,7 @@ async def _admitted(context: Context, current: Current, made: list[Job]) -> list
     if taken:
         return made if taken == job.offers else [replace(one, offers=taken) for one in made]
     first, *_ = found = refusals[job.offers[0]]
-    raise Problem(
+    raise ApiProblem(
         "policy-refuses",
         f"{first}; change {first.field}" if first.field else str(first),
         errors=[
@@ -183,8 +183,8 @@ async def _admitted(context: Context, current: Current, made: list[Job]) -> list
     )
 
 
-async def _check_budget(context: Context, current: Current, job: Job, at: datetime) -> None:
-    """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
+async def _check_budget(context: RequestContext, current: Current, job: Job, at: datetime) -> None:
+    """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises ApiProblem."""
     allowances = current.supply.tenants[job.tenant].budgets
     rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
     if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
@@ -193,7 +193,7 @@ async def _check_budget(context: Context, current: Current, job: Job, at: dateti
         if budget["scope"] in rejecting and not budget["allows"]:
             spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
             ends = period_end(budget["period"], at.timestamp())
-            raise Problem(
+            raise ApiProblem(
                 "budget-exhausted",
                 f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, "
                 f"which ends at {ends:%Y-%m-%d %H:%M} UTC",
@@ -258,7 +258,7 @@ async def list_jobs(
     context: Present,
     principal: Reader,
     choice: Chosen,
-    state: Annotated[list[State] | None, Query(max_length=7)] = None,
+    state: Annotated[list[JobState] | None, Query(max_length=7)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
     pool: Annotated[str | None, Query(max_length=200)] = None,
     user: Annotated[str | None, Query(max_length=200)] = None,
@@ -292,7 +292,7 @@ async def list_jobs(
     return {"jobs": [answers.job_json(job, at, context.trouble()) for job in page.jobs], "next": page.next}
 
 
-def project_called(context: Context, named: str | None) -> str | None:
+def project_called(context: RequestContext, named: str | None) -> str | None:
     """The name of a project that may be given by its id."""
     for tenant in context.plan().tenants:
         for project in tenant.projects:
@@ -319,7 +319,7 @@ async def set_priority(
     """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
     current = context.current()
     if job.tenant not in current.tenants:
-        raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
+        raise ApiProblem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
     rank = rank_of(current.plan, current.tenants[job.tenant], body.priority, principal.commands)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
     as_changed = replace(job, level=rank.level, preemptible=preemptible)
@@ -335,7 +335,7 @@ def _version(if_match: str | None) -> int | None:
         return None
     match = re.fullmatch(r'(?:W/)?"([0-9]{1,9})"', if_match.strip())
     if not match:
-        raise Problem("version-conflict", "If-Match is not the ETag of any version of this job")
+        raise ApiProblem("version-conflict", "If-Match is not the ETag of any version of this job")
     return int(match[1])
 
 

@@ -20,7 +20,7 @@ from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import needs
 from gpupool.queue.api.figures import figures
 from gpupool.queue.api.jobs import Present
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.plan_source import PlanState
 from gpupool.queue.records import Principal
 from gpupool.queue.store import accounts, jobs
@@ -108,9 +108,11 @@ async def readyz(context: Present, request: Request) -> dict[str, Any]:
     await jobs.answers(context.db)
     trouble = context.trouble()
     if trouble is not None and request.app.state.needs_cluster:
-        raise Problem("cluster-unavailable", str(trouble))
+        raise ApiProblem("cluster-unavailable", str(trouble))
     if late := request.app.state.late():
-        raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
+        raise ApiProblem(
+            "unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why"
+        )
     state = context.plan_state()
     plan = {"hash": state.hash, "since": state.since}
     cluster = str(trouble) if trouble else None

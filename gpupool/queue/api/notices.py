@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from starlette.types import Scope
 
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.records import Principal
 
 HEADER = b"gpupool-notice"
 """A sentence; there may be several of it."""
 
 
-def operates(context: Context, caller: Principal) -> bool:
+def operates(context: RequestContext, caller: Principal) -> bool:
     """Whether the caller runs this queue."""
     return context.dev or caller.may("admin")
 
 
-def headers(context: Context, scope: Scope) -> list[tuple[bytes, bytes]]:
+def headers(context: RequestContext, scope: Scope) -> list[tuple[bytes, bytes]]:
     """The notices for who has sent the request, in ASCII; none for who is not known."""
     caller: Principal | None = scope.get("state", {}).get("caller")
     if caller is None:

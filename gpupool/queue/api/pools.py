@@ -16,9 +16,9 @@ from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.queue.api.accept import scope_of, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Chosen, Present
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
@@ -98,7 +98,7 @@ async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str
     return {"pools": listed}
 
 
-def pools_of(context: Context, principal: Principal, tenant: str | None) -> list[Pool]:
+def pools_of(context: RequestContext, principal: Principal, tenant: str | None) -> list[Pool]:
     """Those that the tenant that was chosen may use, or any tenant of the caller's."""
     plan, scope = context.plan(), scope_of(principal, tenant)
     if scope is None:
@@ -168,13 +168,13 @@ async def snippet(
     current = context.current()
     plan, tenant = current.plan, tenant_of(current, principal, choice.tenant)
     if pool not in tenant.grants:
-        raise Problem("not-found", f"tenant {tenant.name} has no pool {pool!r}")
+        raise ApiProblem("not-found", f"tenant {tenant.name} has no pool {pool!r}")
     if min_workers > max_workers:
-        raise Problem("invalid-request", "min_workers is more than max_workers")
+        raise ApiProblem("invalid-request", "min_workers is more than max_workers")
     try:
         made = workload(wish(plan, pool, gpu_count, profile, tenant.name), kind)
     except UsageError as error:
-        raise Problem("invalid-request", str(error)) from None
+        raise ApiProblem("invalid-request", str(error)) from None
     if kind == "raycluster":
         (workers,) = made["spec"]["workerGroupSpecs"]
         workers |= {"replicas": min_workers, "minReplicas": min_workers, "maxReplicas": max_workers}

@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api.requests import WANTED
-from gpupool.queue.domain.offers import Refused
-from gpupool.queue.records import State
+from gpupool.queue.domain.offers import UnservableRequest
+from gpupool.queue.records import JobState
 from gpupool.queue.store.errors import (
     Conflict,
     IdempotencyMismatch,
@@ -61,7 +61,7 @@ _WAIT_S = {"queue-full": "30"}
 """What Retry-After says where it is not 5 seconds."""
 
 
-class Problem(Exception):
+class ApiProblem(Exception):
     """An error that the API answers with. `more` holds further members, such as `errors` or `pools`."""
 
     def __init__(self, name: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> None:
@@ -69,7 +69,7 @@ class Problem(Exception):
         self.name, self.detail, self.headers, self.more = name, detail, dict(headers or {}), more
 
 
-def answer(problem: Problem, path: str) -> Response:
+def answer(problem: ApiProblem, path: str) -> Response:
     """The response that says `problem`."""
     kind = TYPES[problem.name]
     body = {
@@ -88,7 +88,7 @@ def answer(problem: Problem, path: str) -> Response:
     return JSONResponse(body, kind.status, headers, MEDIA_TYPE)
 
 
-ERRORS = (Problem, Refused, RequestValidationError, HTTPException, StoreError, Exception)
+ERRORS = (ApiProblem, UnservableRequest, RequestValidationError, HTTPException, StoreError, Exception)
 """What an application must have handlers for, so that every error is answered with a problem."""
 
 
@@ -97,30 +97,30 @@ async def answer_error(request: Request, error: Exception) -> Response:
     return answer(_problem_of(error, request.url.path), request.url.path)
 
 
-def _problem_of(error: Exception, path: str) -> Problem:
-    if isinstance(error, Problem):
+def _problem_of(error: Exception, path: str) -> ApiProblem:
+    if isinstance(error, ApiProblem):
         return error
-    if isinstance(error, Refused):
-        return Problem(error.type, error.detail)
+    if isinstance(error, UnservableRequest):
+        return ApiProblem(error.type, error.detail)
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, StoreError):
-        return Problem(_name_of(error), str(error))
+        return ApiProblem(_name_of(error), str(error))
     if isinstance(error, HTTPException):
         other = "internal" if error.status_code >= 500 else "invalid-request"
-        return Problem(_BY_STATUS.get(error.status_code, other), str(error.detail), error.headers)
+        return ApiProblem(_BY_STATUS.get(error.status_code, other), str(error.detail), error.headers)
     log.error("request.failed", path=path, exc_info=error)
-    return Problem("internal", "an unexpected error; the queue's log has it")
+    return ApiProblem("internal", "an unexpected error; the queue's log has it")
 
 
 def _name_of(error: StoreError) -> str:
     if isinstance(error, Conflict):
-        return "version-conflict" if error.state == State.QUEUED else "not-queued"
+        return "version-conflict" if error.state == JobState.QUEUED else "not-queued"
     names = (name for kind, name in _BY_STORE_ERROR.items() if isinstance(error, kind))
     return next(names, "invalid-request")
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
+def _of_validation(error: RequestValidationError) -> ApiProblem:
     errors = error.errors()
     for row in errors:
         # A validator's exception knows the frames that called it, and these know the errors: a circle that
@@ -128,10 +128,10 @@ def _of_validation(error: RequestValidationError) -> Problem:
         if isinstance(cause := row.get("ctx", {}).get("error"), Exception):
             cause.__traceback__ = None
     if any(row["type"] == "json_invalid" for row in errors):
-        return Problem("invalid-json", f"the body is not JSON: {errors[0]['ctx']['error']}")
+        return ApiProblem("invalid-json", f"the body is not JSON: {errors[0]['ctx']['error']}")
     listed = _field_errors(errors)
     first = f"{listed[0]['pointer']}: {listed[0]['detail']}"
-    return Problem("invalid-request", first, errors=listed)
+    return ApiProblem("invalid-request", first, errors=listed)
 
 
 def _field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import Choice, scope_of, tenant_of
 from gpupool.queue.api.auth import Reader, Writer, check_commands
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import (
     Chosen,
     IdempotencyKey,
@@ -24,9 +24,9 @@ from gpupool.queue.api.jobs import (
     submitted,
     visible,
 )
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import BEGINNING, CancelRequest, JobRequest, RerunRequest
-from gpupool.queue.records import Job, Principal, State
+from gpupool.queue.records import Job, JobState, Principal
 from gpupool.queue.store import jobs, several
 from gpupool.queue.store.dependents import is_id
 
@@ -96,7 +96,7 @@ async def cancel_jobs(
     else:
         tenant = tenant_of(context.current(), principal, choice.tenant).name
     filter = jobs.JobFilter(
-        states=frozenset(map(State, body.state)) if body.state else None,
+        states=frozenset(map(JobState, body.state)) if body.state else None,
         project=project_called(context, body.project),
         pool=body.pool,
         user=body.user,
@@ -107,14 +107,16 @@ async def cancel_jobs(
     return {"jobs": [{"id": id, "state": state} for id, state in cancelled.jobs], "more": cancelled.more}
 
 
-async def _members(context: Context, principal: Principal, choice: Choice, id: str) -> list[several.Member]:
-    """The jobs of an array, if the caller may see it. Raises Problem."""
+async def _members(
+    context: RequestContext, principal: Principal, choice: Choice, id: str
+) -> list[several.Member]:
+    """The jobs of an array, if the caller may see it. Raises ApiProblem."""
     members = await several.members(context.db, id)
     if not members:
-        raise Problem("not-found", f"there is no job and no array {id[:100]}")
+        raise ApiProblem("not-found", f"there is no job and no array {id[:100]}")
     tenant = members[0].tenant
     if not principal.acts_for(tenant) or choice.tenant not in (None, tenant):
-        raise Problem("not-found", f"there is no job and no array {id[:100]}")
+        raise ApiProblem("not-found", f"there is no job and no array {id[:100]}")
     return members
 
 
@@ -136,10 +138,10 @@ async def rerun_job(
     check_commands(context, principal, job.is_http)
     request = _changed(job, body.changes, choice)
     if indexes and request.array:
-        raise Problem("invalid-request", "array: what runs again is an array already; leave it out")
+        raise ApiProblem("invalid-request", "array: what runs again is an array already; leave it out")
     foreign = body.changes.keys() - RESOURCES
     if job.request.get("env") and foreign and choice.user != job.user and not principal.may("users:any"):
-        raise Problem(
+        raise ApiProblem(
             "user-not-granted",
             f"the job's variables are {job.user}'s, and so only {job.user} may change {sorted(foreign)[0]}; "
             "submit a job of your own",
@@ -150,9 +152,9 @@ async def rerun_job(
 
 
 async def _rerun(
-    context: Context, principal: Principal, choice: Choice, id: str, unsuccessful: bool
+    context: RequestContext, principal: Principal, choice: Choice, id: str, unsuccessful: bool
 ) -> tuple[Job, list[int]]:
-    """A job that is to run again, and of an array the indexes of those that are. Raises Problem."""
+    """A job that is to run again, and of an array the indexes of those that are. Raises ApiProblem."""
     if (members := await several.members(context.db, id) if is_id(id) else []) == []:
         job = await visible(context, principal, choice.tenant, id)
         return job, [] if job.group_index is None else [job.group_index]
@@ -160,10 +162,10 @@ async def _rerun(
     chosen = [
         member
         for member in members
-        if not unsuccessful or (member.state.final and member.state is not State.SUCCEEDED)
+        if not unsuccessful or (member.state.final and member.state is not JobState.SUCCEEDED)
     ]
     if not chosen:
-        raise Problem("invalid-request", f"no job of array {id} has ended without success")
+        raise ApiProblem("invalid-request", f"no job of array {id} has ended without success")
     job = await visible(context, principal, choice.tenant, chosen[0].id)
     return job, [member.index for member in chosen]
 

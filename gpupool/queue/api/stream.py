@@ -18,9 +18,9 @@ from gpupool.queue.api import streaming
 from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import Reader
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Chosen, Present
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import POSITION
 from gpupool.queue.api.streaming import EVENT_STREAM, allowed, event_stream, sse
 from gpupool.queue.events.envelope import encoded, envelope
@@ -49,14 +49,16 @@ async def events(
     if last_event_id is not None or after is not None:
         position = int(last_event_id or after or 0)
         if position > latest or position < oldest - 1:
-            raise Problem(
+            raise ApiProblem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
     still = allowed(context, request, choice, tenants)
     return event_stream(follow(context, tenants, position), context.streams, principal, still)
 
 
-async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:
+async def follow(
+    context: RequestContext, tenants: frozenset[str] | None, position: int
+) -> AsyncIterator[bytes]:
     """The stream's bytes, from after `position`."""
     yield f"retry: 2000\nid: {position}\n: events after {position}\n\n".encode()
     started = quiet_since = asyncio.get_running_loop().time()

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from gpupool.queue.api import auth
 from gpupool.queue.api.accept import Choice, choice_of, scope_of
 from gpupool.queue.api.at_once import AtOnce
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.records import Job, Principal
 
 CHECK_S = 5.0
@@ -97,7 +97,11 @@ def sse(position: int, data: bytes, kind: str = "") -> bytes:
 
 
 def allowed(
-    context: Context, request: Request, choice: Choice, tenants: frozenset[str] | None, job: Job | None = None
+    context: RequestContext,
+    request: Request,
+    choice: Choice,
+    tenants: frozenset[str] | None,
+    job: Job | None = None,
 ) -> Still:
     """Whether the request would still be answered: it is about `tenants`, or one job."""
 

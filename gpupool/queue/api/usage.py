@@ -17,7 +17,7 @@ from gpupool.queue.api.answers import usd
 from gpupool.queue.api.auth import UsageReader
 from gpupool.queue.api.explanations import allowances_json
 from gpupool.queue.api.jobs import Present
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.store import accounts
 
 router = APIRouter(prefix="/api/v1", tags=["usage"])
@@ -63,12 +63,12 @@ async def tenant_usage(
     current = context.current()
     try:
         found = tenant_of(current, principal, tenant)
-    except Problem:
-        raise Problem("not-found", f"there is no tenant {tenant[:100]!r}") from None
+    except ApiProblem:
+        raise ApiProblem("not-found", f"there is no tenant {tenant[:100]!r}") from None
     end = _utc(until) or context.clock()
     begin = _utc(since) or (end - timedelta(days=30) if end.year > 1 else end)
     if begin > end:
-        raise Problem("invalid-request", "since is later than until")
+        raise ApiProblem("invalid-request", "since is later than until")
     rows = await accounts.usage(context.db, found.name, begin, end)
     totals = await accounts.totals(context.db, context.clock())
     return {
@@ -93,4 +93,4 @@ def _utc(given: datetime | None) -> datetime | None:
     try:
         return given.astimezone(UTC)
     except OverflowError:
-        raise Problem("invalid-request", "since or until lies outside of the calendar") from None
+        raise ApiProblem("invalid-request", "since or until lies outside of the calendar") from None

@@ -14,7 +14,7 @@ from gpupool.money import usd_exact
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
-from gpupool.queue.records import MICRO, Level, Reason, Waiting
+from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def hold(job: Queued, rate_micro: int) -> Hold | Waiting:
     left = job.budget_limit_micro - job.spent_micro
     seconds = min(job.timeout_s, left * 3600 // rate_micro)
     if seconds < 1:
-        return Waiting(Reason.BUDGET, f"the job's own budget of {usd(job.budget_limit_micro)} is spent")
+        return Waiting(WaitReason.BUDGET, f"the job's own budget of {usd(job.budget_limit_micro)} is spent")
     return Hold(min(hold_for(rate_micro, seconds), left), seconds)
 
 
@@ -96,7 +96,7 @@ def refusal(
         return None
     _, scope, allowance, limit, account = max(lacking, key=lambda budget: budget[0])
     return Waiting(
-        Reason.BUDGET,
+        WaitReason.BUDGET,
         f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
         f"{usd(account.held_micro)} held, {usd(amount)} needed; the {allowance.period} ends at "
         f"{period_end(allowance.period, now):%Y-%m-%d %H:%M} UTC",

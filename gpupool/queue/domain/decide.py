@@ -16,7 +16,7 @@ from gpupool.queue.domain import budget, preemption
 from gpupool.queue.domain.round import Key, Round
 from gpupool.queue.domain.state import Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Decision, Offer, Reason, Waiting
+from gpupool.queue.records import Decision, Offer, Waiting, WaitReason
 
 
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
@@ -55,7 +55,7 @@ def _each_for_itself(head: Queued, refusals: tuple[Waiting, ...]) -> bool:
     return head.on_demand_only or any(refusal.reason in _OF_ITS_OWN for refusal in refusals)
 
 
-_OF_ITS_OWN = {Reason.BUDGET, Reason.NOT_POSSIBLE}
+_OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.NOT_POSSIBLE}
 """What depends on more of a job than jobs of a lane have in common."""
 
 
@@ -87,25 +87,31 @@ def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
     if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
         return ()
     bounds, reservations = round.reservations.bounds(job), round.reservations
-    if waiting.reason is Reason.TENANT_LIMIT:
+    if waiting.reason is WaitReason.TENANT_LIMIT:
         bounds = bounds[: 2 if round.running_limit(job) and len(bounds) > 2 else 1]
     return bounds if reservations.free(bounds, job) and round.possible.attainable(job) else ()
 
 
-_FREED = {Reason.CAPACITY, Reason.TENANT_LIMIT, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE}
+_FREED = {
+    WaitReason.CAPACITY,
+    WaitReason.TENANT_LIMIT,
+    WaitReason.EXCLUSIVE,
+    WaitReason.RESERVATION,
+    WaitReason.SPOT_SHARE,
+}
 """What the end of other jobs brings."""
 
 
 def _first_possible(refusals: tuple[Waiting, ...]) -> Waiting:
     """What a job is said to wait for: its first offer, of those that are possible at all."""
-    possible = (refusal for refusal in refusals if refusal.reason is not Reason.NOT_POSSIBLE)
+    possible = (refusal for refusal in refusals if refusal.reason is not WaitReason.NOT_POSSIBLE)
     return next(possible, refusals[0])
 
 
 def _follows(round: Round, job: Queued, refusals: tuple[Waiting, ...]) -> Waiting:
     """What follows from a head's waiting: it preempts, or something is reserved for it."""
     waiting = refusals[0]
-    if waiting.reason is Reason.BUDGET and _preempted_for_money(round, job):
+    if waiting.reason is WaitReason.BUDGET and _preempted_for_money(round, job):
         return waiting
     if waiting.reason not in _FREED:
         return _first_possible(refusals)
@@ -170,4 +176,4 @@ def _not_reached(round: Round, lane: deque[Queued]) -> None:
     """What an earlier round wrote of jobs that this one does not look at holds no longer."""
     for job in islice(lane, 1, None):
         if job.job in round.written:
-            round.waits[job.job] = Waiting(Reason.TURN, turn(job))
+            round.waits[job.job] = Waiting(WaitReason.TURN, turn(job))

@@ -1,8 +1,8 @@
 """Why a job waits, term by term, how many go before it, when it may start; and the whole queue in its order.
 
 It asks the very round that decides, so that an explanation can't differ from the decision. A snapshot may
-hold no more than the first jobs of long lanes: what must be counted behind these, `Case` says, and its
-caller counts. This module must not decide anything.
+hold no more than the first jobs of long lanes: what must be counted behind these, `ExplainedJob` says, and
+its caller counts. This module must not decide anything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Level, Reason, Waiting
+from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
 
 Counts = Mapping[Lane, tuple[int, int]]
 """Lane -> its jobs before each of the two points of a `Rival`."""
@@ -91,7 +91,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Case:
+class ExplainedJob:
     """One job that is to be explained, and what must be counted for it."""
 
     view: View
@@ -141,7 +141,7 @@ class Case:
         return [rival for rival in self.rivals if not self.view.holds(rival)]
 
 
-def explain(case: Case, line: Line | None = None, counts: Counts | None = None) -> Explanation:
+def explain(case: ExplainedJob, line: Line | None = None, counts: Counts | None = None) -> Explanation:
     """Explain a job. `line` and `counts`: what the snapshot does not hold, where the case asks for it."""
     view, job, places = case.view, case.job, case.places
     if line is None:
@@ -156,7 +156,7 @@ def explain(case: Case, line: Line | None = None, counts: Counts | None = None) 
     waiting = None
     if not _starts_now(projection, view.snapshot.now):
         others = f"{line.jobs} {turn(job)}" if line.jobs else f"{before} jobs go first"
-        waiting = Waiting(Reason.TURN, others)
+        waiting = Waiting(WaitReason.TURN, others)
         waiting = waiting if behind else played.waits.get(job.job, waiting)
     return Explanation(job, before, False, waiting, projection, _terms(case.opened, job))
 

@@ -13,9 +13,9 @@ from typing import Any
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.checkpoints import lies_in
-from gpupool.queue.domain.offers import AUTO, MIG, Refused, Wish, mib, offers
+from gpupool.queue.domain.offers import AUTO, MIG, GpuRequest, UnservableRequest, mib, offers
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Job, Level, NewJob, Offer, Reason, Waiting
+from gpupool.queue.records import MICRO, Job, Level, NewJob, Offer, Waiting, WaitReason
 from gpupool.text_secrets import without_secrets
 from gpupool.web_addresses import WrongAddress, allowed, parsed
 
@@ -62,10 +62,10 @@ class Fit:
 
 
 def fit(plan: Plan, supply: Supply, tenant: Tenant, request: Mapping[str, Any], rank: Rank) -> Fit:
-    """How a request with that priority is taken. Raises Refused."""
+    """How a request with that priority is taken. Raises UnservableRequest."""
     _check_addresses(plan, request)
     _check_granted(tenant, request)
-    wish = Wish(
+    wish = GpuRequest(
         request.get("gpu_pool_requested") or AUTO,
         request.get("isolation_level"),
         request.get("gpu_type"),
@@ -92,12 +92,14 @@ def fit_again(
     job: NewJob,
 ) -> Fit:
     """How this Plan takes a job that another one accepted. Its priority follows maxPriority down, and up
-    again to what was granted; it preempts only where its caller may. Raises Refused."""
+    again to what was granted; it preempts only where its caller may. Raises UnservableRequest."""
     tenant = tenants.get(job.tenant)
     if tenant is None or tenant.name != job.tenant:
-        raise Refused("tenant-not-granted", f"the environment file has no tenant {job.tenant}", "tenants")
+        raise UnservableRequest(
+            "tenant-not-granted", f"the environment file has no tenant {job.tenant}", "tenants"
+        )
     if job.project is not None and all(job.project != project.name for project in tenant.projects):
-        raise Refused(
+        raise UnservableRequest(
             "project-not-granted",
             f"tenant {tenant.name} has no project {job.project}",
             f"tenants[{tenant.name}].projects",
@@ -112,7 +114,7 @@ def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: J
     named = replace(job, request={**job.request, "gpu_pool_requested": job.pool})
     try:
         taken = fit_again(plan, supply, tenants, named)
-    except Refused as refused:
+    except UnservableRequest as refused:
         return refused.detail
     units = sum(units for _, units in job.placement)
     for offer in taken.offers:
@@ -121,19 +123,20 @@ def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: J
     return f"{job.pool} no longer has {units} {job.resource} of that size"
 
 
-def not_possible(refused: Refused) -> Waiting:
+def not_possible(refused: UnservableRequest) -> Waiting:
     """Why a job waits that the Plan in force would refuse."""
     return Waiting(
-        Reason.NOT_POSSIBLE, f"{refused.detail}; change {refused.field} in the environment file, or cancel it"
+        WaitReason.NOT_POSSIBLE,
+        f"{refused.detail}; change {refused.field} in the environment file, or cancel it",
     )
 
 
 def rank_of(
     plan: Plan, tenant: Tenant, asked: str | None, preempts: bool = True, at_most: bool = False
 ) -> Rank:
-    """The priority that `asked` comes to: itself, or the next lower level that the file has. Raises Refused
-    above the tenant's maxPriority; a job that asks for none, or is to have `at_most` that, gets the highest.
-    `preempts`: whether the caller may end others' jobs by it."""
+    """The priority that `asked` comes to: itself, or the next lower level that the file has. Raises
+    UnservableRequest above the tenant's maxPriority; a job that asks for none, or is to have `at_most` that,
+    gets the highest. `preempts`: whether the caller may end others' jobs by it."""
     wanted = Level[(asked or "medium").upper()]
     if not plan.priorities:
         return Rank(wanted.name.lower(), wanted, preempts=False, preemptible=False)
@@ -148,7 +151,7 @@ def rank_of(
         wanted = min(wanted, highest)
     level = max((known for known in levels if known <= wanted), default=min(levels))
     if level > highest:
-        raise Refused(
+        raise UnservableRequest(
             "priority-not-granted",
             f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}",
             f"tenants[{tenant.name}].maxPriority",
@@ -165,10 +168,10 @@ def _check_addresses(plan: Plan, request: Mapping[str, Any]) -> None:
         try:
             url = parsed(address)
         except WrongAddress as error:
-            raise Refused("target-not-allowed", f"{name}: {error}", "queue.targets") from error
+            raise UnservableRequest("target-not-allowed", f"{name}: {error}", "queue.targets") from error
         if not allowed(url, plan.queue.targets):
             listed = ", ".join(plan.queue.targets) or "none"
-            raise Refused(
+            raise UnservableRequest(
                 "target-not-allowed",
                 f"{name} {without_secrets(address)[:200]!r} has no allowed origin; allowed: {listed}",
                 "queue.targets",
@@ -176,10 +179,10 @@ def _check_addresses(plan: Plan, request: Mapping[str, Any]) -> None:
 
 
 def _check_granted(tenant: Tenant, request: Mapping[str, Any]) -> None:
-    """What the tenant's `jobs` of the environment file leave open to its jobs. Raises Refused."""
+    """What the tenant's `jobs` of the environment file leave open to its jobs. Raises UnservableRequest."""
     place, folder = request.get("checkpoint_s3_path"), tenant.checkpoints
     if place and folder and not lies_in(place, folder):
-        raise Refused(
+        raise UnservableRequest(
             "not-for-jobs",
             f"checkpoint_s3_path {place[:200]!r} is not in {folder}, where jobs of {tenant.name} keep them",
             f"tenants[{tenant.name}].jobs.checkpoints",
@@ -193,7 +196,7 @@ def _check_granted(tenant: Tenant, request: Mapping[str, Any]) -> None:
         wrong = [text for text in names if granted is not None and text not in granted]
         if wrong:
             listed = ", ".join(granted or ()) or "none"
-            raise Refused(
+            raise UnservableRequest(
                 "not-for-jobs",
                 f"{name}: jobs of {tenant.name} may not use {wrong[0]!r}; allowed: {listed}",
                 f"tenants[{tenant.name}].jobs.{field}",

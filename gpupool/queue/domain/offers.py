@@ -21,7 +21,7 @@ AUTO = "auto"
 MIG = "mig"
 
 
-class Refused(Exception):
+class UnservableRequest(Exception):
     """A request that can't be served; `type` names the problem in the API's documentation, and `field` what
     of the environment file stands against it."""
 
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GpuRequest:
     """What a request says of GPUs."""
 
     pool: str = AUTO
@@ -54,16 +54,16 @@ def mib(size: str | None) -> int:
     return math.ceil((amount(size) or 0) / 2**20) if size else 0
 
 
-def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offer, ...]:
-    """The ways to run the job, best first; at least one. Raises Refused."""
+def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: GpuRequest) -> tuple[Offer, ...]:
+    """The ways to run the job, best first; at least one. Raises UnservableRequest."""
     pools = [pool for pool in _candidates(plan, wish) if wish.gpu_type in (None, pool.gpu.key)]
     if not pools:
-        raise Refused("pool-not-found", _nothing_called(plan, wish), "pools")
+        raise UnservableRequest("pool-not-found", _nothing_called(plan, wish), "pools")
     granted = [pool for pool in pools if pool.name in tenant.grants]
     if not granted:
         names = ", ".join(pool.name for pool in pools)
         mine = ", ".join(sorted(tenant.grants)) or "no pool at all"
-        raise Refused(
+        raise UnservableRequest(
             "pool-not-granted",
             f"tenant {tenant.name} is not granted {names}; it is granted {mine}",
             f"tenants[{tenant.name}].pools",
@@ -75,7 +75,7 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
     if not fitting:
         best = min(found, key=lambda offer: offer.rate_micro)
         has = tenant.grants[best.pool].get(best.resource, 0)
-        raise Refused(
+        raise UnservableRequest(
             "does-not-fit",
             f"the job needs {best.units} {best.resource} of {best.pool}, and {tenant.name} is granted {has}",
             f"tenants[{tenant.name}].pools.{best.pool}",
@@ -83,7 +83,7 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
     if tenant.gpus_per_job is not None:
         allowed = [offer for offer in fitting if offer.gpu_micro <= tenant.gpus_per_job * MICRO]
         if not allowed:
-            raise Refused(
+            raise UnservableRequest(
                 "gpus-per-job",
                 f"a job of {tenant.name} may have at most {tenant.gpus_per_job} GPUs",
                 f"tenants[{tenant.name}].limits.gpusPerJob",
@@ -92,13 +92,13 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
     roomy = [offer for offer in fitting if not _too_small(plan.pool(offer.pool), offer, wish)]
     if not roomy:
         details = "; ".join(_too_small(plan.pool(offer.pool), offer, wish)[0] for offer in fitting)
-        raise Refused("does-not-fit", details, "pools")
+        raise UnservableRequest("does-not-fit", details, "pools")
     fitting = roomy
     return _ranked(plan, supply, tenant, wish, sorted(fitting, key=_price))
 
 
 def _ranked(
-    plan: Plan, supply: Supply, tenant: Tenant, wish: Wish, fitting: list[Offer]
+    plan: Plan, supply: Supply, tenant: Tenant, wish: GpuRequest, fitting: list[Offer]
 ) -> tuple[Offer, ...]:
     """The cheapest, and what may stand in for it."""
     first = fitting[0]
@@ -113,7 +113,7 @@ def _ranked(
     return tuple(result)
 
 
-def _too_small(pool: Pool, offer: Offer, wish: Wish) -> list[str]:
+def _too_small(pool: Pool, offer: Offer, wish: GpuRequest) -> list[str]:
     """What the job asks of a pod beyond what the offer has for each."""
     nodes = max(1, -(-offer.request // pool.slices_per_node[offer.resource]))
     units = offer.request // nodes
@@ -141,7 +141,7 @@ def _price(offer: Offer) -> tuple[int, int, str]:
     return (offer.rate_micro, offer.gpu_micro, offer.pool)
 
 
-def _candidates(plan: Plan, wish: Wish) -> list[Pool]:
+def _candidates(plan: Plan, wish: GpuRequest) -> list[Pool]:
     named = [pool for pool in plan.pools if pool.name == wish.pool]
     if named or wish.pool == AUTO:
         return named or list(plan.pools)
@@ -154,7 +154,7 @@ def _candidates(plan: Plan, wish: Wish) -> list[Pool]:
     ] or [pool for pool in plan.pools if pool.gpu.key == wish.pool]
 
 
-def offers_of(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
+def offers_of(pool: Pool, supply: PoolSupply, wish: GpuRequest) -> Iterator[Offer]:
     """What one pool offers: nothing where it can't do what is wished."""
     for resource, size in pool.slices_per_node.items():
         if wish.pool in pool.sharing.layout and not resource.endswith(wish.pool.replace("+", ".")):
@@ -195,7 +195,7 @@ def exclusive_pools(plan: Plan, tenant: Tenant) -> list[str]:
     ]
 
 
-def _why_none(plan: Plan, tenant: Tenant, pools: list[Pool], wish: Wish) -> Refused:
+def _why_none(plan: Plan, tenant: Tenant, pools: list[Pool], wish: GpuRequest) -> UnservableRequest:
     names = ", ".join(pool.name for pool in pools)
     if wish.gpu_count > 1:
         sharing = [pool.name for pool in pools if not _of_whole_gpus(pool)]
@@ -204,14 +204,14 @@ def _why_none(plan: Plan, tenant: Tenant, pools: list[Pool], wish: Wish) -> Refu
             for pool in plan.pools
             if _of_whole_gpus(pool)
         ]
-        return Refused(
+        return UnservableRequest(
             "gpus-not-possible",
             f"{wish.gpu_count} GPUs for one job are not possible on {names}: more than one only on pools of "
             f"whole GPUs, within a node or in whole nodes; there are: {', '.join(whole) or 'none'}",
             f"pools[{', '.join(sharing) or names}].{'sharing' if sharing else 'nodes'}",
         )
     fitting = ", ".join(exclusive_pools(plan, tenant)) or "none"
-    return Refused(
+    return UnservableRequest(
         "exclusive-not-possible",
         f"{names} can't keep a GPU for one job: its GPUs are shared, several to a machine or through MPS; "
         f"pools of {tenant.name} that can: {fitting}",
@@ -223,7 +223,7 @@ def _of_whole_gpus(pool: Pool) -> bool:
     return set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1} and not pool.sharing.layout
 
 
-def _nothing_called(plan: Plan, wish: Wish) -> str:
+def _nothing_called(plan: Plan, wish: GpuRequest) -> str:
     keys = sorted({pool.gpu.key for pool in plan.pools})
     names = ", ".join(pool.name for pool in plan.pools)
     wanted = f"{wish.pool!r} with GPU {wish.gpu_type!r}" if wish.gpu_type else f"{wish.pool!r}"

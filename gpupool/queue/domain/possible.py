@@ -12,7 +12,7 @@ from gpupool.queue.domain import budget, refusals
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.state import Held, Holdings, Queued
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Offer, Reason, Waiting
+from gpupool.queue.records import Offer, Waiting, WaitReason
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Possible:
     def unaffordable(self, job: Queued, offer: Offer) -> Waiting | None:
         """Why no period's budget pays for the offer, nor for a cheaper type of its nodes."""
         never = never_paid(self.supply, job, offer)
-        return Waiting(Reason.NOT_POSSIBLE, str(never)) if never else None
+        return Waiting(WaitReason.NOT_POSSIBLE, str(never)) if never else None
 
     def attainable(self, job: Queued) -> bool:
         """Whether the job could start on its first offer if no other job ran: pods that are not the queue's

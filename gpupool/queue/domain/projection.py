@@ -14,7 +14,7 @@ from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Decision, Reason, Waiting
+from gpupool.queue.records import Decision, Waiting, WaitReason
 
 WORK = 6_000
 """So many jobs, those that wait and those that run, are looked at in all the rounds of one projection: some
@@ -105,7 +105,7 @@ def _known(decision: Decision, ends: Mapping[str, bool]) -> tuple[int, bool]:
     the last job that is known of each lane that has more, and whether it may be passed."""
     for job, passed in ends.items():
         wait = decision.waits.get(job)
-        if passed and wait is not None and wait.reason is not Reason.TURN:
+        if passed and wait is not None and wait.reason is not WaitReason.TURN:
             return 0, True  # the one behind it was tried in this round, it is not known after which starts
     for index, start in enumerate(decision.starts):
         if start.job in ends:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gpupool.queue.records import Cause, Job, Reason, State
+from gpupool.queue.records import FailedParent, Job, JobState, WaitReason
 
 
 class Words(NamedTuple):
@@ -18,57 +18,61 @@ class Words(NamedTuple):
     """What the job's user can do."""
 
 
-REASONS: Mapping[Reason, Words] = {
-    Reason.CAPACITY: Words("no node has enough free slots", "wait, or ask for another pool"),
-    Reason.EXCLUSIVE: Words(
+REASONS: Mapping[WaitReason, Words] = {
+    WaitReason.CAPACITY: Words("no node has enough free slots", "wait, or ask for another pool"),
+    WaitReason.EXCLUSIVE: Words(
         "no node is empty, or exclusive jobs hold the nodes", "wait, or submit it as shared"
     ),
-    Reason.SPOT_SHARE: Words(
+    WaitReason.SPOT_SHARE: Words(
         "the job would move the pool away from its share of spot nodes",
         "wait; a preemptible job may be on spot nodes",
     ),
-    Reason.RESERVATION: Words(
+    WaitReason.RESERVATION: Words(
         "what it needs is kept for a job that has waited for `reserveAfter`",
         "wait, or lower timeout_seconds: what ends before that job starts may pass",
     ),
-    Reason.TENANT_LIMIT: Words(
+    WaitReason.TENANT_LIMIT: Words(
         "the tenant holds what it is granted, or has as many jobs running as it may",
         "wait for the tenant's own jobs, cancel some, or have its `pools` or `limits` raised",
     ),
-    Reason.BUDGET: Words(
+    WaitReason.BUDGET: Words(
         "the money that is left does not suffice for what the job may cost",
         "wait for jobs that hold money or for the next period, or lower timeout_seconds",
     ),
-    Reason.NOT_POSSIBLE: Words(
+    WaitReason.NOT_POSSIBLE: Words(
         "no end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too small",
         "change what it names, or cancel the job and submit it again",
     ),
-    Reason.BACKOFF: Words("it failed, and is tried again later", "wait"),
-    Reason.DEPENDENCY: Words("a job or an array that it comes after is not over", "see why that one waits"),
-    Reason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
-    Reason.NODE: Words(
+    WaitReason.BACKOFF: Words("it failed, and is tried again later", "wait"),
+    WaitReason.DEPENDENCY: Words(
+        "a job or an array that it comes after is not over", "see why that one waits"
+    ),
+    WaitReason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
+    WaitReason.NODE: Words(
         "decided; its pod has no node yet: what the scheduler or Karpenter says", "wait, or ask the operators"
     ),
-    Reason.STARTING: Words("decided; its container starts", "wait"),
-    Reason.IMAGE: Words("decided; its image can't be pulled", "check the image's name and its pull secret"),
-    Reason.REFUSED: Words(
+    WaitReason.STARTING: Words("decided; its container starts", "wait"),
+    WaitReason.IMAGE: Words(
+        "decided; its image can't be pulled", "check the image's name and its pull secret"
+    ),
+    WaitReason.REFUSED: Words(
         "decided; a policy or a quota of the cluster refuses its Job or pod",
         "change what the policy names, or ask the operators",
     ),
-    Reason.CLUSTER: Words(
+    WaitReason.CLUSTER: Words(
         "the queue can't reach its cluster, or works on it no longer", "wait, or ask the operators"
     ),
-    Reason.NODE_UNREACHABLE: Words(
+    WaitReason.NODE_UNREACHABLE: Words(
         "its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service",
         "wait, or ask the operators",
     ),
-    Reason.ENDING: Words("it is to stop, and its pod has not ended yet", "wait"),
+    WaitReason.ENDING: Words("it is to stop, and its pod has not ended yet", "wait"),
 }
 
 
 def advice(code: str) -> str | None:
     """What to do about a reason, as the API names it; None for one that this version does not know."""
-    return REASONS[Reason(code)].advice if code in set(Reason) else None
+    return REASONS[WaitReason(code)].advice if code in set(WaitReason) else None
 
 
 def of_bound(bound: str) -> str:
@@ -79,10 +83,10 @@ def of_bound(bound: str) -> str:
     return f"what {tenant} is granted of {pool}" if pool else f"the next start of a job of {tenant}"
 
 
-_ENDED = {State.FAILED: "failed", State.CANCELLED: "was cancelled", State.EXPIRED: "expired"}
+_ENDED = {JobState.FAILED: "failed", JobState.CANCELLED: "was cancelled", JobState.EXPIRED: "expired"}
 
 
-def of_dependency(cause: Cause) -> str:
+def of_dependency(cause: FailedParent) -> str:
     """Why a job was cancelled that came after others."""
     ended = _ENDED[cause.state] + (f" ({cause.reason})" if cause.reason else "")
     if cause.parent == cause.job:

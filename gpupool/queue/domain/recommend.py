@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gpupool.plan.model import HOURS_PER_MONTH, Plan, Pool
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.domain.offers import Wish, granted_of, offers_of
+from gpupool.queue.domain.offers import GpuRequest, granted_of, offers_of
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Offer
 
@@ -44,7 +44,7 @@ def recommend(
     found = []
     for pool in plan.pools:
         for isolation in ("shared", "exclusive"):
-            wish = Wish(pool.name, isolation, None, gpu_count)
+            wish = GpuRequest(pool.name, isolation, None, gpu_count)
             granted = granted_of(tenant, offers_of(pool, supply.pools[pool.name], wish))
             found += _of(pool, granted, memory_gib, kind)
     unique = {

@@ -10,23 +10,25 @@ from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.state import Holdings
 from gpupool.queue.domain.supply import PoolSupply
-from gpupool.queue.records import Offer, Reason, Waiting
+from gpupool.queue.records import Offer, Waiting, WaitReason
 
 
 def no_tenant(tenant: str) -> Waiting:
-    return Waiting(Reason.NOT_POSSIBLE, f"the environment file has no tenant {tenant}; add it to `tenants`")
+    return Waiting(
+        WaitReason.NOT_POSSIBLE, f"the environment file has no tenant {tenant}; add it to `tenants`"
+    )
 
 
 def no_pool(offer: Offer) -> Waiting:
     return Waiting(
-        Reason.NOT_POSSIBLE,
+        WaitReason.NOT_POSSIBLE,
         f"the environment file has no pool {offer.pool} with {offer.resource}; change gpu_pool_requested",
     )
 
 
 def above_grant(tenant: str, offer: Offer, granted: int) -> Waiting:
     return Waiting(
-        Reason.NOT_POSSIBLE,
+        WaitReason.NOT_POSSIBLE,
         f"the job needs {offer.units} {offer.resource} of {offer.pool}, and {tenant} is granted {granted}; "
         "change gpu_count, or the tenant's `pools` in the environment file",
     )
@@ -34,19 +36,19 @@ def above_grant(tenant: str, offer: Offer, granted: int) -> Waiting:
 
 def above_pool(offer: Offer, pool: PoolSupply) -> Waiting:
     return Waiting(
-        Reason.NOT_POSSIBLE,
+        WaitReason.NOT_POSSIBLE,
         f"the job needs {offer.units} {offer.resource}, and {pool.name} has {pool.slots(offer.resource)} on "
         f"{len(pool.nodes)} nodes; change gpu_count, or the pool's `nodes` in the environment file",
     )
 
 
 def running_limit(tenant: str, running: int, limit: int) -> Waiting:
-    return Waiting(Reason.TENANT_LIMIT, f"{running} of {limit} jobs of {tenant} are running")
+    return Waiting(WaitReason.TENANT_LIMIT, f"{running} of {limit} jobs of {tenant} are running")
 
 
 def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
     return Waiting(
-        Reason.TENANT_LIMIT,
+        WaitReason.TENANT_LIMIT,
         f"{tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
         f"and the job needs {offer.units}",
     )
@@ -54,7 +56,7 @@ def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
 
 def spot_share(pool: PoolSupply, only: str) -> Waiting:
     return Waiting(
-        Reason.SPOT_SHARE,
+        WaitReason.SPOT_SHARE,
         f"{pool.name} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
     )
 
@@ -63,7 +65,7 @@ def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Wai
     """Why no node has room for the offer, of the types that it may be on."""
     free = slots.sum_free(pool.name, offer.resource)
     if offer.units > offer.request:
-        return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
+        return Waiting(WaitReason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
     size = slots.sliced.get((pool.name, offer.resource))
     alone = sum(
         job.of_queue and job.units == size and (job.pool, job.resource) == (pool.name, offer.resource)
@@ -71,11 +73,11 @@ def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Wai
     )
     if alone:
         return Waiting(
-            Reason.EXCLUSIVE,
+            WaitReason.EXCLUSIVE,
             f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
         )
     return Waiting(
-        Reason.CAPACITY,
+        WaitReason.CAPACITY,
         f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
         f"{pool.slots(offer.resource)} free, at most "
         f"{slots.largest_free(pool.name, offer.resource)} on one node",
@@ -85,6 +87,6 @@ def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Wai
 def kept_for_another(bound: str, waited_s: float) -> Waiting:
     """`bound` as `gpupool.queue.domain.reservations` names it."""
     return Waiting(
-        Reason.RESERVATION,
+        WaitReason.RESERVATION,
         f"{of_bound(bound)} is reserved for a job that has waited for {waited_s / 60:.0f} minutes",
     )

@@ -17,7 +17,7 @@ from gpupool.queue.domain.possible import Possible
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
-from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
+from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
 Key = tuple[bool, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
@@ -194,7 +194,7 @@ class Round:
     def _never_on(self, job: Queued, offer: Offer) -> Waiting | None:
         """Slots and grants only become fewer, but where the spot share wants a job changes with a start."""
         room = self.grant_limit(job, offer) or self.room(job, offer)
-        if isinstance(room, Waiting) and room.reason is not Reason.SPOT_SHARE:
+        if isinstance(room, Waiting) and room.reason is not WaitReason.SPOT_SHARE:
             return room
         return None
 
@@ -302,7 +302,7 @@ class Round:
         self.reservations.release(job)
         self.reservations.forget(job.tenant, offer.pool)
         self.shadows = {at: found for at, found in self.shadows.items() if at[0].pool != offer.pool}
-        full = (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.NOT_POSSIBLE)  # for nodes of any type
+        full = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)  # for nodes of any type
         left = self.rooms.items()
         self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in full}
 

@@ -95,7 +95,7 @@ UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class QueueRules:
     """Settings of the queue that decisions follow."""
 
     ordering: str = "fair-share"
@@ -112,7 +112,7 @@ class Supply:
 
     pools: Mapping[str, PoolSupply]
     tenants: Mapping[str, TenantRule]
-    rules: Rules
+    rules: QueueRules
 
     def rule(self, tenant: str) -> TenantRule:
         return self.tenants.get(tenant, UNKNOWN)
@@ -150,7 +150,7 @@ def supply_of(plan: Plan) -> Supply:
             tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances
         )
     queue = plan.queue
-    return Supply(pools, tenants, Rules(queue.ordering, queue.aging_s, queue.reserve_after_s))
+    return Supply(pools, tenants, QueueRules(queue.ordering, queue.aging_s, queue.reserve_after_s))
 
 
 def hold_for(rate_micro: int, seconds: int) -> int:

@@ -28,7 +28,7 @@ _LEFT_OUT = "$deleteFromPrimitiveList/finalizers"
 """What a strategic merge patch takes off the list (Kubernetes documentation, Update API Objects)."""
 
 
-class Refused(GpupoolError):
+class ObjectRefused(GpupoolError):
     """The cluster does not take the object: a policy, a quota, a field. `passing`: it may later."""
 
     def __init__(self, message: str, *, passing: bool) -> None:
@@ -68,8 +68,8 @@ class Cluster(Protocol):
         ...
 
     async def create(self, thing: Object) -> Object:
-        """Create a Job or Service, unless it is there; as it is then. Raises Refused, also where another one
-        has its name."""
+        """Create a Job or Service, unless it is there; as it is then. Raises ObjectRefused, also where
+        another one has its name."""
         ...
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -140,7 +140,9 @@ class KubernetesCluster:
             denied = _DENIED.search(str(error)) is not None
             if denied or error.status in (400, 403, 404, 413, 422):
                 # Quotas, policies and namespaces change; what the server itself finds invalid stays so.
-                raise Refused(cause(str(error)), passing=denied or error.status in (403, 404)) from error
+                raise ObjectRefused(
+                    cause(str(error)), passing=denied or error.status in (403, 404)
+                ) from error
             raise
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -186,12 +188,14 @@ class KubernetesCluster:
             yield line
 
     async def _ours(self, wanted: Object) -> Object:
-        """What has the name already; raises Refused where it is not of this very attempt."""
+        """What has the name already; raises ObjectRefused where it is not of this very attempt."""
         found = await self._api.request("GET", f"{_collection(wanted)}/{wanted['metadata']['name']}")
         ours, theirs = (one["metadata"].get("labels") or {} for one in (wanted, found))
         if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
             where = f"{wanted['metadata']['namespace']}/{wanted['metadata']['name']}"
-            raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
+            raise ObjectRefused(
+                f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True
+            )
         return found
 
     async def _quietly(self, method: str, path: str, body: Object | None, kind: str = JSON) -> None:

@@ -26,7 +26,7 @@ from gpupool.queue.kubernetes.pod_ends import (
     time_of,
 )
 from gpupool.queue.kubernetes.warnings import cause
-from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.records import Outcome, Waiting, WaitReason
 
 VERDICT = "gpupool.dev/verdict"
 """Annotation of a Job that the launcher stops, with how its attempt ends: another leader finds it there."""
@@ -42,7 +42,7 @@ _UNSEEN = "the scheduler has not looked at it yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingJob:
     """No container has started, or of several pods not every one."""
 
     waiting: Waiting
@@ -55,7 +55,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningJob:
     since: datetime
     """When the first container started."""
     node: str
@@ -79,7 +79,7 @@ class Ended:
     """Where it ended so."""
 
 
-View = Pending | Running | Ended
+View = PendingJob | RunningJob | Ended
 
 
 def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> View:
@@ -102,7 +102,7 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
         failed = None
         if bad and not deleting(job):
             failed = _outcome(job, _decisive([pod for index in bad for pod in index]))
-        return Running(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
+        return RunningJob(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 
 
@@ -160,32 +160,32 @@ def _without_pods(job: Object) -> View:
         return Ended(Outcome("succeeded", None, 0), None, None, None)
     if deleting(job) or _failed(job):
         return Ended(_never(job), None, None, None)
-    return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, about=job)
+    return PendingJob(Waiting(WaitReason.STARTING, "its pod is not created yet"), False, about=job)
 
 
 def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> View:
     trouble = _trouble(pods, nodes, now)
     if trouble is not None:
-        return Pending(trouble, True)
+        return PendingJob(trouble, True)
     missing = _wanted(job) - len(pods)
     if missing > 0:
         said = f"not created yet: {missing} of its {_wanted(job)} pods"
-        return Pending(Waiting(Reason.STARTING, said), False, about=job)
+        return PendingJob(Waiting(WaitReason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):
             said = cause(condition(pod, "PodScheduled").get("message") or _UNSEEN)
-            waiting = Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
-            return Pending(waiting, False, about=pod)
+            waiting = Waiting(WaitReason.NODE, f"no node for its pod: {said}"[:500])
+            return PendingJob(waiting, False, about=pod)
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses") or []:
             state = container.get("state", {}).get("waiting") or {}
             reason = state.get("reason") or ""
             if reason in _IMAGES or "Error" in reason or "BackOff" in reason:
-                kind = Reason.IMAGE if reason in _IMAGES else Reason.STARTING
+                kind = WaitReason.IMAGE if reason in _IMAGES else WaitReason.STARTING
                 detail = f"{reason}: {state.get('message') or container.get('image')}"[:500]
-                return Pending(Waiting(kind, detail), True, reason in _HOPELESS_IMAGES)
+                return PendingJob(Waiting(kind, detail), True, reason in _HOPELESS_IMAGES)
     name = next((pod for pod in pods if not started(pod)), pods[0])["spec"]["nodeName"]
-    return Pending(Waiting(Reason.STARTING, f"its container starts on {name}"), True)
+    return PendingJob(Waiting(WaitReason.STARTING, f"its container starts on {name}"), True)
 
 
 def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> Waiting | None:
@@ -196,14 +196,14 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
             continue
         if _tainted(nodes[name], UNREACHABLE):
             return Waiting(
-                Reason.NODE_UNREACHABLE,
+                WaitReason.NODE_UNREACHABLE,
                 f"node {name} does not answer; nothing starts elsewhere until it is back, deleted, or has "
                 f"the taint {OUT_OF_SERVICE}",
             )
         moment = time_of(pod["metadata"].get("deletionTimestamp"))
         if moment is not None and now > moment + timedelta(seconds=10):
             return Waiting(
-                Reason.ENDING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
+                WaitReason.ENDING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
             )
     return None
 

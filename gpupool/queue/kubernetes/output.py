@@ -40,7 +40,7 @@ _WITH_OFFSET = re.compile(r"(.{19})(\.[0-9]+|)([+-][0-9]{2}:[0-9]{2})")
 
 
 @dataclass
-class Output:
+class AttemptOutput:
     """`keep` gives the bytes that are kept of an attempt's output."""
 
     db: Database

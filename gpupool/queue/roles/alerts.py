@@ -60,7 +60,7 @@ class Channels:
 
 
 @dataclass
-class Alerts(LeaderRole):
+class AlertSender(LeaderRole):
     """Checks the accounts while it leads its role, and sends what is due."""
 
     plan: Callable[[], Plan]

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 from gpupool.queue.kubernetes.job_manifest import Object
-from gpupool.queue.kubernetes.observe import Ended, Running, View
+from gpupool.queue.kubernetes.observe import Ended, RunningJob, View
 from gpupool.queue.roles.attempt import Attempt
 
 FOREGROUND = "foregroundDeletion"
 """The finalizer of an object that waits for its dependents' deletion (Kubernetes, Garbage Collection)."""
 
 
-class Desired(Enum):
+class DesiredAttempt(Enum):
     """What is to become of an attempt."""
 
     RUN = auto()
@@ -30,7 +30,7 @@ class Desired(Enum):
     """It is not among those that run: nothing of it is to be in the cluster."""
 
 
-class Observed(Enum):
+class ObservedAttempt(Enum):
     """What the cluster has of an attempt."""
 
     ABSENT = auto()
@@ -50,7 +50,7 @@ class Observed(Enum):
     """No container of it runs or will."""
 
 
-class Action(Enum):
+class AttemptAction(Enum):
     """What is done about it."""
 
     CREATE = auto()
@@ -65,52 +65,65 @@ class Action(Enum):
     """Stop it if it runs, and let the cluster forget it."""
 
 
-ACTIONS: Mapping[tuple[Desired, Observed], Action] = {
-    (Desired.RUN, Observed.ABSENT): Action.CREATE,
-    (Desired.RUN, Observed.LOST): Action.RECORD,  # our finalizer was taken off: it is not wanted again
-    (Desired.RUN, Observed.STARTING): Action.WAIT,
-    (Desired.RUN, Observed.RUNNING): Action.WAIT,
-    (Desired.RUN, Observed.DELETED): Action.STOP,  # it can't go on, and what is left holds GPUs
-    (Desired.RUN, Observed.STOPPING): Action.WAIT,
-    (Desired.RUN, Observed.ENDED): Action.RECORD,
-    (Desired.END, Observed.ABSENT): Action.RECORD,
-    (Desired.END, Observed.LOST): Action.RECORD,
-    (Desired.END, Observed.STARTING): Action.STOP,
-    (Desired.END, Observed.RUNNING): Action.STOP,
-    (Desired.END, Observed.DELETED): Action.STOP,
-    (Desired.END, Observed.STOPPING): Action.WAIT,  # it has not ended while a container may run
-    (Desired.END, Observed.ENDED): Action.RECORD,
-    (Desired.GONE, Observed.ABSENT): Action.DISCARD,
-    (Desired.GONE, Observed.LOST): Action.DISCARD,
-    (Desired.GONE, Observed.STARTING): Action.DISCARD,
-    (Desired.GONE, Observed.RUNNING): Action.DISCARD,
-    (Desired.GONE, Observed.DELETED): Action.DISCARD,
-    (Desired.GONE, Observed.STOPPING): Action.DISCARD,
-    (Desired.GONE, Observed.ENDED): Action.DISCARD,
+ACTIONS: Mapping[tuple[DesiredAttempt, ObservedAttempt], AttemptAction] = {
+    (DesiredAttempt.RUN, ObservedAttempt.ABSENT): AttemptAction.CREATE,
+    (
+        DesiredAttempt.RUN,
+        ObservedAttempt.LOST,
+    ): AttemptAction.RECORD,  # our finalizer was taken off: it is not wanted again
+    (DesiredAttempt.RUN, ObservedAttempt.STARTING): AttemptAction.WAIT,
+    (DesiredAttempt.RUN, ObservedAttempt.RUNNING): AttemptAction.WAIT,
+    (
+        DesiredAttempt.RUN,
+        ObservedAttempt.DELETED,
+    ): AttemptAction.STOP,  # it can't go on, and what is left holds GPUs
+    (DesiredAttempt.RUN, ObservedAttempt.STOPPING): AttemptAction.WAIT,
+    (DesiredAttempt.RUN, ObservedAttempt.ENDED): AttemptAction.RECORD,
+    (DesiredAttempt.END, ObservedAttempt.ABSENT): AttemptAction.RECORD,
+    (DesiredAttempt.END, ObservedAttempt.LOST): AttemptAction.RECORD,
+    (DesiredAttempt.END, ObservedAttempt.STARTING): AttemptAction.STOP,
+    (DesiredAttempt.END, ObservedAttempt.RUNNING): AttemptAction.STOP,
+    (DesiredAttempt.END, ObservedAttempt.DELETED): AttemptAction.STOP,
+    (
+        DesiredAttempt.END,
+        ObservedAttempt.STOPPING,
+    ): AttemptAction.WAIT,  # it has not ended while a container may run
+    (DesiredAttempt.END, ObservedAttempt.ENDED): AttemptAction.RECORD,
+    (DesiredAttempt.GONE, ObservedAttempt.ABSENT): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.LOST): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.STARTING): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.RUNNING): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.DELETED): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.STOPPING): AttemptAction.DISCARD,
+    (DesiredAttempt.GONE, ObservedAttempt.ENDED): AttemptAction.DISCARD,
 }
 
 
-def desired(attempt: Attempt | None) -> Desired:
+def desired(attempt: Attempt | None) -> DesiredAttempt:
     """What is to become of an attempt; None is one that is not among those that run."""
     if attempt is None:
-        return Desired.GONE
-    return Desired.RUN if attempt.asked is None else Desired.END
+        return DesiredAttempt.GONE
+    return DesiredAttempt.RUN if attempt.asked is None else DesiredAttempt.END
 
 
 def observed(
     attempt: Attempt | None, job: Object | None, pods: Sequence[Object], view: View | None
-) -> Observed:
+) -> ObservedAttempt:
     """What the cluster has of an attempt: its Job, its pods, and what these say, if any."""
     if view is None:
-        return Observed.LOST if attempt is not None and (attempt.seen or attempt.running) else Observed.ABSENT
+        return (
+            ObservedAttempt.LOST
+            if attempt is not None and (attempt.seen or attempt.running)
+            else ObservedAttempt.ABSENT
+        )
     if isinstance(view, Ended):
-        return Observed.ENDED
+        return ObservedAttempt.ENDED
     stopped = attempt is not None and attempt.stopped
     if job is None or (stopped and not _overlooked(job, pods)):
-        return Observed.STOPPING
+        return ObservedAttempt.STOPPING
     if "deletionTimestamp" in job["metadata"]:
-        return Observed.DELETED
-    return Observed.RUNNING if isinstance(view, Running) else Observed.STARTING
+        return ObservedAttempt.DELETED
+    return ObservedAttempt.RUNNING if isinstance(view, RunningJob) else ObservedAttempt.STARTING
 
 
 def _overlooked(job: Object, pods: Sequence[Object]) -> bool:

@@ -28,7 +28,7 @@ from gpupool.queue.store import identity as identities
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.identity import Identity
-from gpupool.queue.trouble import Kind, Trouble
+from gpupool.queue.trouble import Trouble, TroubleKind
 
 log = structlog.get_logger()
 
@@ -127,7 +127,7 @@ class Claim:
         if error is not None:
             refused = isinstance(error, ApiError) and error.status < 500 and error.status != 429
             about = " ".join(str(error).split())[:500]
-            kind = Kind.REFUSED if refused else Kind.UNREACHABLE
+            kind = TroubleKind.REFUSED if refused else TroubleKind.UNREACHABLE
             trouble = Trouble(kind, self.cluster.server, self._failing or self.now(), about)
         self._due = self.clock() + (AGAIN_S if self._failing else RENEW_S)
         if shown:
@@ -145,7 +145,7 @@ class Claim:
             database = own.database
             if obstacle is not None:
                 # A copy that runs elsewhere must not take this one's Jobs for its own.
-                database = str(uuid.uuid4()) if obstacle.kind is Kind.RESTORED else database
+                database = str(uuid.uuid4()) if obstacle.kind is TroubleKind.RESTORED else database
                 log.warning("cluster.taken_over", whose=obstacle.whose, database=database)
             mark = str(uuid.uuid4())
             next_one = leases.marked(lease, database, mark, own.mark, self.now())
@@ -164,11 +164,11 @@ class Claim:
         if lease is not None and leases.holder_of(lease):
             about = leases.holder_of(lease)
             if about != own.database:
-                kind = Kind.OTHERS
+                kind = TroubleKind.OTHERS
             elif own.mark not in leases.marks_of(lease):
-                kind = Kind.RESTORED
+                kind = TroubleKind.RESTORED
         elif unknown := await self._unknown_jobs():
-            kind, about = Kind.UNKNOWN_JOBS, f"{len(unknown)}, such as {unknown[0]}"
+            kind, about = TroubleKind.UNKNOWN_JOBS, f"{len(unknown)}, such as {unknown[0]}"
         return Trouble(kind, self.cluster.server, self.now(), about) if kind else None
 
     async def _unknown_jobs(self) -> list[str]:

@@ -26,7 +26,7 @@ from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import attempts
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError, Unavailable
-from gpupool.queue.store.jobs import Result
+from gpupool.queue.store.jobs import HttpAnswer
 from gpupool.queue.store.kept_output import KeptOutput
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ CLOSING_S = 10.0
 
 
 @dataclass(slots=True)
-class Running:
+class RunningAttempt:
     """An attempt of this executor."""
 
     job: Job
@@ -80,7 +80,7 @@ class Executor:
     ended: Callable[[], None] = lambda: None
     measures: Measures | None = None
     log_bytes: Callable[[], int] = lambda: 10 * 1024 * 1024
-    running: dict[tuple[str, int], Running] = field(default_factory=dict, init=False)
+    running: dict[tuple[str, int], RunningAttempt] = field(default_factory=dict, init=False)
     _closes_by: float | None = field(default=None, init=False)
 
     async def run(self, wake: asyncio.Event) -> None:
@@ -101,7 +101,7 @@ class Executor:
         for job in taken:
             stop = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._attempt(job, stop))
-            self.running[job.id, job.attempt] = Running(job, task, stop)
+            self.running[job.id, job.attempt] = RunningAttempt(job, task, stop)
         return len(taken) == 64
 
     async def renew(self) -> bool:
@@ -130,7 +130,7 @@ class Executor:
         if self.running:
             await asyncio.gather(*(one.task for one in list(self.running.values())), return_exceptions=True)
 
-    def _ran(self, running: Running) -> timedelta:
+    def _ran(self, running: RunningAttempt) -> timedelta:
         if running.ran is not None or running.began is None:
             return running.ran or timedelta()
         return timedelta(seconds=self.clock() - running.began)
@@ -156,7 +156,7 @@ class Executor:
             self.running.pop(key, None)
             self.ended()
 
-    async def _outcome(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
+    async def _outcome(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, HttpAnswer | None]:
         """How the attempt ended; whatever goes wrong here is a failure of the attempt."""
         try:
             if job.is_http:
@@ -170,7 +170,7 @@ class Executor:
             log.exception("attempt.failed", job=job.id, attempt=job.attempt)
             return Outcome("failed", f"{type(error).__name__}: {error}"), None
 
-    async def _report(self, job: Job, outcome: Outcome, result: Result | None, ran: timedelta) -> None:
+    async def _report(self, job: Job, outcome: Outcome, result: HttpAnswer | None, ran: timedelta) -> None:
         """Until the database has it, or knows the attempt as another's: an end that is not recorded would run
         the job again."""
         for number in itertools.count():

@@ -22,7 +22,7 @@ from yarl import URL
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.http_answers import FOLLOWED, Failure, NotAllowed, failure_by, failure_of
 from gpupool.queue.roles.leader import utc_now
-from gpupool.queue.store.jobs import Result
+from gpupool.queue.store.jobs import HttpAnswer
 from gpupool.reserved_addresses import forbidden
 from gpupool.web_addresses import WrongAddress, allowed, literal_forbidden, origin, parsed
 
@@ -59,7 +59,7 @@ class HttpJobs:
     hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     now: Callable[[], datetime] = utc_now
 
-    async def send(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
+    async def send(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, HttpAnswer | None]:
         """The attempt's outcome and the target's answer; it ends early when `stop` says how."""
         headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
         if job.group_index is not None:
@@ -88,7 +88,7 @@ class HttpJobs:
 
     async def _exchange(
         self, address: str, body: Any, sent_headers: Mapping[str, str], connect_s: float = CONNECT_S
-    ) -> Result:
+    ) -> HttpAnswer:
         url = self._checked(address)
         connector = aiohttp.TCPConnector(resolver=CheckedResolver(self.hosts), use_dns_cache=False)
         timeout = aiohttp.ClientTimeout(None, sock_connect=connect_s)
@@ -103,7 +103,7 @@ class HttpJobs:
                         continue
                     kept = await _first(answer)
                     headers = tuple((_text(name), _text(value)) for name, value in answer.headers.items())
-                    return Result(answer.status, headers, kept[:KEPT], truncated=len(kept) > KEPT)
+                    return HttpAnswer(answer.status, headers, kept[:KEPT], truncated=len(kept) > KEPT)
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
     def _checked(self, address: str, base: URL | None = None) -> URL:
@@ -134,7 +134,7 @@ def _text(header: str) -> str:
     return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _judged(sending: asyncio.Task[Result], now: datetime) -> tuple[Outcome, Result | None]:
+def _judged(sending: asyncio.Task[HttpAnswer], now: datetime) -> tuple[Outcome, HttpAnswer | None]:
     try:
         result = sending.result()
     except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:

@@ -20,13 +20,13 @@ from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.gpu_use import Pod, Use
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import idle
-from gpupool.queue.store.idle import Found, Watched
+from gpupool.queue.store.idle import IdleAttempt, Watched
 
 log = structlog.get_logger()
 
 
 @dataclass
-class Idle(LeaderRole):
+class IdleWatch(LeaderRole):
     """Examines running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
 
     plan: Callable[[], Plan]
@@ -61,7 +61,7 @@ class Idle(LeaderRole):
         return False
 
 
-def judged(plan: Plan, watched: list[Watched], uses: dict[Pod, Use]) -> Iterator[Found]:
+def judged(plan: Plan, watched: list[Watched], uses: dict[Pod, Use]) -> Iterator[IdleAttempt]:
     """The attempts of which all pods are known to be idle."""
     namespaces = {tenant.name: tenant.namespace for tenant in plan.tenants}
     by_job: dict[tuple[str | None, str], list[Use]] = {}
@@ -77,12 +77,12 @@ def judged(plan: Plan, watched: list[Watched], uses: dict[Pod, Use]) -> Iterator
             yield _found(plan, one, used)
 
 
-def _found(plan: Plan, one: Watched, used: float) -> Found:
+def _found(plan: Plan, one: Watched, used: float) -> IdleAttempt:
     time = plan.queue.idle_for_s
     lasted = f"{time} s" if time % 60 else f"{time // 60} min"
     said = f"used at most {used:.1%} of its GPU for {lasted}".replace("%", " %")
     stopped = ", and is stopped" if plan.queue.idle_action == "stop" else ""
-    return Found(
+    return IdleAttempt(
         one.job,
         one.version,
         used,

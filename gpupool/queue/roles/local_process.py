@@ -90,7 +90,7 @@ def _ended(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _terminate(process: local_command.Started) -> None:
+async def _terminate(process: local_command.StartedProcess) -> None:
     _signal(process, signal.SIGTERM)
     try:
         async with asyncio.timeout(GRACE_S):
@@ -99,13 +99,13 @@ async def _terminate(process: local_command.Started) -> None:
         await _kill(process)
 
 
-async def _kill(process: local_command.Started) -> None:
+async def _kill(process: local_command.StartedProcess) -> None:
     """The whole group: children that outlive their parent would keep a GPU."""
     _signal(process, signal.SIGKILL)
     await process.wait()
 
 
-def _signal(process: local_command.Started, number: signal.Signals) -> None:
+def _signal(process: local_command.StartedProcess, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

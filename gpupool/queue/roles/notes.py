@@ -18,7 +18,7 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.records import Waiting
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.store import attempts, launches
-from gpupool.queue.store.attempts import Start
+from gpupool.queue.store.attempts import AttemptStart
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.launches import Launched
@@ -47,7 +47,7 @@ class Notes:
 
     def _clear(self) -> None:
         self._launched: dict[Key, tuple[Attempt, Launched]] = {}
-        self._started: dict[Key, tuple[Attempt, Start]] = {}
+        self._started: dict[Key, tuple[Attempt, AttemptStart]] = {}
         self._waits: dict[Key, tuple[Attempt, Waiting | None]] = {}
 
     def launched(self, attempt: Attempt, launched: Launched) -> None:
@@ -55,7 +55,7 @@ class Notes:
         self._soon()
         self._launched[launched.job, launched.attempt] = attempt, launched
 
-    def started(self, attempt: Attempt, start: Start) -> None:
+    def started(self, attempt: Attempt, start: AttemptStart) -> None:
         """Its pods run."""
         self._soon()
         self._started[start.job, start.attempt] = attempt, start

@@ -15,7 +15,7 @@ from datetime import datetime
 import structlog
 
 from gpupool.queue.domain import fit
-from gpupool.queue.domain.offers import Refused
+from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.kubernetes.admission import Admission, Verdicts
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Waiting
@@ -69,7 +69,7 @@ def _offered(current: Current, verdicts: Verdicts | None, stale: Sequence[Stale]
     for jobs in stale:
         try:
             offered.append(Offered(jobs, _fit(current, verdicts, jobs)))
-        except Refused as refused:
+        except UnservableRequest as refused:
             # A file that this process has not read yet may allow it: that ends no job.
             offered.append(Offered(jobs, fit.not_possible(refused), fails and jobs.enacted))
     return offered
@@ -85,5 +85,5 @@ def _fit(current: Current, verdicts: Verdicts | None, jobs: Stale) -> fit.Fit:
     admitted = tuple(offer for offer in taken.offers if not refusals[offer])
     if not admitted:
         first = refusals[taken.offers[0]][0]
-        raise Refused("policy-refuses", str(first), "policies")
+        raise UnservableRequest("policy-refuses", str(first), "policies")
     return replace(taken, offers=admitted)

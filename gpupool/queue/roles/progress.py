@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpupool.queue.kubernetes import job_manifest, warnings
-from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.mirror import Key, Mirror
-from gpupool.queue.kubernetes.observe import Pending, Running
-from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.observe import PendingJob, RunningJob
+from gpupool.queue.kubernetes.output import AttemptOutput
 from gpupool.queue.kubernetes.pod_ends import Object
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.records import Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.notes import Notes
@@ -42,18 +42,18 @@ class Progress:
     now: Callable[[], datetime]
     clock: Callable[[], datetime]
     notes: Notes
-    output: Output
+    output: AttemptOutput
     warnings: warnings.Warnings
 
     async def note(
-        self, key: Key, attempt: Attempt, view: Pending | Running, job: job_manifest.Object | None
+        self, key: Key, attempt: Attempt, view: PendingJob | RunningJob, job: job_manifest.Object | None
     ) -> None:
         """Note what there is of an attempt that has not ended, and ask it to stop where it has to. `job`: its
         Job, if that is there."""
         refused = None
         if job is not None and not attempt.served:
             refused = await self._serve(attempt, job)
-        if isinstance(view, Running):
+        if isinstance(view, RunningJob):
             await self._running(key, attempt, view, refused)
         else:
             await self._pending(key, attempt, view, refused, job)
@@ -70,17 +70,17 @@ class Progress:
             return attempt.refused
         try:
             await self.cluster.create(service)
-        except Refused as error:
+        except ObjectRefused as error:
             reason = warnings.sentence(f"the cluster refuses its Service: {error}")
             if self.gives_up(attempt, error):
                 attempt.asked = attempt.asked or self._not_started(reason, error.passing)
-            attempt.refused = Waiting(Reason.REFUSED, reason)
+            attempt.refused = Waiting(WaitReason.REFUSED, reason)
             attempt.service_due = self.pause(attempt)
             return attempt.refused
         attempt.served, attempt.refused, attempt.refusals, attempt.refused_since = True, None, 0, None
         return None
 
-    def gives_up(self, attempt: Attempt, error: Refused) -> bool:
+    def gives_up(self, attempt: Attempt, error: ObjectRefused) -> bool:
         """Whether it does not help to ask again, or that has been tried for long."""
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         attempt.refused_since = attempt.refused_since or self.clock()
@@ -95,13 +95,13 @@ class Progress:
         attempt.look_by(again)
         return again
 
-    async def _running(self, key: Key, attempt: Attempt, view: Running, refused: Waiting | None) -> None:
+    async def _running(self, key: Key, attempt: Attempt, view: RunningJob, refused: Waiting | None) -> None:
         job, now = attempt.job, self.clock()
         if attempt.began is None:
             attempt.began = now - max(timedelta(), self.cluster.now() - view.since)
         if not attempt.running:
             since = max(job.decided_at or view.since, min(view.since, self.now()))
-            self.notes.started(attempt, attempts.Start(*key, since, view.node, view.node_since))
+            self.notes.started(attempt, attempts.AttemptStart(*key, since, view.node, view.node_since))
         self.output.follow(key, self.mirror.pods_of(key))
         self.notes.waits(attempt, view.waiting or refused)
         ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
@@ -123,14 +123,14 @@ class Progress:
             return False
         attempt.due = now + timedelta(seconds=2)
         detail = f"decided by plan {in_force.hash}, and the launcher has read {current.hash}"
-        self.notes.waits(attempt, Waiting(Reason.STARTING, detail))
+        self.notes.waits(attempt, Waiting(WaitReason.STARTING, detail))
         return True
 
     async def _pending(
         self,
         key: Key,
         attempt: Attempt,
-        view: Pending,
+        view: PendingJob,
         refused: Waiting | None,
         made: job_manifest.Object | None,
     ) -> None:
@@ -176,6 +176,6 @@ class Progress:
         attempt.look_by(again)
         if not said:
             return waiting
-        if waiting.reason is Reason.NODE:
-            return Waiting(Reason.NODE, warnings.sentence(f"{waiting.detail.rstrip('.')}; {said}"))
-        return Waiting(Reason.REFUSED, warnings.sentence(f"its pod can't be created: {said}"))
+        if waiting.reason is WaitReason.NODE:
+            return Waiting(WaitReason.NODE, warnings.sentence(f"{waiting.detail.rstrip('.')}; {said}"))
+        return Waiting(WaitReason.REFUSED, warnings.sentence(f"its pod can't be created: {said}"))

@@ -19,17 +19,17 @@ from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
-from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.mirror import Key, Mirror, is_held
-from gpupool.queue.kubernetes.observe import Ended, Pending, Running
-from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.observe import Ended, PendingJob, RunningJob
+from gpupool.queue.kubernetes.output import AttemptOutput
 from gpupool.queue.kubernetes.pod_ends import time_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.records import Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
-from gpupool.queue.roles.attempt_actions import ACTIONS, Action, desired, observed
+from gpupool.queue.roles.attempt_actions import ACTIONS, AttemptAction, desired, observed
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.notes import Notes
 from gpupool.queue.roles.progress import Progress
@@ -74,7 +74,9 @@ class Reconciler:
     def __post_init__(self) -> None:
         self.strays = Strays(self.db)
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
-        self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
+        self._output = AttemptOutput(
+            self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20
+        )
         self._warnings = warnings.Warnings(self.cluster.warnings, self.clock)
         self._notes = Notes(self.db, self.clock, self.epoch, self.measures, self.work.start)
         self._progress = Progress(
@@ -108,7 +110,7 @@ class Reconciler:
             attempt.due = self.clock() + timedelta(seconds=2)
             if isinstance(error, ApiError | UnreachableError) and not attempt.running:
                 detail = warnings.sentence(f"the cluster does not take what it needs: {error}")
-                self._notes.waits(attempt, Waiting(Reason.CLUSTER, detail))
+                self._notes.waits(attempt, Waiting(WaitReason.CLUSTER, detail))
         else:
             asyncio.get_running_loop().call_later(2, self.again, key)
 
@@ -126,16 +128,16 @@ class Reconciler:
         view = None
         if job is not None or pods:
             view = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.cluster.now())
-        if attempt is not None and isinstance(view, Pending | Running):
+        if attempt is not None and isinstance(view, PendingJob | RunningJob):
             await self._progress.note(key, attempt, view, job)
         action = ACTIONS[desired(attempt), observed(attempt, job, pods, view)]
-        if attempt is None or action is Action.DISCARD:
+        if attempt is None or action is AttemptAction.DISCARD:
             await self._discard(key)
-        elif action is Action.CREATE:
+        elif action is AttemptAction.CREATE:
             await self._create(key, attempt)
-        elif action is Action.STOP and job is not None:
+        elif action is AttemptAction.STOP and job is not None:
             await self._stop(attempt, job)
-        elif action is Action.RECORD:
+        elif action is AttemptAction.RECORD:
             await self._record(key, attempt, view if isinstance(view, Ended) else None)
 
     def _seen(self, key: Key, attempt: Attempt) -> None:
@@ -190,7 +192,7 @@ class Reconciler:
             tenant = current.tenants[job.tenant]
             made = job_manifest.manifest(job, current.plan, tenant, avoid, database=self.strays.database)
             created = await self.cluster.create(made)
-        except Refused as error:
+        except ObjectRefused as error:
             await self._refused(key, attempt, error)
             return
         attempt.seen, attempt.here, attempt.refusals, attempt.refused_since = True, True, 0, None
@@ -204,7 +206,7 @@ class Reconciler:
         at = max(attempt.job.decided_at or at, min(created or at, at))
         return Launched(*key, job_manifest.name_of(*key), at)
 
-    async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
+    async def _refused(self, key: Key, attempt: Attempt, error: ObjectRefused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if self._progress.gives_up(attempt, error):
@@ -212,7 +214,7 @@ class Reconciler:
             await self._end(key, attempt, Ended(outcome, None, None, None))
             return
         attempt.due = self._progress.pause(attempt)
-        self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
+        self._notes.waits(attempt, Waiting(WaitReason.REFUSED, reason))
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""

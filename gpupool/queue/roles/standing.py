@@ -14,7 +14,7 @@ from gpupool.queue.trouble import Trouble
 
 
 @dataclass(slots=True)
-class Standing:
+class QueueHealth:
     """As of the last `read`."""
 
     db: Database

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.queue.records import Cause, Job, Outcome, Placement, State
+from gpupool.queue.records import FailedParent, Job, JobState, Outcome, Placement
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
 from gpupool.queue.store.dependents import settle_dependents, uncount
-from gpupool.queue.store.jobs import Result
+from gpupool.queue.store.jobs import HttpAnswer
 from gpupool.queue.store.rows import job_of, placement_of
 
 SPENT = "its own budget is spent"
@@ -33,7 +33,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class StoredAttempt:
     """One attempt as it is remembered."""
 
     attempt: int
@@ -54,7 +54,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AttemptStart:
     """An attempt that runs since `now`."""
 
     job: str
@@ -69,7 +69,7 @@ class Start:
 class End:
     """What becomes of a job whose attempt ended."""
 
-    state: State
+    state: JobState
     failures: int = 0
     disruptions: int = 0
     delay_s: float = 0
@@ -93,10 +93,10 @@ async def take(
 
 async def started(db: Database, job: str, attempt: int, now: datetime, node: str | None = None) -> bool:
     """The job runs since `now`. False where it runs already, or the attempt is over and must be stopped."""
-    return bool(await started_all(db, [Start(job, attempt, now, node)]))
+    return bool(await started_all(db, [AttemptStart(job, attempt, now, node)]))
 
 
-async def started_all(db: Database, given: Sequence[Start]) -> set[tuple[str, int]]:
+async def started_all(db: Database, given: Sequence[AttemptStart]) -> set[tuple[str, int]]:
     """(job, attempt) of those that did not run yet, and are not over."""
     values = {
         "ids": [start.job for start in given],
@@ -130,7 +130,7 @@ async def finish(
     outcome: Outcome,
     now: datetime,
     backoff: tuple[float, float],
-    result: Result | None = None,
+    result: HttpAnswer | None = None,
     node: str | None = None,
     ran: timedelta | None = None,
 ) -> Job | None:
@@ -169,14 +169,14 @@ async def end(
     begun = row["started_at"]
     ran = max(timedelta(), now - begun if ran is None else ran) if begun else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
-    if after.state is State.QUEUED and _spent(row, cost):
-        after = End(State.FAILED, after.failures, after.disruptions)
+    if after.state is JobState.QUEUED and _spent(row, cost):
+        after = End(JobState.FAILED, after.failures, after.disruptions)
         outcome = replace(outcome, reason=SPENT)
-    again = after.state is State.QUEUED
+    again = after.state is JobState.QUEUED
     unqueued: list[str] = []
     if row["dependents"] and not again:  # first, because lanes come before accounts
         ending = {job: row["group_id"]}
-        cause = Cause(job, job, after.state, outcome.reason)
+        cause = FailedParent(job, job, after.state, outcome.reason)
         unqueued = await settle_dependents(connection, row["tenant"], ending, now, cause)
     ended = await fetch(
         connection,
@@ -222,24 +222,24 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
     platform, which has retries of its own, disruptions and preemptions do not. Where one of these came before
     the attempt had started, and is not the job's first, there is a pause as well."""
     if outcome.kind == "succeeded":
-        return End(State.SUCCEEDED)
+        return End(JobState.SUCCEEDED)
     if outcome.kind == "cancelled":
-        return End(State.CANCELLED)
+        return End(JobState.CANCELLED)
     if outcome.kind in ("disrupted", "preempted") and outcome.retry:
         # What takes pods away before they start may do so for ever.
         again = row["started_at"] is None and row["preempt_reason"] is None and row["disruptions"] > 0
         return End(
-            State.QUEUED, disruptions=1, delay_s=_delay_s(backoff, row["disruptions"]) if again else 0.0
+            JobState.QUEUED, disruptions=1, delay_s=_delay_s(backoff, row["disruptions"]) if again else 0.0
         )
     if outcome.platform_retries is not None:
         number, retries = row["unstarted"] + 1, max(outcome.platform_retries, row["retries"])
         if outcome.retry and number <= retries:
-            return End(State.QUEUED, disruptions=1, delay_s=_delay_s(backoff, number))
-        return End(State.FAILED, failures=1)
+            return End(JobState.QUEUED, disruptions=1, delay_s=_delay_s(backoff, number))
+        return End(JobState.FAILED, failures=1)
     failures = row["failures"] + 1
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
-        return End(State.FAILED, failures=1)
-    return End(State.QUEUED, failures=1, delay_s=max(outcome.pause_s, _delay_s(backoff, failures)))
+        return End(JobState.FAILED, failures=1)
+    return End(JobState.QUEUED, failures=1, delay_s=max(outcome.pause_s, _delay_s(backoff, failures)))
 
 
 def _spot_lost(row: Row) -> bool:
@@ -267,12 +267,12 @@ def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
     return min(hold_micro, -(-rate_micro * micros // MICROSECONDS_PER_HOUR))
 
 
-async def of_job(db: Database, job: str, limit: int = 50) -> list[Attempt]:
+async def of_job(db: Database, job: str, limit: int = 50) -> list[StoredAttempt]:
     """The latest attempts of a job, in order."""
     rows = await db.fetch("attempts_of_job", job=job, limit=limit)
-    return [Attempt(**{**row, "placement": placement_of(row["placement"])}) for row in reversed(rows)]
+    return [StoredAttempt(**{**row, "placement": placement_of(row["placement"])}) for row in reversed(rows)]
 
 
-async def _keep(connection: Connection, job: str, result: Result) -> None:
+async def _keep(connection: Connection, job: str, result: HttpAnswer) -> None:
     values: dict[str, Any] = {"status": result.status, "body": result.body, "truncated": result.truncated}
     await run(connection, "result_write", job=job, headers=as_json(result.headers), **values)

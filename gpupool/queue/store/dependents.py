@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gpupool.queue.records import Cause, NewJob, State
+from gpupool.queue.records import FailedParent, JobState, NewJob
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
 from gpupool.queue.store.errors import Unavailable, UnknownDependency
 from gpupool.queue.store.rows import cause_of
@@ -24,16 +24,16 @@ _PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DependencyState:
     """How a new job's dependencies stand."""
 
     waits: bool = False
     """One of them is not over."""
-    cause: Cause | None = None
+    cause: FailedParent | None = None
     """Why one of them did not succeed that must."""
 
 
-async def standing(connection: Connection, job: NewJob) -> Standing:
+async def standing(connection: Connection, job: NewJob) -> DependencyState:
     """Of a job that is yet to be stored. Raises UnknownDependency for what is no job or array of its
     tenant."""
     targets = (*job.depends_on, *job.depends_on_ended)
@@ -41,16 +41,16 @@ async def standing(connection: Connection, job: NewJob) -> Standing:
         if not is_id(target):
             raise UnknownDependency(target)
     if not targets:
-        return Standing()
+        return DependencyState()
     values: dict[str, Any] = {"succeed": list(job.depends_on), "finish": list(job.depends_on_ended)}
     row = (await fetch(connection, "dependency", tenant=job.tenant, **values))[0]
     if row["unknown"]:
         raise UnknownDependency(row["unknown"][0])
-    return Standing(row["waits"], cause_of(row["cause"]))
+    return DependencyState(row["waits"], cause_of(row["cause"]))
 
 
 @asynccontextmanager
-async def kept_standing(db: Database, job: NewJob) -> AsyncIterator[tuple[Connection, Standing]]:
+async def kept_standing(db: Database, job: NewJob) -> AsyncIterator[tuple[Connection, DependencyState]]:
     """The same, with a connection in whose transaction it stays so: what ends later sees what is stored in
     it. Raises Unavailable where jobs that it depends on are being changed for long."""
     targets = sorted(filter(is_id, {*job.depends_on, *job.depends_on_ended}))
@@ -98,7 +98,7 @@ async def settle_dependents(
     tenant: str,
     ended: Mapping[str, str | None],
     now: datetime,
-    ending: Cause | None = None,
+    ending: FailedParent | None = None,
 ) -> list[str]:
     """Let jobs start that waited for these alone, and cancel those that waited for a success that did not
     come, and what depends on those.
@@ -118,8 +118,8 @@ async def settle_dependents(
             ending=unwritten,
             now=now,
         )
-        freed += [row["id"] for row in rows if row["state"] == State.QUEUED]
-        ended = {row["id"]: row["group_id"] for row in rows if row["state"] != State.QUEUED}
+        freed += [row["id"] for row in rows if row["state"] == JobState.QUEUED]
+        ended = {row["id"]: row["group_id"] for row in rows if row["state"] != JobState.QUEUED}
         tenants += [row["tenant"] for row in rows if row["id"] in ended]
     if freed:
         await run(connection, "lanes", ids=freed)

@@ -26,7 +26,7 @@ from urllib.parse import quote
 import psutil
 
 from gpupool import project
-from gpupool.queue.store.embedded_account import Account, let_pass, may_have_owned, needed
+from gpupool.queue.store.embedded_account import ServerAccount, let_pass, may_have_owned, needed
 from gpupool.queue.store.errors import StoreError
 
 ROLE = "gpupool"
@@ -50,7 +50,7 @@ class Embedded:
         self._settings = {**SETTINGS, **(settings or {})}
         self._lock: int | None = None
         self._changing = threading.Lock()
-        self._account = Account()
+        self._account = ServerAccount()
 
     def start(self) -> str:
         """Own the folder and run its server; the URL. Raises StoreError where another process owns it."""

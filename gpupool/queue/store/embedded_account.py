@@ -27,7 +27,7 @@ _SYSTEM_UIDS = range(1, 1000)
 
 
 @dataclass(frozen=True)
-class Account:
+class ServerAccount:
     """Who owns the data and runs the server."""
 
     uid: int = field(default_factory=os.geteuid)
@@ -44,21 +44,21 @@ class Account:
         return [str(program)], options
 
 
-def needed(data: Path) -> Account:
+def needed(data: Path) -> ServerAccount:
     """The account for a server on the folder `data`. Raises StoreError where there is none for root."""
     if os.geteuid() != 0:
-        return Account()
+        return ServerAccount()
     guest = pwd.getpwnam("nobody")
     alias = (guest.pw_uid, guest.pw_gid)
     if _namespaces(*alias):
-        return Account(alias=alias)
+        return ServerAccount(alias=alias)
     owner = data.stat().st_uid if data.exists() else 0
     known = [process.info["uids"] for process in psutil.process_iter(["uids"])]
     used = {uids.effective for uids in known if uids is not None}
     for entry in sorted(pwd.getpwall(), key=lambda entry: entry.pw_uid != owner):
         system = entry.pw_uid in _SYSTEM_UIDS and entry.pw_uid != guest.pw_uid
         if system and (entry.pw_uid == owner or entry.pw_uid not in used):
-            return Account(entry.pw_uid, entry.pw_gid)
+            return ServerAccount(entry.pw_uid, entry.pw_gid)
     raise StoreError(
         "PostgreSQL does not run as root, this system allows no user namespaces, and every system account "
         "runs something else; run this as an ordinary user, or give a database URL"

@@ -27,7 +27,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IdleAttempt:
     """An idle attempt."""
 
     job: str
@@ -48,7 +48,7 @@ async def watched(db: Database, before: datetime, action: str) -> list[Watched]:
 
 
 async def record(
-    db: Database, found: Sequence[Found], action: str, now: datetime, alerts: bool
+    db: Database, found: Sequence[IdleAttempt], action: str, now: datetime, alerts: bool
 ) -> list[tuple[str, int]]:
     """Make an event of each, and with `stop` ask the attempt to stop; it then fails and is not retried.
 

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from psycopg.errors import RaiseException
 
-from gpupool.queue.records import Job, NewJob, State
+from gpupool.queue.records import Job, JobState, NewJob
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
 from gpupool.queue.store.dependents import (
-    Standing,
+    DependencyState,
     is_id,
     kept_standing,
     lock_dependents,
@@ -66,7 +66,7 @@ class JobFilter:
     """Which jobs to list; None is any."""
 
     tenants: frozenset[str] | None = None
-    states: frozenset[State] | None = None
+    states: frozenset[JobState] | None = None
     project: str | None = None
     pool: str | None = None
     user: str | None = None
@@ -84,7 +84,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class HttpAnswer:
     """What the target of an HTTP job answered."""
 
     status: int
@@ -211,7 +211,7 @@ async def reprioritise(
         job = job_of(rows[0])
         preemptible = job.preemptible if preemptible is None else preemptible
         preempts = job.preempts if preempts is None else preempts
-        if job.state is not State.QUEUED or version not in (None, job.version):
+        if job.state is not JobState.QUEUED or version not in (None, job.version):
             raise Conflict(job.version, job.state)
         changed = await fetch(
             connection,
@@ -267,7 +267,7 @@ async def waiting(db: Database, now: datetime) -> list[Waits]:
     return [Waits(**row) for row in await db.fetch("waiting", now=now)]
 
 
-async def result(db: Database, id: str) -> Result | None:
+async def result(db: Database, id: str) -> HttpAnswer | None:
     """What the target of an HTTP job answered; None where there is no answer (yet)."""
     async with db.connection() as connection:
         rows = await fetch(connection, "result", job=id) if is_id(id) else []
@@ -275,7 +275,7 @@ async def result(db: Database, id: str) -> Result | None:
         return None
     row = rows[0]
     headers = tuple((name, value) for name, value in row["headers"])
-    return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
+    return HttpAnswer(row["status"], headers, bytes(row["body"]), row["truncated"])
 
 
 async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | None:
@@ -285,7 +285,7 @@ async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | 
     return Submitted(tuple(rows[0]["job_ids"]), replayed=True) if rows else None
 
 
-def _new(job: NewJob, standing: Standing, now: datetime, index: int) -> dict[str, Any]:
+def _new(job: NewJob, standing: DependencyState, now: datetime, index: int) -> dict[str, Any]:
     """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
     return {
         **{name: getattr(job, name) for name in NewJob.__slots__},

@@ -32,7 +32,7 @@ PART_OF = {
 """Role of `gpupool serve` -> the part of the queue that it belongs to."""
 
 
-class Right(NamedTuple):
+class DatabaseRight(NamedTuple):
     """One right of a role."""
 
     role: str
@@ -44,12 +44,12 @@ class Right(NamedTuple):
 
 
 @cache
-def wanted() -> frozenset[Right]:
+def wanted() -> frozenset[DatabaseRight]:
     """rights.yaml."""
     given: Mapping[str, Mapping[str, Mapping[str, list[str] | None]]]
     given = yaml.safe_load(Path(__file__).with_name("rights.yaml").read_text("utf-8"))
     return frozenset(
-        Right(role, table, verb, column)
+        DatabaseRight(role, table, verb, column)
         for role, tables in given.items()
         for table, verbs in tables.items()
         for verb, columns in verbs.items()
@@ -67,10 +67,10 @@ def role_of(part: str) -> str:
     return f"gpupool_{part}"
 
 
-def present(connection: psycopg.Connection[Any]) -> set[Right]:
+def present(connection: psycopg.Connection[Any]) -> set[DatabaseRight]:
     """What the roles were granted in the schema of the queue's tables."""
     rows = connection.cursor(row_factory=tuple_row).execute(_PRESENT, {"roles": roles()})
-    return {Right(*row) for row in rows}
+    return {DatabaseRight(*row) for row in rows}
 
 
 def grant(connection: psycopg.Connection[Any]) -> None:
@@ -134,7 +134,7 @@ def role_for(url: str, parts: Collection[str]) -> str | None:
     return role
 
 
-def _grouped(rights: Iterable[Right]) -> Iterator[tuple[str, str, sql.Composable]]:
+def _grouped(rights: Iterable[DatabaseRight]) -> Iterator[tuple[str, str, sql.Composable]]:
     """(role, table, what is granted), the columns of a verb together."""
     columns: dict[tuple[str, str, str], list[str]] = {}
     for right in sorted(rights):

@@ -13,16 +13,16 @@ from functools import lru_cache
 from typing import Any
 
 from gpupool.queue.records import (
-    Cause,
+    FailedParent,
     Given,
     Job,
     JobEvent,
+    JobState,
     Level,
     Offer,
     Placement,
-    Reason,
-    State,
     Waiting,
+    WaitReason,
 )
 
 _SAME = tuple(
@@ -41,7 +41,7 @@ def job_of(row: Mapping[str, Any]) -> Job:
     waiting, preempt = row["waiting"], row["preempt_reason"]
     return Job(
         user=row["user_name"],
-        state=State(row["state"]),
+        state=JobState(row["state"]),
         level=Level(row["level"]),
         request=Given(row["request"]),
         offers=offers_of(row["offers"]),
@@ -67,12 +67,12 @@ def placement_of(given: list[list[int]] | None) -> Placement:
     return tuple((node, units) for node, units in given or ())
 
 
-def cause_of(given: Mapping[str, Any] | None) -> Cause | None:
-    return Cause(**{**given, "state": State(given["state"])}) if given else None
+def cause_of(given: Mapping[str, Any] | None) -> FailedParent | None:
+    return FailedParent(**{**given, "state": JobState(given["state"])}) if given else None
 
 
 def waiting_of(given: Mapping[str, str]) -> Waiting:
-    return Waiting(Reason(given["reason"]), given["detail"])
+    return Waiting(WaitReason(given["reason"]), given["detail"])
 
 
 @lru_cache(4096)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store.database import Database, send
 from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.jobs import FILTERED, JobFilter
 
-OPEN = frozenset({State.QUEUED, State.DISPATCHING, State.RUNNING})
+OPEN = frozenset({JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING})
 AT_ONCE = 1000
 """Jobs that are cancelled in one transaction."""
 LISTED = 10
@@ -36,14 +36,14 @@ class Member:
     id: str
     tenant: str
     index: int
-    state: State
+    state: JobState
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """Jobs that a request to cancel has reached."""
 
-    jobs: tuple[tuple[str, State], ...]
+    jobs: tuple[tuple[str, JobState], ...]
     """Ids, with their states: what is not cancelled has been asked to stop."""
     more: bool
     """There are others that the filter selects, or that were being changed."""
@@ -68,7 +68,7 @@ async def find(db: Database, digits: str, tenants: frozenset[str] | None, limit:
 async def members(db: Database, array: str) -> list[Member]:
     """All jobs of an array, by their index; none where there is no such array."""
     rows = await db.fetch("array_members", array=array)
-    return [Member(row["id"], row["tenant"], row["group_index"], State(row["state"])) for row in rows]
+    return [Member(row["id"], row["tenant"], row["group_index"], JobState(row["state"])) for row in rows]
 
 
 async def cancel_all(
@@ -89,8 +89,8 @@ async def cancel_all(
         await lock_dependents(connection, tenant)
         rows = await (await send(connection, "cancel_all", values, planned=True)).fetchall()
         reached = [row for row in rows if row["id"]]
-        ended = {row["id"]: row["group_id"] for row in reached if row["state"] == State.CANCELLED}
+        ended = {row["id"]: row["group_id"] for row in reached if row["state"] == JobState.CANCELLED}
         unqueued = await settle_dependents(connection, tenant, ended, now)
         await uncount(connection, [*[tenant] * len(ended), *unqueued])
-    jobs = tuple((row["id"], State(row["state"])) for row in reached)
+    jobs = tuple((row["id"], JobState(row["state"])) for row in reached)
     return Cancelled(jobs, sum(row["matching"] or 0 for row in rows) > len(jobs))

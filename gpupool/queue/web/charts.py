@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from gpupool.queue.records import Job
 from gpupool.queue.store.accounts import DayOfUse
-from gpupool.queue.store.attempts import Attempt
+from gpupool.queue.store.attempts import StoredAttempt
 
 WIDTH, HEIGHT = 600, 120
 TIMELINE = 1000
 
 
-class Bar(NamedTuple):
+class ChartBar(NamedTuple):
     kind: str
     x: float
     y: float
@@ -31,11 +31,11 @@ class Picture(NamedTuple):
     """Bars on an axis; and for a budget a line at its limit."""
 
     label: str
-    bars: Sequence[Bar]
+    bars: Sequence[ChartBar]
     limit: float | None = None
 
 
-class Chart(NamedTuple):
+class ChartFigure(NamedTuple):
     """A picture with what stands beside it."""
 
     picture: Picture
@@ -47,7 +47,7 @@ class Chart(NamedTuple):
 
 def per_day(
     rows: Sequence[DayOfUse], value: str, label: str, days: Sequence[date], colours: Mapping[str, str]
-) -> Chart | None:
+) -> ChartFigure | None:
     """A column for each day, one part for each tenant. `value`: the field that is drawn. None: all zero."""
     by_day: dict[date, list[DayOfUse]] = {}
     for row in rows:
@@ -62,15 +62,15 @@ def per_day(
         for row in by_day.get(day, ()):
             tall = getattr(row, value) / most * (HEIGHT - 2)
             bottom -= tall
-            bars.append(Bar(f"held {colours[row.tenant]}", index * step + 1.5, bottom, step - 3, tall))
-    return Chart(Picture(label, bars), most, days[0], days[-1])
+            bars.append(ChartBar(f"held {colours[row.tenant]}", index * step + 1.5, bottom, step - 3, tall))
+    return ChartFigure(Picture(label, bars), most, days[0], days[-1])
 
 
-def shares(steps: Sequence[float | None]) -> list[Bar]:
+def shares(steps: Sequence[float | None]) -> list[ChartBar]:
     """A column for each step of which there is a share; the upper edge is the whole."""
     wide = WIDTH / len(steps)
     return [
-        Bar("spent", index * wide + 1, HEIGHT * (1 - share), wide - 2, HEIGHT * share)
+        ChartBar("spent", index * wide + 1, HEIGHT * (1 - share), wide - 2, HEIGHT * share)
         for index, share in enumerate(steps)
         if share is not None
     ]
@@ -91,10 +91,10 @@ def budget(
     bars = []
     for index, value in enumerate(sums):
         tall = value / top * HEIGHT
-        bars.append(Bar("spent", index * step, HEIGHT - tall, step, tall))
+        bars.append(ChartBar("spent", index * step, HEIGHT - tall, step, tall))
     if held and sums:
         low, high = HEIGHT - total / top * HEIGHT, held / top * HEIGHT
-        bars.append(Bar("hold", (len(sums) - 1) * step, low - high, step, high))
+        bars.append(ChartBar("hold", (len(sums) - 1) * step, low - high, step, high))
     return Picture(label, bars, HEIGHT - limit / top * HEIGHT)
 
 
@@ -129,18 +129,18 @@ class Step:
 class Stretch(NamedTuple):
     """One attempt on the timeline."""
 
-    attempt: Attempt | None
+    attempt: StoredAttempt | None
     """None for a wait that no attempt has ended."""
     steps: Sequence[Step]
     picture: Picture
 
 
-def timeline(job: Job, attempts: Sequence[Attempt], now: datetime) -> list[Stretch]:
+def timeline(job: Job, attempts: Sequence[StoredAttempt], now: datetime) -> list[Stretch]:
     """Each attempt with the wait before it, all on one scale from the job's acceptance to its end or now."""
     over = job.finished_at
     end = max(over or now, job.enqueued_at + timedelta(milliseconds=1))
     at = attempts[0].decided_at if attempts and attempts[0].attempt > 1 else job.enqueued_at
-    rows: list[tuple[Attempt | None, list[Step]]] = []
+    rows: list[tuple[StoredAttempt | None, list[Step]]] = []
     for one in attempts:
         steps = [Step("waits", at, one.decided_at, False)]
         stop = one.finished_at or end
@@ -161,5 +161,5 @@ def _stretch(steps: Sequence[Step], origin: datetime, whole: float) -> Picture:
     for step in steps:
         left = (step.begin - origin).total_seconds() / whole * TIMELINE
         wide = max(2.0, step.seconds / whole * TIMELINE)
-        bars.append(Bar(step.kind, min(left, TIMELINE - 2), 1, wide, 16))
+        bars.append(ChartBar(step.kind, min(left, TIMELINE - 2), 1, wide, 16))
     return Picture(", ".join(f"{step.kind} {step.seconds:.1f} s" for step in steps), bars)

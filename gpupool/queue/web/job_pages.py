@@ -15,13 +15,13 @@ from starlette.responses import RedirectResponse, Response
 
 from gpupool.queue.api.answers import job_json, request_json, waiting_of
 from gpupool.queue.api.auth import check_commands
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.explanations import decision_json
 from gpupool.queue.api.job_details import chunks_of, output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream
 from gpupool.queue.domain.reasons import REASONS, of_end
-from gpupool.queue.records import Job, State
+from gpupool.queue.records import Job, JobState
 from gpupool.queue.store import attempts, jobs, logs, outbox
 from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
@@ -54,7 +54,7 @@ async def job_list(
     cursor: Annotated[str, Query(max_length=300)] = "",
 ) -> Response:
     plan = context.plan()
-    states = frozenset({State(state)}) if state in set(State) else None
+    states = frozenset({JobState(state)}) if state in set(JobState) else None
     job_filter = jobs.JobFilter(visitor.scope, states, project or None, pool or None)
     page = await jobs.jobs(context.db, job_filter, cursor or None, PER_PAGE)
     mine = [tenant for tenant in plan.tenants if tenant.name in visitor.tenants]
@@ -67,7 +67,7 @@ async def job_list(
         visitor,
         "jobs",
         rows=[{"job": job, **_waiting(context, visitor, job, now)} for job in page.jobs],
-        states=[one.value for one in State],
+        states=[one.value for one in JobState],
         pools=sorted({name for tenant in mine for name in tenant.grants}),
         projects=sorted({project.name for tenant in mine for project in tenant.projects}),
         chosen=kept,
@@ -111,7 +111,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
     )
 
 
-def _waiting(context: Context, visitor: Visitor, job: Job, now: datetime) -> dict[str, Any]:
+def _waiting(context: RequestContext, visitor: Visitor, job: Job, now: datetime) -> dict[str, Any]:
     """Why a job waits, in words that the visitor may see, and what it has cost."""
     waiting = waiting_of(job, now, context.trouble())
     mine = (job.id, *job.depends_on, *job.depends_on_ended)
@@ -120,7 +120,7 @@ def _waiting(context: Context, visitor: Visitor, job: Job, now: datetime) -> dic
     return {"waiting": waiting, "detail": detail, "advice": advice, "cost": cost_so_far(job, now)}
 
 
-async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
+async def _log(context: RequestContext, job: Job, attempt: int) -> tuple[str, bool]:
     """The end of an attempt's output, and whether there is more before it."""
     text, after, cut = "", 0, False
     while chunks := await logs.page(context.db, job.id, attempt, after):
@@ -131,7 +131,7 @@ async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
     return (text.partition("\n")[2] or text if cut else text), cut
 
 
-async def _result(context: Context, job: Job) -> dict[str, Any] | None:
+async def _result(context: RequestContext, job: Job) -> dict[str, Any] | None:
     result = await jobs.result(context.db, job.id)
     if result is None:
         return None

@@ -14,14 +14,14 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from gpupool.queue.api.answers import waiting_of
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.notices import operates
 from gpupool.queue.api.pools import pools_of
 from gpupool.queue.api.streaming import event_stream
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.prometheus import NotKnown
-from gpupool.queue.records import Job, Reason, State
+from gpupool.queue.records import Job, JobState, WaitReason
 from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.web import shares
@@ -50,7 +50,10 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
     seen = await context.explanations.snapshot(context.clock())
     colours = colours_of(context)
     held = await jobs.jobs(
-        context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50
+        context.db,
+        jobs.JobFilter(visitor.scope, frozenset({JobState.DISPATCHING, JobState.RUNNING})),
+        None,
+        50,
     )
     depth = await jobs.depth(context.db)
     pools = pools_of(context, visitor.principal, visitor.chosen)
@@ -70,8 +73,8 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         waiting=sum(
             count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
         ),
-        starting=[_held(context, visitor, job) for job in held.jobs if job.state is State.DISPATCHING],
-        running=[_held(context, visitor, job) for job in held.jobs if job.state is State.RUNNING],
+        starting=[_held(context, visitor, job) for job in held.jobs if job.state is JobState.DISPATCHING],
+        running=[_held(context, visitor, job) for job in held.jobs if job.state is JobState.RUNNING],
         more=held.next is not None,
         names=names,
         **await shares.of(context, visitor, shared, seen, depth, colours),
@@ -79,7 +82,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
 
 
 async def _use(
-    context: Context, visitor: Visitor, shared: Remembered, pools: list[str]
+    context: RequestContext, visitor: Visitor, shared: Remembered, pools: list[str]
 ) -> dict[str, Any] | None:
     """How much the visitor's pools were used, or why that is not known; None where no Prometheus is named."""
     url = context.plan().queue.idle_prometheus
@@ -91,13 +94,13 @@ async def _use(
     return {"pools": list(drawn(use, pools)), "unknown": None}
 
 
-def colours_of(context: Context) -> dict[str, str]:
+def colours_of(context: RequestContext) -> dict[str, str]:
     """Tenant -> class of its colour."""
     return {tenant.name: f"c{index % COLOURS}" for index, tenant in enumerate(context.plan().tenants)}
 
 
 async def _queue(
-    context: Context, visitor: Visitor, shared: Remembered
+    context: RequestContext, visitor: Visitor, shared: Remembered
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The first rows of the queue, and the names of their jobs."""
     plan, now = context.plan(), context.clock()
@@ -107,7 +110,7 @@ async def _queue(
     rows = []
     for one in prospects:
         job = known.get(one.job.job)
-        if job is not None and job.state is not State.QUEUED:
+        if job is not None and job.state is not JobState.QUEUED:
             continue
         waiting = one.waiting or (waiting_of(job, now) if job else None)
         start = one.projection
@@ -129,10 +132,12 @@ async def _queue(
     return rows[:SHOWN], {id: job.name for id, job in known.items()}
 
 
-async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> list[dict[str, Any]]:
+async def _held_back(context: RequestContext, visitor: Visitor, listed: set[str]) -> list[dict[str, Any]]:
     """Queued jobs that no round looks at: they back off, wait for another job, or are not possible."""
     now = context.clock()
-    queued = await jobs.jobs(context.db, jobs.JobFilter(visitor.scope, frozenset({State.QUEUED})), None, 50)
+    queued = await jobs.jobs(
+        context.db, jobs.JobFilter(visitor.scope, frozenset({JobState.QUEUED})), None, 50
+    )
     return [
         {
             "job": job,
@@ -148,19 +153,19 @@ async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> li
         for job in queued.jobs
         if job.id not in listed
         and (waiting := waiting_of(job, now))
-        and waiting.reason in (Reason.BACKOFF, Reason.DEPENDENCY, Reason.NOT_POSSIBLE)
+        and waiting.reason in (WaitReason.BACKOFF, WaitReason.DEPENDENCY, WaitReason.NOT_POSSIBLE)
     ]
 
 
 def cost_so_far(job: Job, now: datetime) -> int:
     """What a job has cost, the running attempt at its rate."""
-    if job.started_at is None or job.state is not State.RUNNING:
+    if job.started_at is None or job.state is not JobState.RUNNING:
         return job.cost_micro
     ran = max(0, int((now - job.started_at).total_seconds()))
     return job.cost_micro + min(job.hold_micro or 0, hold_for(job.rate_micro or 0, ran))
 
 
-def _held(context: Context, visitor: Visitor, job: Job) -> dict[str, Any]:
+def _held(context: RequestContext, visitor: Visitor, job: Job) -> dict[str, Any]:
     """A job that holds slots: it starts or runs."""
     now = context.clock()
     since_ = job.started_at or job.decided_at or now
@@ -182,7 +187,7 @@ async def live(request: Request, context: Present, visitor: CurrentVisitor) -> R
     return event_stream(_changes(context), context.streams, visitor.principal, same)
 
 
-async def _changes(context: Context) -> AsyncIterator[bytes]:
+async def _changes(context: RequestContext) -> AsyncIterator[bytes]:
     """Ends after a while, so that none is for ever."""
     begin = asyncio.get_running_loop().time()
     last = -1

@@ -44,7 +44,7 @@ class Holder(NamedTuple):
     """What it holds: `2 slices`, `3g.40gb`."""
 
 
-class Bar(NamedTuple):
+class SliceBar(NamedTuple):
     """One slice: where it is, and how much of it is held by whom."""
 
     left: float
@@ -176,15 +176,15 @@ def _mark(holder: Holder) -> str:
     return f"{holder.letter} (pods, no job)" if holder.pods else holder.letter
 
 
-def _bar(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int) -> Bar:
+def _bar(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int) -> SliceBar:
     left = round(1 + float(slice.block.start) * (width - 2), 2)
     wide = float(slice.block.end - slice.block.start) * (width - 2)
     if not taken:
-        return Bar(left, round(wide, 2), 0, "", "")
+        return SliceBar(left, round(wide, 2), 0, "", "")
     full = wide * len(taken) / slice.units
     holder = holders[taken[0]]
     letter = holder.letter if full >= NARROWEST_TEXT else ""
-    return Bar(
+    return SliceBar(
         left, round(wide, 2), round(full, 2), f"{holder.colour}{' pods' if holder.pods else ''}", letter
     )
 

@@ -9,7 +9,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from gpupool.queue.api.cache import Cache
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain.explain import Prospect, outlook
 from gpupool.queue.prometheus import NotKnown
 from gpupool.queue.store import accounts
@@ -21,7 +21,7 @@ DAYS = 30
 
 
 class Remembered:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._prospects = Cache[str | None, tuple[Prospect, ...]](seconds=2, most=100)
         self._use = Cache[tuple[str, ...], list[accounts.DayOfUse]](seconds=30, most=100)

@@ -21,9 +21,9 @@ from starlette.responses import Response
 
 from gpupool.drawings.page_style import page_style, visible
 from gpupool.money import usd
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.notices import operates
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.records import MICRO
 from gpupool.queue.web import session
 from gpupool.queue.web.visitor import Visitor
@@ -63,7 +63,7 @@ def static_address(name: str) -> str:
 async def static_file(hash: str, name: str) -> Response:
     known, content = _static().get(name, ("", b""))
     if not known or hash != known:
-        raise Problem("not-found", f"there is no file {name[:100]!r}")
+        raise ApiProblem("not-found", f"there is no file {name[:100]!r}")
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(content, 200, headers, _TYPES[name.rpartition(".")[2]])
 
@@ -80,7 +80,7 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
 
 
 def visitor_page(
-    request: Request, context: Context, visitor: Visitor, template: str, /, **values: Any
+    request: Request, context: RequestContext, visitor: Visitor, template: str, /, **values: Any
 ) -> Response:
     """The page made of a template for one who may see the queue."""
     trouble = context.trouble()

@@ -18,10 +18,10 @@ from starlette.responses import Response
 
 from gpupool.client import local_token
 from gpupool.queue.api import auth
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.credentials import Rejected, principal_of
 from gpupool.queue.api.entrance import came
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.records import ApiKey, Principal
 from gpupool.queue.store import keys, sessions
 
@@ -31,7 +31,7 @@ _NONCE = re.compile(r"[0-9a-f]{64}")
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
-async def begin(context: Context, request: Request, credential: str) -> str | None:
+async def begin(context: RequestContext, request: Request, credential: str) -> str | None:
     """A new session's cookie, for an API key or the local token; None where the text is neither."""
     if credential.startswith(local_token.PREFIX):
         return await _begin_of_owner(context, request, credential, "call")
@@ -39,13 +39,13 @@ async def begin(context: Context, request: Request, credential: str) -> str | No
     return await sessions.begin(context.db, _end(context), key=key.id) if key else None
 
 
-async def begin_by_link(context: Context, request: Request, seal: str) -> str | None:
+async def begin_by_link(context: RequestContext, request: Request, seal: str) -> str | None:
     """The same, for what a link has that `gpupool serve` has printed: each begins one session."""
     return await _begin_of_owner(context, request, seal, "link")
 
 
 async def _begin_of_owner(
-    context: Context, request: Request, presented: str, use: local_token.Use
+    context: RequestContext, request: Request, presented: str, use: local_token.Use
 ) -> str | None:
     try:
         auth.owner(context, request, presented, use)
@@ -55,18 +55,18 @@ async def _begin_of_owner(
     return await sessions.begin(context.db, _end(context), token=auth.local(context), link=link)
 
 
-def _end(context: Context) -> datetime:
+def _end(context: RequestContext) -> datetime:
     return context.clock() + timedelta(seconds=LASTS_S)
 
 
-async def resume(context: Context, request: Request) -> Principal | None:
+async def resume(context: RequestContext, request: Request) -> Principal | None:
     """Whose session the request belongs to; None where it has none that is still valid."""
     text = cookie(request, SESSION)
     found = await sessions.find(context.db, text, auth.local(context), context.clock()) if text else None
     return principal_of(found) if isinstance(found, ApiKey) else auth.OWNER if found else None
 
 
-async def end(context: Context, request: Request) -> None:
+async def end(context: RequestContext, request: Request) -> None:
     """End the session of the request, for all that have its cookie."""
     await sessions.end(context.db, cookie(request, SESSION), context.clock())
 
@@ -88,20 +88,20 @@ def token(nonce: str, request: Request) -> str:
 
 
 async def checked_form(request: Request) -> dict[str, str]:
-    """The fields of a form that one of our own pages sent. Raises Problem. (Other sites' are refused before:
-    `gpupool.queue.api.entrance`.)"""
+    """The fields of a form that one of our own pages sent. Raises ApiProblem. (Other sites' are refused
+    before: `gpupool.queue.api.entrance`.)"""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
-        raise Problem("unsupported-media-type", "a form of these pages is expected")
+        raise ApiProblem("unsupported-media-type", "a form of these pages is expected")
     try:
         given = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:
-        raise Problem("invalid-request", "the form can't be read") from None
+        raise ApiProblem("invalid-request", "the form can't be read") from None
     fields = {name: values[-1] for name, values in given.items()}
     nonce, presented = cookie(request, FORM), fields.get("token", "")
     if not _NONCE.fullmatch(nonce) or not hmac.compare_digest(
         token(nonce, request).encode(), presented.encode("utf-8", "replace")
     ):
-        raise Problem("form-not-accepted", "the form is too old; open the page again and repeat it")
+        raise ApiProblem("form-not-accepted", "the form is too old; open the page again and repeat it")
     return fields
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain import cost
 from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.records import MICRO
@@ -23,7 +23,7 @@ from gpupool.queue.web.visitor import Visitor
 
 
 async def of(
-    context: Context,
+    context: RequestContext,
     visitor: Visitor,
     shared: Remembered,
     seen: Snapshot,
@@ -65,7 +65,7 @@ async def of(
 
 
 def _tenant(
-    context: Context,
+    context: RequestContext,
     tenant: Tenant,
     use: list[DayOfUse],
     seen: Snapshot,
@@ -90,7 +90,9 @@ def _tenant(
     }
 
 
-def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapshot) -> list[dict[str, Any]]:
+def _budgets(
+    context: RequestContext, tenant: Tenant, own: list[DayOfUse], seen: Snapshot
+) -> list[dict[str, Any]]:
     today = context.clock().date()
     rows = []
     for scope, allowance in context.current().supply.tenants[tenant.name].budgets.items():

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from gpupool.queue.api import auth
-from gpupool.queue.api.context import Context
+from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.web import session
 from gpupool.queue.web.rendering import HEADERS, page
@@ -38,12 +38,14 @@ async def sign_in_page(
     return _signed_in(request, "/", begun)
 
 
-def _form(request: Request, context: Context, next: str, status: int = 200, error: str = "") -> Response:
+def _form(
+    request: Request, context: RequestContext, next: str, status: int = 200, error: str = ""
+) -> Response:
     values = {"environment": context.plan().environment, "dev_token": context.dev and context.token}
     return page(request, "login", status, next=next, error=error, **values)
 
 
-def _refused(request: Request, context: Context, next: str, error: str) -> Response:
+def _refused(request: Request, context: RequestContext, next: str, error: str) -> Response:
     auth.count_invalid(context, request)
     return _form(request, context, next, 401, error)
 

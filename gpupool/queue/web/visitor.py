@@ -14,8 +14,8 @@ from fastapi import Depends, Query, Request
 from gpupool.plan.model import Plan
 from gpupool.queue.api import auth
 from gpupool.queue.api.accept import scope_of
-from gpupool.queue.api.context import Context, present
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.context import RequestContext, present
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.streaming import Still
 from gpupool.queue.records import Principal
 from gpupool.queue.web import session
@@ -49,7 +49,7 @@ class Visitor:
 
     def needs(self, scope: str) -> None:
         if not self.principal.may(scope):
-            raise Problem("insufficient-scope", f"the key lacks the scope {scope}")
+            raise ApiProblem("insufficient-scope", f"the key lacks the scope {scope}")
 
     def name(self, tenant: str) -> str:
         """The tenant as it may be shown."""
@@ -66,7 +66,7 @@ class Visitor:
         return said
 
 
-async def _session(context: Context, request: Request) -> Principal | None:
+async def _session(context: RequestContext, request: Request) -> Principal | None:
     """Who has signed in, where the request has no credential beside the session."""
     if "authorization" in request.headers or "x-api-key" in request.headers:
         return None
@@ -76,7 +76,7 @@ async def _session(context: Context, request: Request) -> Principal | None:
     return principal
 
 
-async def _principal(context: Context, request: Request) -> tuple[Principal, bool]:
+async def _principal(context: RequestContext, request: Request) -> tuple[Principal, bool]:
     principal = await _session(context, request)
     if principal is None:
         return await auth.principal(context, request), False
@@ -84,7 +84,7 @@ async def _principal(context: Context, request: Request) -> tuple[Principal, boo
     return principal, True
 
 
-def still(context: Context, request: Request, visitor: Visitor) -> Still:
+def still(context: RequestContext, request: Request, visitor: Visitor) -> Still:
     """Whether the request is still of the same visitor."""
 
     async def same() -> bool:
@@ -95,15 +95,15 @@ def still(context: Context, request: Request, visitor: Visitor) -> Still:
 
 
 async def visitor(
-    context: Annotated[Context, Depends(present)],
+    context: Annotated[RequestContext, Depends(present)],
     request: Request,
     tenant: Annotated[str, Query(max_length=200)] = "",
 ) -> Visitor:
-    """Who looks. Raises SignInNeeded, Problem."""
+    """Who looks. Raises SignInNeeded, ApiProblem."""
     principal, signed_in = await _principal(context, request)
     tenants = tuple(one.name for one in context.plan().tenants if principal.acts_for(one.name))
     if tenant and tenant not in tenants:
-        raise Problem("not-found", f"there is no tenant {tenant[:100]!r}")
+        raise ApiProblem("not-found", f"there is no tenant {tenant[:100]!r}")
     found = Visitor(principal, signed_in, tenants, tenant or None)
     found.needs("jobs:read")
     return found

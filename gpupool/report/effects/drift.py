@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.fields import differing
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.plan.model import Taint
 
 Body = Mapping[str, Any]
@@ -42,7 +42,7 @@ _LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class NodeReplacement:
     """One reason for which nodes of a NodePool are replaced."""
 
     reason: str
@@ -52,15 +52,15 @@ class Drift:
     """Which ones, as `with instance type g5.xlarge`."""
 
 
-def node_pool_drifts(before: Body, after: Body) -> list[Drift]:
+def node_pool_drifts(before: Body, after: Body) -> list[NodeReplacement]:
     """Why nodes of the NodePool `before` are replaced once it is `after`."""
     old, new = before["spec"]["template"], after["spec"]["template"]
     return [*_hashed_template(old, new), *_requirements(old["spec"], new["spec"])]
 
 
-def _hashed_template(old: Body, new: Body) -> list[Drift]:
+def _hashed_template(old: Body, new: Body) -> list[NodeReplacement]:
     drifts = [
-        Drift(reason, "all")
+        NodeReplacement(reason, "all")
         for what, section in (("label", "labels"), ("annotation", "annotations"))
         for reason in mapping_reasons(
             what, old["metadata"].get(section, {}), new["metadata"].get(section, {})
@@ -69,11 +69,13 @@ def _hashed_template(old: Body, new: Body) -> list[Drift]:
     for field in sorted({*old["spec"], *new["spec"]} - {"requirements"}):
         was, now = _as_set(old["spec"].get(field)), _as_set(new["spec"].get(field))
         if was != now:
-            drifts.append(Drift(_field_reason(field, old["spec"].get(field), new["spec"].get(field)), "all"))
+            drifts.append(
+                NodeReplacement(_field_reason(field, old["spec"].get(field), new["spec"].get(field)), "all")
+            )
     return drifts
 
 
-def _requirements(old: Body, new: Body) -> list[Drift]:
+def _requirements(old: Body, new: Body) -> list[NodeReplacement]:
     """Nodes have labels that `old` allowed; those that `new` does not allow any more are replaced."""
     allowed = {each["key"]: each["values"] for each in old["requirements"]}
     drifts = []
@@ -82,41 +84,43 @@ def _requirements(old: Body, new: Body) -> list[Drift]:
         name = _LABELS.get(key, key)
         if key not in allowed:
             only = f"whose {name} is not {_either(values)}"
-            drifts.append(Drift(f"{name} must now be {_either(values)}", "some", only))
+            drifts.append(NodeReplacement(f"{name} must now be {_either(values)}", "some", only))
             continue
         lost = [value for value in allowed[key] if value not in values]
         if not lost:
             continue
         reason = f"{name} {_either(lost)} is no longer allowed"
         if len(lost) == len(allowed[key]):
-            drifts.append(Drift(f"{reason}, it must be {_either(values)}", "all"))
+            drifts.append(NodeReplacement(f"{reason}, it must be {_either(values)}", "all"))
         else:
-            drifts.append(Drift(reason, "some", f"with {name} {_either(lost)}"))
+            drifts.append(NodeReplacement(reason, "some", f"with {name} {_either(lost)}"))
     return drifts
 
 
-def node_class_drifts(before: Body, after: Body) -> list[Drift]:
+def node_class_drifts(before: Body, after: Body) -> list[NodeReplacement]:
     """Why nodes made from the EC2NodeClass `before` are replaced once it is `after`."""
     old, new = before.get("spec", {}), after.get("spec", {})
     drifts = [
-        Drift(_field_reason(field, old.get(field), new.get(field)), "all")
+        NodeReplacement(_field_reason(field, old.get(field), new.get(field)), "all")
         for field in sorted({*old, *new} - {*_BY_SELECTION, _FAMILY})
         if _as_set(old.get(field)) != _as_set(new.get(field))
     ]
     if _family(old) != _family(new):
-        drifts.append(Drift(f"image family changes from {_family(old)} to {_family(new)}", "all"))
+        drifts.append(NodeReplacement(f"image family changes from {_family(old)} to {_family(new)}", "all"))
     selected = {field: what for field, what in _BY_SELECTION.items() if old.get(field) != new.get(field)}
     if "amiSelectorTerms" in selected:
         was, now = _terms(old["amiSelectorTerms"]), _terms(new["amiSelectorTerms"])
         drifts.append(
-            Drift(f"image changes from {was} to {now}", "unknown", "whose image Karpenter does not find")
+            NodeReplacement(
+                f"image changes from {was} to {now}", "unknown", "whose image Karpenter does not find"
+            )
         )
     elsewhere = [what for field, what in selected.items() if field != "amiSelectorTerms"]
     if elsewhere:
         what = " and ".join(elsewhere)
         was, now = _terms(old["subnetSelectorTerms"]), _terms(new["subnetSelectorTerms"])
         reason = f"{what} are found by {now} instead of {was}"
-        drifts.append(Drift(reason, "unknown", f"whose {what} Karpenter does not find"))
+        drifts.append(NodeReplacement(reason, "unknown", f"whose {what} Karpenter does not find"))
     return drifts
 
 
@@ -143,7 +147,7 @@ def mapping_reasons(what: str, old: Mapping[str, str], new: Mapping[str, str]) -
     ]
 
 
-def _mapping_reason(called: str, change: FieldChange) -> str:
+def _mapping_reason(called: str, change: SettingChange) -> str:
     if change.before is None:
         return f"{called}={change.after} is new"
     if change.after is None:

@@ -13,7 +13,7 @@ from gpupool.generators.kinds import NODE_CLASSES
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.pools import renamed_pools
 from gpupool.plan.model import Capacity, Pool
-from gpupool.report.effects.drift import Drift, node_class_drifts, node_pool_drifts
+from gpupool.report.effects.drift import NodeReplacement, node_class_drifts, node_pool_drifts
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
 
@@ -70,11 +70,11 @@ def _bodies(state: EnvironmentState, kinds: tuple[str, ...]) -> dict[tuple[str, 
     }
 
 
-def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, list[Drift]]:
+def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, list[NodeReplacement]]:
     """NodePool -> why nodes of it are replaced."""
     old_classes, new_classes = _bodies(before, NODE_CLASSES), _bodies(after, NODE_CLASSES)
     old_pools, new_pools = _bodies(before, ("NodePool",)), _bodies(after, ("NodePool",))
-    found: dict[str, list[Drift]] = {}
+    found: dict[str, list[NodeReplacement]] = {}
     for key, new in new_pools.items():
         old = old_pools.get(key)
         if old is None:
@@ -89,7 +89,7 @@ def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, 
     return found
 
 
-def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
+def _replaced(old: Pair, new: Pair, drifts: list[NodeReplacement]) -> NodeEffect:
     pool, capacity = old
     everything = any(drift.which == "all" for drift in drifts)
     certain = any(drift.which != "unknown" for drift in drifts)

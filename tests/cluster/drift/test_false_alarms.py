@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpupool.drift import Drift, Level
+from gpupool.drift import Drift, Severity
 from tests.cluster.drift.world import POOL_LABEL, World
 
 
@@ -41,7 +41,7 @@ def looking(world: World) -> Iterator[list[Drift]]:
 
 
 def alarms(reported: list[Drift]) -> list[tuple[str, str, str]]:
-    return [(drift.kind, drift.object, drift.reason) for drift in reported if drift.level is Level.drift]
+    return [(drift.kind, drift.object, drift.reason) for drift in reported if drift.level is Severity.drift]
 
 
 def _pods(world: World, names: list[str]) -> None:

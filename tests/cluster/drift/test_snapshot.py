@@ -17,7 +17,7 @@ from tests.cluster.drift.world import World
 class Counting(KubeApi):
     """Notes every list that is asked for."""
 
-    def __init__(self, access: kubeconfig.Access) -> None:
+    def __init__(self, access: kubeconfig.ClusterAccess) -> None:
         super().__init__(access)
         self.lists: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from gpupool.drift import Level
+from gpupool.drift import Severity
 from tests.cluster.drift.world import ENVIRONMENT, World
 
 TAINT = {"key": "example.com/mine", "value": "yes", "effect": "NoSchedule"}
@@ -25,7 +25,7 @@ def test_a_taint_that_somebody_else_set_is_reported_and_its_repair_removes_it(wo
     node = world.node("notebooks")
     taints = world.kube.node(node)["spec"].get("taints", [])
     world.edit("v1", "Node", node, {"spec": {"taints": [*taints, TAINT]}})
-    (reported,) = world.examine().of(Level.warning)
+    (reported,) = world.examine().of(Severity.warning)
     assert (reported.kind, reported.object) == ("foreign-taint", f"Node {node}")
     world.run(reported.repair)
-    assert world.examine().of(Level.warning) == ()
+    assert world.examine().of(Severity.warning) == ()

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpupool.drift import Drift, Level
-from gpupool.drift.check import Outcome, assert_environment
+from gpupool.drift import Drift, Severity
+from gpupool.drift.check import DriftCheck, assert_environment
 from gpupool.infra import stack
 from gpupool.plan.model import POOL_LABEL
 from gpupool.programs import binaries
@@ -73,14 +73,14 @@ class World:
     def api(self) -> Any:
         return self.kube.api
 
-    def examine(self, later: float = 0.0) -> Outcome:
+    def examine(self, later: float = 0.0) -> DriftCheck:
         """Hold the cluster against the file, as if so many seconds had passed."""
         plan = self.commands.plan
         now = datetime.now(UTC) + timedelta(seconds=later)
         return assert_environment(plan, self.api, now, str(self.commands.file))
 
     def drifts(self, later: float = 0.0) -> tuple[Drift, ...]:
-        return self.examine(later).of(Level.drift)
+        return self.examine(later).of(Severity.drift)
 
     def found(self, what: str, test: Callable[[Drift], bool], later: float = 0.0) -> Drift:
         """Wait until a difference is found, and return it."""

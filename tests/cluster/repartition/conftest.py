@@ -23,8 +23,8 @@ from gpupool.infra.under_way import MARK
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from gpupool.repartition.result import Result
-from gpupool.repartition.run import Options, Pace, repartition
+from gpupool.repartition.result import RepartitionResult
+from gpupool.repartition.run import Pace, RepartitionOptions, repartition
 from gpupool.repartition.verify import UNDER_WAY
 from tests.cluster.conftest import pod
 from tests.cluster.kube import PATIENCE_SECONDS
@@ -66,7 +66,7 @@ class Killed(BaseException):
 class MortalApi(KubeApi):
     """A client that dies after its n-th write, and counts how many nodes are down after each write."""
 
-    def __init__(self, access: kubeconfig.Access, pool: str, dies_after: int | None = None) -> None:
+    def __init__(self, access: kubeconfig.ClusterAccess, pool: str, dies_after: int | None = None) -> None:
         super().__init__(access)
         self._pool, self.dies_after = pool, dies_after
         self.writes: list[str] = []
@@ -124,7 +124,7 @@ class Lab:
 
     folder: Path
     kube: Any
-    access: kubeconfig.Access
+    access: kubeconfig.ClusterAccess
     spec: Object = field(default_factory=lambda: deepcopy(SPEC))
     _plans: dict[str, Plan] = field(default_factory=dict)
 
@@ -155,10 +155,12 @@ class Lab:
     def mortal(self, dies_after: int | None = None, pool: str = "parted") -> MortalApi:
         return MortalApi(self.access, pool, dies_after)
 
-    def repartition(self, api: MortalApi | None = None, pool: str = "parted", **options: Any) -> Result:
+    def repartition(
+        self, api: MortalApi | None = None, pool: str = "parted", **options: Any
+    ) -> RepartitionResult:
         used = api or self.mortal(pool=pool)
         try:
-            return repartition(used, self.plan, pool, Options(**options), self.notify, pace=PACE)
+            return repartition(used, self.plan, pool, RepartitionOptions(**options), self.notify, pace=PACE)
         finally:
             assert not used.hurt, used.hurt
 
@@ -166,9 +168,9 @@ class Lab:
         """What a repartition says that it does; a test may put its own in place."""
 
     @contextlib.contextmanager
-    def beside(self, said: str, **options: Any) -> Iterator[tuple[MortalApi, list[Result]]]:
+    def beside(self, said: str, **options: Any) -> Iterator[tuple[MortalApi, list[RepartitionResult]]]:
         """Run it beside the block, from when it has said `said`, and to its end after the block."""
-        api, results, heard = self.mortal(), list[Result](), threading.Event()
+        api, results, heard = self.mortal(), list[RepartitionResult](), threading.Event()
         self.notify = lambda step: heard.set() if said in step else None  # type: ignore[method-assign]
         thread = threading.Thread(
             target=lambda: results.append(self.repartition(api, **options)), daemon=True

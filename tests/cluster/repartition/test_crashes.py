@@ -18,7 +18,7 @@ import pytest
 
 from gpupool.infra import under_way
 from gpupool.local.control_plane import ControlPlane
-from gpupool.repartition.result import Status
+from gpupool.repartition.result import RepartitionStatus
 from tests.cluster.repartition.conftest import LARGE, Lab
 
 SHARED: dict[str, Any] = {"mode": "time-slicing", "replicas": 3}
@@ -53,11 +53,13 @@ def test_every_write_may_be_the_last(lab: Lab) -> None:
         assert max(api.most_down, again.most_down) <= 1, met
         assert lab.clean()
         after = offers(lab)
-        if result.status is Status.rolled_back:
+        if result.status is RepartitionStatus.rolled_back:
             assert after == before, api.writes
         else:
             # Killed before it had begun, or after it had ended, there is nothing to take back.
-            assert result.status is (Status.done if begun or point == 1 else Status.nothing), api.writes
+            assert result.status is (
+                RepartitionStatus.done if begun or point == 1 else RepartitionStatus.nothing
+            ), api.writes
             wanted = lab.plan.pool("parted").slices_per_node
             assert all(have == {k: v for k, v in wanted.items() if v} for have in after.values()), after
             now, asked = asked, now

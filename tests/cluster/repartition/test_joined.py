@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from gpupool.repartition.result import Status
+from gpupool.repartition.result import RepartitionStatus
 from tests.cluster.repartition.conftest import LARGE, SMALL, Lab, slices
 
 HAD = {"nvidia.com/mig-3g.40gb": 2}
@@ -21,7 +21,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
     failing = {"simulated.gpupool.dev/fail": "mig", "simulated.gpupool.dev/delay": "500ms"}
     lab.kube.patch_node("node-0", {"metadata": {"annotations": failing}})
     lab.share(0, mode="mig", layout=SMALL)
-    assert lab.repartition().status is Status.stopped
+    assert lab.repartition().status is RepartitionStatus.stopped
     lab.kube.patch_node("node-0", {"metadata": {"annotations": {"simulated.gpupool.dev/fail": None}}})
     labels = {"kubernetes.io/hostname": "node-2", **lab.plan.pool("parted").labels}
     make_node("node-2", labels=labels, annotations={"simulated.gpupool.dev/gpu": "a100-80gb"})
@@ -39,7 +39,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
 
         lab.notify = watch  # type: ignore[method-assign]  # this one lab listens, its class does not
         result = lab.repartition(rollback=True)
-    assert result.status is Status.rolled_back
+    assert result.status is RepartitionStatus.rolled_back
     assert steps[:3] == [
         ("cordon node-2", NEW),
         (CHANGE, NEW),
@@ -49,7 +49,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
     names = ("node-0", "node-1", "node-2")
     assert lab.shapes() == dict.fromkeys(names, ("parted", "2x3g.40gb", HAD, False, None))
     assert not [row for row in result.rows if not row.state.startswith("old")], "whatever the file says now"
-    assert lab.repartition().status is Status.nothing
+    assert lab.repartition().status is RepartitionStatus.nothing
     assert lab.clean()
 
 

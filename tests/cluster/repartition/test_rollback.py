@@ -8,8 +8,8 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from gpupool.plan.resolve import read_plan
-from gpupool.repartition.result import Status
-from gpupool.repartition.run import Options
+from gpupool.repartition.result import RepartitionStatus
+from gpupool.repartition.run import RepartitionOptions
 from gpupool.rollback import last_good
 from gpupool.rollback import run as rollback
 from tests.cluster.repartition.conftest import Lab
@@ -42,7 +42,7 @@ def test_nodes_go_back_even_from_the_middle_of_a_change(lab: Lab) -> None:
     before = {name: lab.shapes(name) for name in ("parted", "desk")}
     last_good.record(api, lab.plan, good_text, NOW)
     lab.share(1, mode="time-slicing", replicas=4)
-    assert lab.repartition(pool="desk").status is Status.done
+    assert lab.repartition(pool="desk").status is RepartitionStatus.done
     lab.share(0, mode="time-slicing", replicas=3)
     # One node is done, one has begun.
     assert lab.dies(lab.mortal(dies_after=14))
@@ -55,12 +55,12 @@ def test_nodes_go_back_even_from_the_middle_of_a_change(lab: Lab) -> None:
         good = read_plan(str(file))
     reported: list[str] = []
     watched = lab.mortal()
-    results = rollback.nodes_back(watched, good, Options(), reported.append)
+    results = rollback.nodes_back(watched, good, RepartitionOptions(), reported.append)
     assert not watched.hurt, "no node changes while jobs may come, though the file is another by now"
     assert watched.most_down == 1
     assert [(result.pool, result.status) for result in results] == [
-        ("parted", Status.rolled_back),
-        ("desk", Status.done),
+        ("parted", RepartitionStatus.rolled_back),
+        ("desk", RepartitionStatus.done),
     ], reported
     assert [result.notes for result in results] == [(), ()], "the rollback itself says what comes next"
     assert {name: lab.shapes(name) for name in ("parted", "desk")} == before
@@ -76,16 +76,16 @@ def test_a_rollback_that_is_interrupted_goes_on(lab: Lab) -> None:
     last_good.record(lab.kube.api, lab.plan, lab.file.read_text(), NOW)
     good, before = lab.plan, lab.shapes()
     lab.share(0, mode="time-slicing", replicas=3)
-    assert lab.repartition().status is Status.done
+    assert lab.repartition().status is RepartitionStatus.done
 
     def enough(step: str) -> None:
         if step.startswith("change to"):
             raise KeyboardInterrupt
 
-    (first,) = rollback.nodes_back(lab.mortal(), good, Options(), enough)
-    assert first.status is Status.interrupted
+    (first,) = rollback.nodes_back(lab.mortal(), good, RepartitionOptions(), enough)
+    assert first.status is RepartitionStatus.interrupted
     assert first.notes == ("go on: gpupool rollback lab",)
-    results = rollback.nodes_back(lab.mortal(), good, Options(), lab.notify)
-    assert [(result.pool, result.status) for result in results] == [("parted", Status.done)]
+    results = rollback.nodes_back(lab.mortal(), good, RepartitionOptions(), lab.notify)
+    assert [(result.pool, result.status) for result in results] == [("parted", RepartitionStatus.done)]
     assert lab.shapes() == before
     assert lab.clean()

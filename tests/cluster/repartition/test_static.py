@@ -14,8 +14,8 @@ from gpupool.generators import generate
 from gpupool.infra import sharing_changes, under_way
 from gpupool.repartition import journal
 from gpupool.repartition.owner import OtherEnvironmentError
-from gpupool.repartition.result import Status
-from gpupool.repartition.run import Options, dry_run
+from gpupool.repartition.result import RepartitionStatus
+from gpupool.repartition.run import RepartitionOptions, dry_run
 from gpupool.rollback import run as rollback
 from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
@@ -34,7 +34,7 @@ def test_a_layout_goes_node_by_node_and_leaves_nothing_behind(lab: Lab) -> None:
     other = lab.shapes("desk")
     lab.share(0, mode="mig", layout=SMALL)
     planned = dry_run(lab.kube.api, lab.plan, "parted")
-    assert planned.status is Status.planned
+    assert planned.status is RepartitionStatus.planned
     assert planned.estimate is not None
     assert [(row.node, row.batch) for row in planned.estimate.nodes] == [
         ("node-0", 1),
@@ -44,7 +44,7 @@ def test_a_layout_goes_node_by_node_and_leaves_nothing_behind(lab: Lab) -> None:
     assert planned.estimate.seconds == 3 * 300
     assert lab.shapes() == dict.fromkeys(NODES, OLD), "a dry run changes nothing"
     api = lab.mortal()
-    assert lab.repartition(api).status is Status.done
+    assert lab.repartition(api).status is RepartitionStatus.done
     assert api.most_down == 1
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
     assert lab.shapes("desk") == other
@@ -52,7 +52,7 @@ def test_a_layout_goes_node_by_node_and_leaves_nothing_behind(lab: Lab) -> None:
     # The MIG manager starts again with the last ConfigMap, and its state is `pending` for a moment.
     lab.settled()
     before = lab.labels()
-    assert lab.repartition().status is Status.nothing
+    assert lab.repartition().status is RepartitionStatus.nothing
     lab.apply()
     lab.settled()
     assert lab.labels() == before, "`up` has nothing to change on the nodes"
@@ -74,7 +74,7 @@ def test_modes_come_and_go_cleanly(lab: Lab) -> None:
     ]
     for sharing, offered, replicas, strategy in steps:
         lab.spec["pools"][1]["sharing"] = sharing
-        assert lab.repartition(pool=name).status is Status.done
+        assert lab.repartition(pool=name).status is RepartitionStatus.done
         assert lab.clean()
 
         def reported(offered: Any = offered, replicas: str = replicas, strategy: str = strategy) -> bool:
@@ -112,7 +112,7 @@ def test_jobs_are_waited_for(lab: Lab) -> None:
         assert sorted(lab.running()) == ["long", "neighbour"]
         # It ends by itself.
         lab.kube.api.delete("v1", "Pod", "long", "default", grace=0)
-    assert results[0].status is Status.done
+    assert results[0].status is RepartitionStatus.done
     assert not [write for write in api.writes if "eviction" in write]
     assert lab.running() == ["neighbour"]
     assert api.most_down == 1
@@ -138,7 +138,7 @@ def test_eviction_keeps_to_grace_and_budgets(lab: Lab) -> None:
     with lab.beside("disruption budget", evict=True) as (api, results):
         assert "guarded" in lab.running()
         lab.kube.api.delete("policy/v1", "PodDisruptionBudget", "guard", "default")
-    assert results[0].status is Status.done
+    assert results[0].status is RepartitionStatus.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
     assert api.most_down == 1
 
@@ -150,7 +150,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
     api = lab.mortal()
     result = lab.repartition(api)
-    assert result.status is Status.stopped
+    assert result.status is RepartitionStatus.stopped
     assert api.most_down == 1
     # It failed before it touched anything, and works as before; no further node was begun.
     assert lab.shapes() == {"node-0": NEW, "node-1": OLD, "node-2": OLD}
@@ -163,7 +163,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
     with pytest.raises(under_way.UnderWayError, match="gpupool repartition lab parted --rollback"):
         under_way.require_none(lab.kube.api, "lab")
     fail(lab, "node-1", None)
-    assert lab.repartition().status is Status.done
+    assert lab.repartition().status is RepartitionStatus.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
     assert lab.clean()
 
@@ -172,12 +172,12 @@ def test_a_node_that_comes_up_in_neither_shape_stays_out(lab: Lab) -> None:
     fail(lab, "node-0", "plugin")
     lab.share(0, mode="mig", layout=SMALL)
     result = lab.repartition(timeout=8.0)
-    assert result.status is Status.stopped
+    assert result.status is RepartitionStatus.stopped
     assert lab.shapes()["node-0"][2:4] == ({}, True), "no job may go there"
     assert "came up in neither shape and stay cordoned: node-0" in result.notes[0]
     assert lab.shapes()["node-1"] == OLD
     fail(lab, "node-0", None)
-    assert lab.repartition(rollback=True).status is Status.rolled_back
+    assert lab.repartition(rollback=True).status is RepartitionStatus.rolled_back
     assert lab.shapes() == dict.fromkeys(NODES, OLD)
     assert lab.clean()
 
@@ -193,14 +193,14 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
 
     lab.notify = enough  # type: ignore[method-assign]
     api = lab.mortal()
-    assert lab.repartition(api).status is Status.interrupted
+    assert lab.repartition(api).status is RepartitionStatus.interrupted
     assert api.most_down == 1
     assert lab.shapes()["node-2"] == (*NEW[:3], True, None), "changed, and left cordoned as it was found"
     assert lab.shapes()["node-0"] == OLD
     assert lab.kube.api.get(*LEASE) is None, "the lock is given back"
     lab.kube.patch_node("node-2", {"spec": {"unschedulable": None}})
     lab.notify = lambda step: None  # type: ignore[method-assign]
-    assert lab.repartition().status is Status.done
+    assert lab.repartition().status is RepartitionStatus.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None
     state = {"resources": [{"inputs": {"metadata": {"name": name}}} for name in maps]}
     assert not under_way.unseen(api, before, state)
     lab.share(0, mode="mig", layout=SMALL)
-    assert lab.repartition().status is Status.done
+    assert lab.repartition().status is RepartitionStatus.done
     assert not under_way.unseen(api, generate(lab.plan), state), "`up` has something to note"
     made = under_way.in_force(api) - maps
     assert len(made) == 1
@@ -299,9 +299,11 @@ def test_who_may_not_begin(lab: Lab) -> None:
     # The window is shut: the node that was begun is brought to an end, and no other is begun.
     lab.share(0, mode="mig", layout=SMALL)
     result = lab.repartition()
-    assert result.status is Status.shut
+    assert result.status is RepartitionStatus.shut
     assert {row.node: row.state for row in result.rows} == {"node-0": "new", "node-1": "old", "node-2": "old"}
     assert (
-        dry_run(lab.kube.api, lab.plan, "parted", Options()).notes[0].startswith("maintenance window: opens")
+        dry_run(lab.kube.api, lab.plan, "parted", RepartitionOptions())
+        .notes[0]
+        .startswith("maintenance window: opens")
     )
-    assert lab.repartition(now=True).status is Status.done
+    assert lab.repartition(now=True).status is RepartitionStatus.done

@@ -14,7 +14,7 @@ from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
 from gpupool.queue.kubernetes.admission import Admission, Refusal, Verdicts
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Decision, Job, Offer, Reason, Waiting
+from gpupool.queue.records import Decision, Job, Offer, Waiting, WaitReason
 from gpupool.queue.store import dispatch
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem
 from tests.queue.store.samples import leading
@@ -267,7 +267,7 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
     async def test(served: Served) -> None:
         job = await served.submit()
         epoch = await leading(served.db)
-        waits = {job["id"]: Waiting(Reason.CAPACITY, "24 of 24 slots in use")}
+        waits = {job["id"]: Waiting(WaitReason.CAPACITY, "24 of 24 slots in use")}
         await dispatch.claim(served.db, epoch, Decision(waits=waits), "hash", 60, served.clock())
         shown = (await served.client.get(f"{JOBS}/{job['id']}")).json()
         assert shown["waiting"] == {"reason": "capacity", "detail": "24 of 24 slots in use"}

@@ -16,7 +16,7 @@ import pytest
 from gpupool.queue.api import explanations, stream
 from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.forwarded import client_address
-from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.store import keys
 from tests.queue.api.served import HTTP_JOB, Served, listening, problem
@@ -116,7 +116,7 @@ def test_one_callers_requests_wait_for_each_other_alone(api: Any, monkeypatch: p
 
     async def slow(*_: Any) -> None:
         await working.wait()
-        raise Problem("not-found", "at last")
+        raise ApiProblem("not-found", "at last")
 
     monkeypatch.setattr("gpupool.queue.store.jobs.result", slow)
 
@@ -265,10 +265,10 @@ def test_what_is_held_is_given_back_whatever_happens() -> None:
     for _ in range(3):
         with held.hold("a") as mine, held.hold("b") as other, held.hold("c") as third:
             mine.take(2)
-            with pytest.raises(Problem, match="2 things at once"):
+            with pytest.raises(ApiProblem, match="2 things at once"):
                 mine.take()
             other.take()
-            with pytest.raises(Problem, match="3 things are under way"):
+            with pytest.raises(ApiProblem, match="3 things are under way"):
                 third.take()
         assert not held._held
 

@@ -29,7 +29,7 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import current
 from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
-from gpupool.queue.trouble import Kind, Trouble
+from gpupool.queue.trouble import Trouble, TroubleKind
 from gpupool.queue.web.site import add_pages
 from gpupool.spec.tenants import Budget
 from tests.queue.api.served import CONTAINER_JOB, LOCAL, Served, listening, problem
@@ -322,7 +322,9 @@ def test_what_schemathesis_draws_is_answered_as_documented(api: Any, monkeypatch
     api(test)
 
 
-TROUBLE = Trouble(Kind.UNREACHABLE, "https://k8s.example", datetime(2026, 11, 25, 12, tzinfo=UTC), "no route")
+TROUBLE = Trouble(
+    TroubleKind.UNREACHABLE, "https://k8s.example", datetime(2026, 11, 25, 12, tzinfo=UTC), "no route"
+)
 SAID = "the cluster at https://k8s.example can't be reached since 2026-11-25 12:00:00 UTC: no route"
 
 
@@ -372,7 +374,7 @@ def test_jobs_that_need_the_cluster_wait_for_it(api: Any) -> None:
             assert answer.json()["waiting"]["reason"] == "cluster"
 
     api(lambda served: _with_pages(served, test), trouble=lambda: TROUBLE)
-    api(keeps_off, trouble=lambda: replace(TROUBLE, kind=Kind.OTHERS))
+    api(keeps_off, trouble=lambda: replace(TROUBLE, kind=TroubleKind.OTHERS))
 
 
 async def _with_pages(served: Served, test: Any) -> None:

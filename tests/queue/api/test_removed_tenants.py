@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpupool.queue.plan_source import current
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store import jobs
 from gpupool.queue.web.site import add_pages
 from tests.queue.api.served import CONTAINER_JOB, VISION, Served, local_plan, problem
@@ -62,7 +62,7 @@ def test_pages_show_jobs_of_a_removed_tenant_to_an_admin(api: Any) -> None:
             assert "vision" in answer.text, page
         held = await jobs.job(served.db, runs["id"])
         assert held is not None
-        assert held.state is State.DISPATCHING
+        assert held.state is JobState.DISPATCHING
         figures = await served.client.get("/metrics", headers=admin)
         assert 'tenant="vision"' in figures.text
 

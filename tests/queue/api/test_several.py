@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store import several
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, Served, problem
 from tests.queue.store.samples import dispatched, finished, read
@@ -68,10 +68,10 @@ def test_jobs_come_after_arrays_and_after_several_jobs(api: Any) -> None:
         response = await post(served, f"/{array['job_ids'][1]}/cancel", served.owner)
         assert response.json()["state"] == "cancelled"
         job = await read(served.db, both["id"])
-        assert (job.state, job.reason) == (State.CANCELLED, "dependency")
+        assert (job.state, job.reason) == (JobState.CANCELLED, "dependency")
         for id in any_end["job_ids"]:
             job = await read(served.db, id)
-            assert (job.state, job.blocked) == (State.QUEUED, False)
+            assert (job.state, job.blocked) == (JobState.QUEUED, False)
         late = await served.submit(depends_on_ended=[array["group_id"]], depends_on=[alone["id"]])
         assert (late["state"], late["waiting"]["reason"]) == ("queued", "turn")
 
@@ -110,17 +110,17 @@ def test_cancelling_by_a_filter_reaches_its_jobs_and_no_others(api: Any) -> None
         assert ended == dict.fromkeys(mine["job_ids"][1:], "cancelled")
         assert answer["more"] is False
         assert await states(served, mine["group_id"]) == ["dispatching", "cancelled", "cancelled"]
-        assert (await read(served.db, after["id"])).state is State.CANCELLED, "one of them did not succeed"
+        assert (await read(served.db, after["id"])).state is JobState.CANCELLED, "one of them did not succeed"
         answer = (await post(served, ":cancel", served.owner, group=mine["group_id"])).json()
         assert answer == {"jobs": [{"id": runs, "state": "dispatching"}], "more": False}
         assert (await post(served, ":cancel", headers, group=mine["group_id"])).json()["jobs"] == [], (
             "asked once"
         )
         for job in (kept, other):
-            assert (await read(served.db, job["id"])).state is State.QUEUED
+            assert (await read(served.db, job["id"])).state is JobState.QUEUED
         answer = (await post(served, ":cancel", headers, all=True)).json()
         assert [job["id"] for job in answer["jobs"]] == [kept["id"]]
-        assert (await read(served.db, other["id"])).state is State.QUEUED
+        assert (await read(served.db, other["id"])).state is JobState.QUEUED
 
     api(test)
 

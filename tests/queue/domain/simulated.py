@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, Rules, Supply, TenantRule, hold_for
+from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, QueueRules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
 
 GPU = "nvidia.com/gpu"
@@ -64,7 +64,7 @@ def tenant(
 
 
 def supply(pools: Iterable[PoolSupply], tenants: Iterable[TenantRule], **rules: object) -> Supply:
-    return Supply({of.name: of for of in pools}, {of.name: of for of in tenants}, Rules(**rules))
+    return Supply({of.name: of for of in pools}, {of.name: of for of in tenants}, QueueRules(**rules))
 
 
 @dataclass

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.domain.explain import Case, View, explain
-from gpupool.queue.records import MICRO, Level, Reason, Waiting
+from gpupool.queue.domain.explain import ExplainedJob, View, explain
+from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
 from tests.queue.domain.simulated import Cluster, offer, pool, small, supply, tenant
 
 SECONDS = st.integers(30, 7200)
@@ -186,7 +186,7 @@ def test_each_job_that_is_not_possible_is_said_not_to_be() -> None:
     cluster.add("a", (offer(of),), 600)
     impossible = [cluster.add("a", (offer(of, 8),), 600) for _ in range(3)]
     decision = cluster.round()
-    assert {decision.waits[job].reason for job in impossible} == {Reason.NOT_POSSIBLE}
+    assert {decision.waits[job].reason for job in impossible} == {WaitReason.NOT_POSSIBLE}
 
 
 def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
@@ -250,11 +250,13 @@ def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
     stuck = set()
     for job in sorted(cluster.queued, key=lambda job: (job.enqueued, job.job)):
         lane = (job.tenant, job.lane)
-        waiting = explain(Case(View(cluster.snapshot(), cluster.supply), job)).waiting
+        waiting = explain(ExplainedJob(View(cluster.snapshot(), cluster.supply), job)).waiting
         assert waiting is not None
-        reasons = {Reason.NOT_POSSIBLE, Reason.BUDGET} | ({Reason.TURN} if lane in stuck else set())
+        reasons = {WaitReason.NOT_POSSIBLE, WaitReason.BUDGET} | (
+            {WaitReason.TURN} if lane in stuck else set()
+        )
         assert waiting.reason in reasons, (job, waiting)
-        if waiting.reason is Reason.NOT_POSSIBLE:
+        if waiting.reason is WaitReason.NOT_POSSIBLE:
             stuck.add(lane)
 
 
@@ -264,10 +266,10 @@ def test_what_is_written_of_a_job_that_is_no_longer_reached_is_replaced() -> Non
     cluster.add("b", (offer(of),))
     cluster.round()
     first, second = (cluster.add("a", (offer(of),)) for _ in range(2))
-    budget = Waiting(Reason.BUDGET, "spent")
+    budget = Waiting(WaitReason.BUDGET, "spent")
     waits = decide(replace(cluster.snapshot(), waits={second: budget}), cluster.supply).waits
-    assert waits[first].reason is Reason.CAPACITY
-    assert waits[second].reason is Reason.TURN
+    assert waits[first].reason is WaitReason.CAPACITY
+    assert waits[second].reason is WaitReason.TURN
 
 
 def test_a_job_that_waits_for_nodes_on_demand_keeps_none_that_may_be_on_spot() -> None:
@@ -278,7 +280,7 @@ def test_a_job_that_waits_for_nodes_on_demand_keeps_none_that_may_be_on_spot() -
     first, second = (cluster.add("a", (offer(of),), preemptible=True) for _ in range(2))
     cluster.queued[0] = replace(cluster.queued[0], on_demand_only=True)
     waits = cluster.round().waits
-    assert waits[first].reason is Reason.SPOT_SHARE
+    assert waits[first].reason is WaitReason.SPOT_SHARE
     assert cluster.held[second].capacity_type == "spot"
 
 
@@ -295,7 +297,7 @@ def test_a_large_job_gets_a_reservation_and_is_passed_by_short_jobs_only() -> No
     long, second = (cluster.add("a", (offer(of, 1),), 36_000) for _ in range(2))
     decision = cluster.round()
     assert long in cluster.started
-    assert decision.waits[second].reason is Reason.RESERVATION
+    assert decision.waits[second].reason is WaitReason.RESERVATION
     assert large not in decision.waits[second].detail  # it may be of another tenant
     assert "waited for 12 minutes" in decision.waits[second].detail
     short = cluster.add("b", (offer(of, 1),), 600)
@@ -344,13 +346,13 @@ def test_while_an_exclusive_job_runs_no_shared_job_is_started_and_the_other_way_
     shared = cluster.add("b", (offer(of),), 600)
     decision = cluster.round()
     assert exclusive in cluster.held
-    assert decision.waits[shared].reason is Reason.EXCLUSIVE
+    assert decision.waits[shared].reason is WaitReason.EXCLUSIVE
     cluster.advance()
     cluster.round()
     second = cluster.add("a", (offer(of, alone=True),), 600)
     decision = cluster.round()
     assert shared in cluster.held
-    assert decision.waits[second].reason is Reason.EXCLUSIVE
+    assert decision.waits[second].reason is WaitReason.EXCLUSIVE
 
 
 def test_an_idle_tenant_does_not_save_up() -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpupool.queue.domain.explain import Case, Explanation, View, explain, outlook
+from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain, outlook
 from gpupool.queue.domain.lower_bound import Line
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Holdings, Queued
-from gpupool.queue.records import MICRO, Reason
+from gpupool.queue.records import MICRO, WaitReason
 from gpupool.queue.store.snapshot import FOREVER_S
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, small, supply, tenant
 
 
 def explained_in(cluster: Cluster, job: Queued) -> Explanation:
-    return explain(Case(View(cluster.snapshot(), cluster.supply), job))
+    return explain(ExplainedJob(View(cluster.snapshot(), cluster.supply), job))
 
 
 def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
@@ -27,12 +27,12 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
     queued = {job.job: job for job in cluster.queued}
     explained = explained_in(cluster, queued[first])
     assert explained.waiting is not None
-    assert explained.waiting.reason is Reason.CAPACITY
+    assert explained.waiting.reason is WaitReason.CAPACITY
     assert "4 nvidia.com/gpu of pool needed; 0 of 8 free" in explained.waiting.detail
     assert explained.projection == Projection(3600.0, exact=True)
     behind = explained_in(cluster, queued[second])
     assert behind.waiting is not None
-    assert behind.waiting.reason is Reason.TURN
+    assert behind.waiting.reason is WaitReason.TURN
     assert behind.ahead == 1
     assert set(behind.terms) == {
         "ordering", "reserved", "guaranteed_share", "level", "fair_clock", "reserved_for",
@@ -51,7 +51,7 @@ def test_a_projection_counts_what_starts_before() -> None:
     first, second = (explained_in(cluster, job) for job in cluster.queued)
     assert first.projection == Projection(cluster.now, exact=True)
     assert second.waiting is not None
-    assert second.waiting.reason is Reason.BUDGET
+    assert second.waiting.reason is WaitReason.BUDGET
     assert second.projection is None  # what the two others may cost is all that there is
 
 
@@ -66,7 +66,7 @@ def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
     cluster.add("a", (offer(of),), 3600)
     seen = replace(cluster.snapshot(), held=Holdings.of([pods]))
     view = View(seen, cluster.supply)
-    assert explain(Case(view, cluster.queued[0])).projection is None
+    assert explain(ExplainedJob(view, cluster.queued[0])).projection is None
     assert [prospect.projection for prospect in outlook(view, 5)] == [None]
 
 
@@ -76,9 +76,9 @@ def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_pas
     cluster.add("a", (offer(of),), 36_000)
     cluster.add("a", (offer(of),), 3600)
     seen = replace(cluster.snapshot(), queued=tuple(cluster.queued[:1]))
-    case = Case(View(seen, cluster.supply, per_lane=1), cluster.queued[1])
+    case = ExplainedJob(View(seen, cluster.supply, per_lane=1), cluster.queued[1])
     far = explain(case, Line(jobs=100))
     assert far.waiting is not None
-    assert far.waiting.reason is Reason.TURN
+    assert far.waiting.reason is WaitReason.TURN
     assert "100 jobs of a" in far.waiting.detail
     assert far.projection is None

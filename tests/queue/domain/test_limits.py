@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.supply import PoolSupply
-from gpupool.queue.records import Level, Reason
+from gpupool.queue.records import Level, WaitReason
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
 
 
@@ -50,7 +50,7 @@ def test_what_is_kept_of_a_grant_is_for_no_longer_than_needed_and_against_no_oth
     others = [cluster.add("b", (offer(of, 4),), 36_000) for _ in range(2)]
     decision = cluster.round()
     assert {beyond, *others} <= cluster.held.keys()  # the fifth is not the reserved job's
-    assert decision.waits[long].reason is Reason.RESERVATION
+    assert decision.waits[long].reason is WaitReason.RESERVATION
     assert (
         "what a is granted of pool is reserved for a job that has waited for 2 min"
         in decision.waits[long].detail
@@ -79,7 +79,7 @@ def test_nodes_are_kept_for_nobody_whom_its_own_grant_keeps_waiting() -> None:
     for _ in range(2):
         cluster.add("b", (offer(of, 4),), 36_000, Level.HIGH)
     decision = cluster.round()
-    assert decision.waits[wide].reason is Reason.CAPACITY
+    assert decision.waits[wide].reason is WaitReason.CAPACITY
     assert decision.reservations == {"pool/a": wide, "pool": wide}
 
 
@@ -136,7 +136,7 @@ def test_nothing_is_ended_where_it_would_not_help() -> None:
     high = cluster.add("a", (offer(of, 4),), 600, Level.CRITICAL, preempts=True)
     decision = cluster.round()
     assert not decision.preempts
-    assert decision.waits[high].reason is Reason.TENANT_LIMIT
+    assert decision.waits[high].reason is WaitReason.TENANT_LIMIT
 
 
 @st.composite

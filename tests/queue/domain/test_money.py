@@ -11,7 +11,7 @@ from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Account
 from gpupool.queue.domain.supply import Allowance, PoolSupply
-from gpupool.queue.records import MICRO, Level, Reason
+from gpupool.queue.records import MICRO, Level, WaitReason
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
 
 
@@ -24,7 +24,7 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     assert len({job.lane for job in cluster.queued}) == 1
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
-    assert waits[dear].reason is waits[own].reason is Reason.NOT_POSSIBLE
+    assert waits[dear].reason is waits[own].reason is WaitReason.NOT_POSSIBLE
     assert "a may spend $4 a month, and an attempt holds $20" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
@@ -39,7 +39,7 @@ def test_the_budget_that_lacks_most_is_named_with_the_end_of_its_period() -> Non
     job = cluster.add("a", (offer(of),), 7200)  # 4 USD
     cluster.queued[0] = replace(cluster.queued[0], project="p")
     waiting = cluster.round().waits[job]
-    assert waiting.reason is Reason.BUDGET
+    assert waiting.reason is WaitReason.BUDGET
     assert "a/p has $5 a week: $0 spent, $4 held, $4 needed" in waiting.detail
     assert "the week ends at 2026-11-30 00:00 UTC" in waiting.detail
 
@@ -73,8 +73,8 @@ def test_what_no_period_pays_for_says_so_whatever_else_it_waits_for(limit) -> No
     cluster.queued[0] = replace(cluster.queued[0], project="p", spent_micro=spent)
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL)
     waits = cluster.round().waits
-    assert waits[job].reason is Reason.NOT_POSSIBLE
-    assert waits[cheap].reason is Reason.TENANT_LIMIT
+    assert waits[job].reason is WaitReason.NOT_POSSIBLE
+    assert waits[cheap].reason is WaitReason.TENANT_LIMIT
 
 
 def test_a_job_that_spot_nodes_pay_for_may_wait_for_them_and_others_may_not() -> None:
@@ -83,7 +83,7 @@ def test_a_job_that_spot_nodes_pay_for_may_wait_for_them_and_others_may_not() ->
     dear = cluster.add("a", (offer(of),), 3600)
     cheap = cluster.add("a", (offer(of),), 3600, preemptible=True)
     waits = cluster.round().waits
-    assert waits[dear].reason is Reason.NOT_POSSIBLE
+    assert waits[dear].reason is WaitReason.NOT_POSSIBLE
     assert cluster.held[cheap].capacity_type == "spot"
 
 
@@ -103,7 +103,7 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster.round()
     cluster.accounts["a"] = Account(2 * MICRO, 0)
     dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (7200, 3600))
-    assert cluster.round().waits[dear].reason is Reason.CAPACITY
+    assert cluster.round().waits[dear].reason is WaitReason.CAPACITY
     assert cluster.held[cheap].pool == "empty"
 
 
@@ -119,7 +119,7 @@ def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
     del cluster.held[running]
     other = cluster.add("b", (offer(of),), 36_000)
     decision = cluster.round()
-    assert decision.waits[dear].reason is Reason.BUDGET
+    assert decision.waits[dear].reason is WaitReason.BUDGET
     assert not decision.reservations
     assert other in cluster.held
 
@@ -134,7 +134,7 @@ def test_a_job_that_could_not_pay_preempts_and_reserves_nothing() -> None:
     dear = cluster.add("a", (offer(of),), 1800, Level.CRITICAL, preempts=True)  # 1 USD
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL, preempts=True)  # 0.33 USD
     decision = decide(cluster.snapshot(), cluster.supply)
-    assert decision.waits[dear].reason is Reason.BUDGET
+    assert decision.waits[dear].reason is WaitReason.BUDGET
     assert {one.beneficiary for one in decision.preempts} == {cheap}
     assert decision.reservations == {"pool": cheap, "pool/a": cheap}
 
@@ -179,7 +179,7 @@ def test_money_that_is_given_back_is_not_for_others() -> None:
     cluster.accounts["a"] = replace(account, held_micro=account.held_micro - first.hold_micro)
     decision = decide(cluster.snapshot(), cluster.supply)
     assert not decision.starts
-    assert decision.waits[cheap].reason is Reason.BUDGET
+    assert decision.waits[cheap].reason is WaitReason.BUDGET
     cluster.held, cluster.accounts = {}, {}
     started = [start.job for start in decide(cluster.snapshot(), cluster.supply).starts]
     assert started == [high]

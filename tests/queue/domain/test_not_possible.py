@@ -8,7 +8,7 @@ import pytest
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Level, Reason
+from gpupool.queue.records import Level, WaitReason
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
 
 WHOLE, OTHER = pool("whole", nodes=2, slots=4), pool("other", nodes=1, slots=4)
@@ -59,7 +59,7 @@ def test_what_a_change_of_the_file_makes_impossible_says_so(change, at_its_limit
     cluster.now = 3600.0
     cluster.supply = change(cluster.supply)
     decision = decide(cluster.snapshot(), cluster.supply)
-    assert decision.waits[job].reason is Reason.NOT_POSSIBLE
+    assert decision.waits[job].reason is WaitReason.NOT_POSSIBLE
     assert CHANGES[change] in decision.waits[job].detail
     assert not decision.reservations
 
@@ -71,5 +71,5 @@ def test_a_job_with_another_offer_waits_for_that() -> None:
     job = cluster.add("a", (offer(WHOLE, 4), offer(OTHER, 4)), 600, Level.LOW)
     cluster.supply = without_pool(cluster.supply)
     waiting = cluster.round().waits[job]
-    assert waiting.reason is Reason.CAPACITY
+    assert waiting.reason is WaitReason.CAPACITY
     assert "of other needed" in waiting.detail

@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
-from gpupool.queue.domain.offers import Refused, Wish, offers
+from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.records import MICRO
@@ -26,12 +26,12 @@ def plan() -> Plan:
 def made(tenant: str = "vision", **wish: object) -> list[tuple[str, int, int]]:
     """(pool, units, gpu_micro) of each offer."""
     rule = next(one for one in plan().tenants if one.name == tenant)
-    found = offers(plan(), supply_of(plan()), rule, Wish(**wish))
+    found = offers(plan(), supply_of(plan()), rule, GpuRequest(**wish))
     return [(offer.pool, offer.units, offer.gpu_micro) for offer in found]
 
 
-def refused(tenant: str = "vision", **wish: object) -> Refused:
-    with pytest.raises(Refused) as error:
+def refused(tenant: str = "vision", **wish: object) -> UnservableRequest:
+    with pytest.raises(UnservableRequest) as error:
         made(tenant, **wish)
     return error.value
 
@@ -103,7 +103,7 @@ def test_what_is_recommended_is_not_refused(path: Path) -> None:
                 profile = offer.resource.removeprefix("nvidia.com/mig-")
                 name = offer.pool if offer.key != "mig" else profile
                 isolation = "exclusive" if offer.units > offer.request else None
-                assert offer in offers(plan, supply, tenant, Wish(name, isolation, None, gpus))
+                assert offer in offers(plan, supply, tenant, GpuRequest(name, isolation, None, gpus))
 
 
 def test_reserved_capacity_is_suggested_where_it_is_cheaper() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.queue.domain.explain import Case, View, explain, outlook
+from gpupool.queue.domain.explain import ExplainedJob, View, explain, outlook
 from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
 
 
@@ -27,7 +27,7 @@ def test_each_job_is_as_it_is_explained_alone() -> None:
     assert {one.job.job for one in found} == {job.job for job in view.snapshot.queued}
     assert [one.ahead for one in found] == sorted(one.ahead for one in found)
     for one in found:
-        alone = explain(Case(view, one.job))
+        alone = explain(ExplainedJob(view, one.job))
         assert one.ahead == alone.ahead
         assert one.waiting is None or one.waiting == alone.waiting
         assert one.projection == alone.projection

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from gpupool.queue.domain.explain import Case, Counts, Explanation, View, explain, outlook
+from gpupool.queue.domain.explain import Counts, ExplainedJob, Explanation, View, explain, outlook
 from gpupool.queue.domain.order import Rival
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Queued
@@ -23,7 +23,7 @@ FIRST = 20
 
 def explained(cluster: Cluster, job: Queued, per_lane: int) -> Explanation:
     """As the API does: a snapshot with the first jobs of lanes, and the rest is counted."""
-    case = Case(seen(cluster, per_lane), job)
+    case = ExplainedJob(seen(cluster, per_lane), job)
     line = None
     if case.far and case.places:
         line = case.places.line([other for other in lane_of(cluster, job) if before(other, job)])

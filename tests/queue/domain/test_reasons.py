@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpupool.queue.domain.reasons import REASONS, advice, table
-from gpupool.queue.records import Reason
+from gpupool.queue.records import WaitReason
 
 
 def test_each_reason_has_its_words_and_the_docs_have_them() -> None:
-    assert set(REASONS) == set(Reason)
+    assert set(REASONS) == set(WaitReason)
     docs = (Path(__file__).parents[3] / "docs" / "queue.md").read_text(encoding="utf-8")
     assert f"\n\n{table()}\n" in docs, "put it there: python -m gpupool.queue.domain.reasons"
 

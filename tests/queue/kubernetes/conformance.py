@@ -15,7 +15,7 @@ import pytest
 
 from gpupool.cluster.async_api import Gone
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
-from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.job_manifest import service
 from gpupool.queue.kubernetes.lease import holder_of, marked, marks_of
 from gpupool.queue.kubernetes.mirror import JOBS, PODS
@@ -111,16 +111,16 @@ async def gone(world: World, *things: Object) -> None:
 async def creating_twice_gives_the_same_job(world: World) -> None:
     first, second = await world.cluster.create(job()), await world.cluster.create(job())
     assert first["metadata"]["uid"] == second["metadata"]["uid"]
-    with pytest.raises(Refused, match="not the queue's") as error:
+    with pytest.raises(ObjectRefused, match="not the queue's") as error:
         await world.cluster.create(job(attempt=2))
     assert error.value.passing
 
 
 async def what_is_refused_says_whether_that_may_pass(world: World) -> None:
-    with pytest.raises(Refused) as error:
+    with pytest.raises(ObjectRefused) as error:
         await world.cluster.create(job("Not_A_Name"))
     assert not error.value.passing
-    with pytest.raises(Refused, match="nowhere") as error:
+    with pytest.raises(ObjectRefused, match="nowhere") as error:
         await world.cluster.create(job(namespace="nowhere"))
     assert error.value.passing
     assert await world.find("Job", "gp-a-1") is None

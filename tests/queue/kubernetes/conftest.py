@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles.launcher import Launcher
 from tests.queue.kubernetes.fake_cluster import Object
 from tests.queue.kubernetes.launching import World, opened, steps
@@ -29,7 +29,7 @@ def running(database) -> Callable[[Test], None]:
             async def play() -> bool:
                 for pod in world.pods("Pending"):
                     world.cluster.start(pod)
-                return (await world.job(id)).state is State.RUNNING
+                return (await world.job(id)).state is JobState.RUNNING
 
             try:
                 while not await play():

@@ -20,7 +20,7 @@ from gpupool.cluster.kube_api import UnreachableError
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
-from gpupool.queue.kubernetes.cluster import Refused
+from gpupool.queue.kubernetes.cluster import ObjectRefused
 from gpupool.queue.kubernetes.mirror import CONTROLLER_UID
 from gpupool.queue.kubernetes.observe import VERDICT
 
@@ -98,15 +98,15 @@ class FakeCluster:
     async def create(self, wanted: Object) -> Object:
         metadata = wanted["metadata"]
         if metadata["namespace"] not in self.namespaces:
-            raise Refused(f'namespaces "{metadata["namespace"]}" not found', passing=True)
+            raise ObjectRefused(f'namespaces "{metadata["namespace"]}" not found', passing=True)
         if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", metadata["name"]):
-            raise Refused(f"{metadata['name']}: metadata.name: Invalid value", passing=False)
+            raise ObjectRefused(f"{metadata['name']}: metadata.name: Invalid value", passing=False)
         if wanted["kind"] == "Service" and self.refuses_services:
-            raise Refused("exceeded quota: no services", passing=True)
+            raise ObjectRefused("exceeded quota: no services", passing=True)
         found = self.objects.get(place(wanted)) or self.add(wanted)
         ours, theirs = metadata["labels"], found["metadata"].get("labels") or {}
         if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
-            raise Refused(f"{metadata['name']} exists and is not the queue's", passing=True)
+            raise ObjectRefused(f"{metadata['name']} exists and is not the queue's", passing=True)
         return copy.deepcopy(found)
 
     async def stop(self, job: Object, verdict: str | None) -> None:

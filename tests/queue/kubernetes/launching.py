@@ -17,7 +17,7 @@ import pytest
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.plan_source import PlanSource
-from gpupool.queue.records import Decision, Job, Preempt, State, new_id
+from gpupool.queue.records import Decision, Job, JobState, Preempt, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
@@ -327,7 +327,7 @@ async def sound(world: World, ids: Sequence[str], twice: Collection[str] = ()) -
         events = [event.type for event in await outbox.of_job(world.db, id)]
         job = await world.job(id)
         assert job.state.final, job
-        assert sum(State(type).final for type in events if type in set(State)) == 1, events
+        assert sum(JobState(type).final for type in events if type in set(JobState)) == 1, events
         assert events.count("dispatched") == job.attempt
         assert events.count("started") <= job.attempt
     async with world.db.connection() as connection:

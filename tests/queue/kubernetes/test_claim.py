@@ -16,11 +16,11 @@ from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import DATABASE_LABEL, LEASE
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store import identity
 from gpupool.queue.store.database import Database
-from gpupool.queue.trouble import Kind
+from gpupool.queue.trouble import TroubleKind
 from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
 from tests.queue.kubernetes.launching import World, no_leaders, opened, steps, succeeds
 
@@ -51,7 +51,7 @@ class Queue:
             await steps(self.launcher, 1)
         for pod in self.pods(id):
             self.world.cluster.start(pod)
-        while (await self.world.job(id)).state is not State.RUNNING:
+        while (await self.world.job(id)).state is not JobState.RUNNING:
             await steps(self.launcher, 1)
         return id
 
@@ -60,7 +60,7 @@ class Queue:
             one for one in self.world.cluster.of("Pod") if one["metadata"]["labels"]["gpupool.dev/job"] == id
         ]
 
-    async def trouble(self) -> Kind | None:
+    async def trouble(self) -> TroubleKind | None:
         trouble = await identity.trouble(self.db)
         return trouble and trouble.kind
 
@@ -130,7 +130,7 @@ def test_another_database_touches_nothing(two) -> None:
         await two.second.world.dispatcher.step()
         await two.second.looks(3)
         assert two.seen() == before
-        assert await two.second.trouble() is Kind.OTHERS
+        assert await two.second.trouble() is TroubleKind.OTHERS
         assert not two.second.pods(waiting)
         assert await two.first.trouble() is None
         await succeeds(two.first.world, two.first.launcher, id)
@@ -153,7 +153,7 @@ def test_two_that_begin_at_once_do_not_both_lead(two) -> None:
 
         two.cluster.hold = both_have_looked  # type: ignore[method-assign]
         await asyncio.gather(two.first.looks(), two.second.looks())
-        assert {await two.first.trouble(), await two.second.trouble()} == {None, Kind.OTHERS}
+        assert {await two.first.trouble(), await two.second.trouble()} == {None, TroubleKind.OTHERS}
 
     two(story)
 
@@ -173,11 +173,13 @@ def test_an_administrator_lets_the_second_take_over_and_jobs_of_the_first_go_on(
         assert [line["job"] for line in left] == [id]
         mine = await two.second.starts()
         await two.first.looks()
-        assert await two.first.trouble() is Kind.OTHERS
+        assert await two.first.trouble() is TroubleKind.OTHERS
         for pod in two.first.pods(id):
             two.cluster.end(pod, 0)
         await two.first.looks(2)
-        assert (await two.first.world.job(id)).state is State.RUNNING, "the first one does nothing any more"
+        assert (await two.first.world.job(id)).state is JobState.RUNNING, (
+            "the first one does nothing any more"
+        )
         await succeeds_beside(two, mine)
 
     two(story)
@@ -186,7 +188,7 @@ def test_an_administrator_lets_the_second_take_over_and_jobs_of_the_first_go_on(
 async def succeeds_beside(two: Two, id: str) -> None:
     for pod in two.second.pods(id):
         two.cluster.end(pod, 0)
-    while (await two.second.world.job(id)).state is not State.SUCCEEDED:
+    while (await two.second.world.job(id)).state is not JobState.SUCCEEDED:
         await steps(two.second.launcher, 1)
 
 
@@ -204,15 +206,15 @@ def test_a_copy_of_the_database_keeps_off_and_takes_over_under_an_id_of_its_own(
         before = two.seen()
         await two.second.looks(3)
         assert two.seen() == before
-        assert await two.second.trouble() is Kind.RESTORED
+        assert await two.second.trouble() is TroubleKind.RESTORED
         await identity.let_take_over(two.second.db)
         await two.second.looks(3)
         assert await two.second.trouble() is None
         assert two.seen() == before
         assert (await identity.read(two.second.db)).database != str(row and row["database"])
         await two.first.looks()
-        assert await two.first.trouble() is Kind.OTHERS
-        assert (await two.first.world.job(id)).state is State.RUNNING
+        assert await two.first.trouble() is TroubleKind.OTHERS
+        assert (await two.first.world.job(id)).state is JobState.RUNNING
 
     two(story)
 
@@ -248,12 +250,12 @@ def test_jobs_of_an_earlier_release_go_on(two) -> None:
             await connection.execute("UPDATE gpu_jobs SET executor = 'other' WHERE id = %s", [lost])
             await connection.execute("UPDATE gpu_jobs SET attempt = attempt + 1 WHERE id = %s", [lost])
         await two.second.looks(2)
-        assert await two.second.trouble() is Kind.UNKNOWN_JOBS
+        assert await two.second.trouble() is TroubleKind.UNKNOWN_JOBS
         await first.restarts()
         with capture_logs() as logs:
             await first.looks(4)
         assert await first.trouble() is None
-        assert (await first.world.job(id)).state is State.RUNNING
+        assert (await first.world.job(id)).state is JobState.RUNNING
         discarded = [line["job"] for line in logs if line["event"] == "launcher.discarded"]
         assert set(discarded) == {lost}
         assert not [pod for pod in first.pods(lost) if pod["status"]["phase"] == "Running"]
@@ -264,13 +266,15 @@ def test_jobs_of_an_earlier_release_go_on(two) -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (UnreachableError("https://cluster.example: no route"), Kind.UNREACHABLE),
-        (ApiError(401, "Unauthorized", "Unauthorized"), Kind.REFUSED),
-        (ApiError(403, "Forbidden", 'leases "gpupool-queue" is forbidden'), Kind.REFUSED),
-        (ApiError(503, "", "etcdserver: no leader"), Kind.UNREACHABLE),
+        (UnreachableError("https://cluster.example: no route"), TroubleKind.UNREACHABLE),
+        (ApiError(401, "Unauthorized", "Unauthorized"), TroubleKind.REFUSED),
+        (ApiError(403, "Forbidden", 'leases "gpupool-queue" is forbidden'), TroubleKind.REFUSED),
+        (ApiError(503, "", "etcdserver: no leader"), TroubleKind.UNREACHABLE),
     ],
 )
-def test_a_cluster_that_can_t_be_reached_is_said_with_its_time(two, error: GpupoolError, kind: Kind) -> None:
+def test_a_cluster_that_can_t_be_reached_is_said_with_its_time(
+    two, error: GpupoolError, kind: TroubleKind
+) -> None:
     async def story(two: Two) -> None:
         id = await two.first.starts()
         two.cluster.down = error
@@ -282,7 +286,7 @@ def test_a_cluster_that_can_t_be_reached_is_said_with_its_time(two, error: Gpupo
         assert (trouble.kind, trouble.server) == (kind, two.cluster.server)
         await two.first.looks(2)
         assert await identity.trouble(two.first.db) == trouble, "since then, not since the last look"
-        assert (await two.first.world.job(id)).state is State.RUNNING
+        assert (await two.first.world.job(id)).state is JobState.RUNNING
         two.cluster.down = None
         await two.first.looks(1)
         assert await two.first.trouble() is None
@@ -323,7 +327,7 @@ def test_another_queue_s_cluster_in_the_place_of_its_own_ends_nothing(two, moved
         two.cluster.cut()
         await steps(first.launcher, 20)
         await first.looks(2)
-        assert await first.trouble() is Kind.OTHERS
+        assert await first.trouble() is TroubleKind.OTHERS
         assert await first.world.outcomes(id) == [None]
 
     two(story)

@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.cluster.kube_api import ApiError
 from gpupool.plan.pods import RECORDED_FINALIZER
-from gpupool.queue.kubernetes.cluster import KubernetesCluster, Refused
+from gpupool.queue.kubernetes.cluster import KubernetesCluster, ObjectRefused
 
 JOB = {
     "kind": "Job",
@@ -42,7 +42,7 @@ def cluster(status: int, message: str) -> KubernetesCluster:
     ],
 )
 def test_what_a_policy_or_webhook_refuses_may_pass_later(status: int, message: str, passing: bool) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ObjectRefused) as refused:
         asyncio.run(cluster(status, message).create(JOB))
     assert refused.value.passing is passing
 

@@ -25,7 +25,7 @@ from gpupool.plan.pods import (
 )
 from gpupool.plan.resolve import resolve
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.domain.offers import Refused, Wish, offers
+from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.kubernetes.job_manifest import (
@@ -36,7 +36,7 @@ from gpupool.queue.kubernetes.job_manifest import (
     name_of,
     service,
 )
-from gpupool.queue.records import Job, Level, Offer, Placement, State, new_id
+from gpupool.queue.records import Job, JobState, Level, Offer, Placement, new_id
 from gpupool.spec.load import load
 from vapcheck.server.canonical_text import amount
 
@@ -72,8 +72,8 @@ def places() -> list[Place]:
             for pool in tenant.grants:
                 for isolation, count in (("shared", 1), *(("exclusive", count) for count in (1, 2, 8, 16))):
                     try:
-                        offered = offers(plan, supply, tenant, Wish(pool, isolation, None, count))
-                    except Refused:
+                        offered = offers(plan, supply, tenant, GpuRequest(pool, isolation, None, count))
+                    except UnservableRequest:
                         continue
                     for offer in offered:
                         for type in sorted(supply.pools[offer.pool].types):
@@ -89,7 +89,8 @@ PLACES = places()
 def job(place: Place, **given: Any) -> Job:
     values: dict[str, Any] = {
         "id": new_id(), "tenant": place.tenant.name, "project": None, "user": "ada", "name": "job",
-        "state": State.DISPATCHING, "version": 1, "attempt": 1, "failures": 0, "disruptions": 0, "retries": 1,
+        "state": JobState.DISPATCHING, "version": 1,
+        "attempt": 1, "failures": 0, "disruptions": 0, "retries": 1,
         "priority": "low", "level": Level.LOW, "isolation": place.isolation, "gpu_count": place.gpu_count,
         "preemptible": True, "preempts": False, "timeout_s": 600, "budget_limit_micro": None, "offers": (),
         "request": {"container_image": "work:1"}, "plan_hash": "x",

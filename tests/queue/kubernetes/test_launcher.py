@@ -15,7 +15,7 @@ from gpupool.plan.model import Taint
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import observe
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Reason, State, Waiting
+from gpupool.queue.records import JobState, Waiting, WaitReason
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
@@ -174,7 +174,8 @@ def test_an_attempt_whose_pool_is_gone_when_it_is_launched_is_queued_again(datab
         await steps(launcher)
         assert await world.outcomes(id) == [None], "the leader still decides by the file with the pool"
         assert (
-            "launcher has read without" in ((await world.job(id)).waiting or Waiting(Reason.TURN, "")).detail
+            "launcher has read without"
+            in ((await world.job(id)).waiting or Waiting(WaitReason.TURN, "")).detail
         )
         assert world.cluster.of("Job") == []
         await world.enact()
@@ -185,7 +186,7 @@ def test_an_attempt_whose_pool_is_gone_when_it_is_launched_is_queued_again(datab
         (attempt,) = await attempts.of_job(db, id)
         assert "nothing is called 'training'" in (attempt.reason or "")
         job = await world.job(id)
-        assert (job.state, job.failures, job.disruptions) == (State.QUEUED, 0, 1)
+        assert (job.state, job.failures, job.disruptions) == (JobState.QUEUED, 0, 1)
         await launcher.close()
 
     database(test)
@@ -236,7 +237,7 @@ def test_a_pod_without_a_node_whose_plan_is_taken_back_is_no_failure_of_its_job(
             await later(world, launcher, 1)
             assert await world.outcomes(id) == ["preempted"]
             job = await world.job(id)
-            assert (job.state, job.failures) == (State.QUEUED, 0)
+            assert (job.state, job.failures) == (JobState.QUEUED, 0)
             (attempt,) = await attempts.of_job(db, id)
             assert (attempt.reason or "").startswith("the environment file has changed: ")
             world.present = before
@@ -280,7 +281,7 @@ def test_the_next_process_takes_back_what_the_last_one_showed(running) -> None:
         await steps(launcher)
         waiting = (await world.job(id)).waiting
         assert waiting is not None
-        assert waiting.reason is Reason.NODE_UNREACHABLE
+        assert waiting.reason is WaitReason.NODE_UNREACHABLE
         await launcher.leadership.resign()
         await launcher.close()
         world.cluster.edit(node, lambda node: node["spec"].update(taints=[]))
@@ -337,7 +338,7 @@ def test_several_pods_of_which_one_does_not_start_fail_after_their_time(dispatch
         world.ahead += timedelta(seconds=10)
         await steps(launcher)
         job = await world.job(id)
-        assert job.state is State.DISPATCHING
+        assert job.state is JobState.DISPATCHING
         assert job.waiting is not None
         assert "ErrImagePull" in job.waiting.detail
         assert [chunk.text for chunk in await logs.page(world.db, id)] == ["up"]
@@ -361,7 +362,7 @@ def test_several_pods_of_which_one_is_refused_say_so(dispatched) -> None:
         waiting = (await world.job(id)).waiting
         assert waiting is not None
         assert (waiting.reason, waiting.detail) == (
-            Reason.REFUSED,
+            WaitReason.REFUSED,
             "its pod can't be created: exceeded quota: none",
         )
         await later(world, launcher, 16)
@@ -379,7 +380,7 @@ def test_a_pod_that_does_not_end_is_shown(running) -> None:
         await later(world, launcher, 1)
         waiting = (await world.job(id)).waiting
         assert waiting is not None
-        assert (waiting.reason, pod["metadata"]["name"] in waiting.detail) == (Reason.ENDING, True)
+        assert (waiting.reason, pod["metadata"]["name"] in waiting.detail) == (WaitReason.ENDING, True)
         world.cluster.end(pod, 137)
         await succeeds(world, launcher, id)
         assert await world.outcomes(id) == ["cancelled"]
@@ -421,7 +422,7 @@ def test_a_job_of_several_nodes_whose_service_is_refused_waits_and_says_so(dispa
         job = await world.job(id)
         assert job.waiting is not None
         assert job.waiting.detail == "the cluster refuses its Service: exceeded quota: no services"
-        assert job.waiting.reason is Reason.REFUSED
+        assert job.waiting.reason is WaitReason.REFUSED
         world.cluster.refuses_services = False
         await later(world, launcher, 1)
         assert len(world.cluster.of("Service")) == 1
@@ -455,7 +456,7 @@ def test_what_a_kubelet_refuses_is_tried_again_without_retries_of_the_jobs_own(d
         world.cluster.edit(pod, lambda pod: pod["status"].update(refusal))
         await steps(launcher, 5)
         job = await world.job(id)
-        assert (job.state, job.failures, job.disruptions) == (State.QUEUED, 0, 1), job.reason
+        assert (job.state, job.failures, job.disruptions) == (JobState.QUEUED, 0, 1), job.reason
 
     dispatched(test, retries=0)
 
@@ -475,7 +476,7 @@ def test_a_job_whose_finalizer_was_taken_off_by_hand_is_not_run_again(running, w
         for _ in range(5):
             await steps(launcher)
         job = await world.job(id)
-        assert (job.state, job.attempt) == (State.FAILED, 1)
+        assert (job.state, job.attempt) == (JobState.FAILED, 1)
         assert job.reason == "its Job was deleted by hand, and the queue's finalizer taken off it"
         assert world.leftovers() == []
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpupool.plan.pods import ATTEMPT_LABEL
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store import idle, jobs
 from gpupool.queue.store.database import Database
 from tests import sampling
@@ -31,7 +31,7 @@ class Scenario:
 
     expected: tuple[tuple[str, ...], ...] = (("succeeded",),)
     """What may become of its attempts."""
-    state = State.SUCCEEDED
+    state = JobState.SUCCEEDED
     given: Mapping[str, Any] = {}
     """What is asked for."""
 
@@ -74,7 +74,7 @@ class Scenario:
             self.world.cluster.start(pod)
         running = self.world.pods("Running")
         job = await self.world.job(self.id)
-        return running[0] if running and job.state is State.RUNNING else None
+        return running[0] if running and job.state is JobState.RUNNING else None
 
 
 class Succeeds(Scenario):
@@ -93,17 +93,17 @@ class FailsOnce(Scenario):
 class CancelledDispatching(Scenario):
     """The user cancels before it runs."""
 
-    expected, state = (("cancelled",),), State.CANCELLED
+    expected, state = (("cancelled",),), JobState.CANCELLED
 
     async def once(self) -> bool:
         job = await self.world.job(self.id)
-        return job.state is State.DISPATCHING and await self.cancel()
+        return job.state is JobState.DISPATCHING and await self.cancel()
 
 
 class CancelledRunning(Scenario):
     """The user cancels while it runs."""
 
-    expected, state = (("cancelled",),), State.CANCELLED
+    expected, state = (("cancelled",),), JobState.CANCELLED
 
     async def once(self) -> bool:
         return bool(await self.started()) and await self.cancel()
@@ -170,7 +170,7 @@ class Evicted(Scenario):
 class TooLong(Scenario):
     """It runs for longer than it may."""
 
-    expected, state = (("timeout",),), State.FAILED
+    expected, state = (("timeout",),), JobState.FAILED
 
     async def once(self) -> bool:
         if not await self.started():
@@ -185,14 +185,14 @@ class TooLong(Scenario):
 class Idle(Scenario):
     """It uses no GPU, and the file says that such jobs are stopped."""
 
-    expected, state = (("failed",),), State.FAILED
+    expected, state = (("failed",),), JobState.FAILED
 
     async def once(self) -> bool:
         if not await self.started():
             return False
         db, now = self.world.db, self.world.now()
         found = [
-            idle.Found(one.job, one.version, 0.0, "idle: no GPU used", "it is idle")
+            idle.IdleAttempt(one.job, one.version, 0.0, "idle: no GPU used", "it is idle")
             for one in await idle.watched(db, now, "stop")
         ]
         return bool(await idle.record(db, found, "stop", now, alerts=False))
@@ -222,7 +222,7 @@ class OnTwoNodes(Scenario):
 class CancelledHalfStarted(Scenario):
     """The user cancels when one of two pods runs."""
 
-    expected, state = (("cancelled",),), State.CANCELLED
+    expected, state = (("cancelled",),), JobState.CANCELLED
     given = {"gpu_count": 8}
 
     async def once(self) -> bool:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gpupool.queue.records import Reason, State, Waiting
+from gpupool.queue.records import JobState, Waiting, WaitReason
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.notes import Notes
 from gpupool.queue.store import launches
-from gpupool.queue.store.attempts import Start
+from gpupool.queue.store.attempts import AttemptStart
 from tests.queue.kubernetes.launching import World, opened
 
-NODE = Waiting(Reason.NODE, "no node for its pod")
+NODE = Waiting(WaitReason.NODE, "no node for its pod")
 Test = Callable[[World, Notes, Attempt, Callable[[], Awaitable[None]]], Awaitable[None]]
 
 
@@ -50,11 +50,11 @@ def noting(database) -> Callable[..., None]:
 def test_a_reason_that_is_gone_before_it_is_written_never_shows(noting) -> None:
     async def test(world: World, notes: Notes, attempt: Attempt, written) -> None:
         notes.waits(attempt, NODE)
-        notes.started(attempt, Start(attempt.job.id, 1, world.now(), "node-0"))
+        notes.started(attempt, AttemptStart(attempt.job.id, 1, world.now(), "node-0"))
         notes.waits(attempt, None)
         await written()
         job = await world.job(attempt.job.id)
-        assert (job.state, job.waiting, attempt.running) == (State.RUNNING, None, True)
+        assert (job.state, job.waiting, attempt.running) == (JobState.RUNNING, None, True)
 
     noting(test)
 

@@ -14,13 +14,13 @@ from gpupool.queue.kubernetes.observe import (
     UNREACHABLE,
     VERDICT,
     Ended,
-    Pending,
-    Running,
+    PendingJob,
+    RunningJob,
     verdict_text,
     view,
 )
 from gpupool.queue.kubernetes.pod_ends import TAKEN_AWAY
-from gpupool.queue.records import Outcome, Reason
+from gpupool.queue.records import Outcome, WaitReason
 from tests.queue.kubernetes.fake_cluster import text
 
 Object = dict[str, Any]
@@ -250,14 +250,14 @@ def test_of_several_each_index_counts_once(name: str) -> None:
 
 
 def test_a_surplus_pod_that_runs_is_waited_for_and_one_that_ends_stops_nothing() -> None:
-    assert isinstance(view(job(COMPLETE), [GOOD, pod(UP)], node(), NOW), Running)
+    assert isinstance(view(job(COMPLETE), [GOOD, pod(UP)], node(), NOW), RunningJob)
     for over in (SURPLUS["deleted while it ran"], SURPLUS["disrupted"]):
         found = view(job(), [over, pod(UP)], node(), NOW)
-        assert isinstance(found, Running)
+        assert isinstance(found, RunningJob)
         assert found.failed is None
         both = [indexed(over, 0), indexed(pod(UP), 0), indexed(pod(UP), 1)]
         found = view(job(parallelism=2), both, node(), NOW)
-        assert isinstance(found, Running)
+        assert isinstance(found, RunningJob)
         assert found.failed is None
 
 
@@ -322,7 +322,7 @@ def test_what_ran_within_one_of_kubernetes_seconds_has_run() -> None:
 )
 def test_a_container_that_runs_has_not_ended(nodes: dict[str, Object], detail: str | None) -> None:
     found = view(job(), [pod(UP)], nodes, NOW)
-    assert isinstance(found, Running)
+    assert isinstance(found, RunningJob)
     assert (found.since, found.node) == (CREATED + timedelta(seconds=20), "n1")
     assert (found.waiting is None) if detail is None else (found.waiting and detail in found.waiting.detail)
 
@@ -332,21 +332,23 @@ def test_a_pod_that_is_to_end_has_not_ended(nodes: dict[str, Object]) -> None:
     """Deleting pod and Job changes nothing while the container may run, nor does a verdict."""
     verdict = verdict_text(Outcome("timeout", "too long", retry=False))
     found = view(job(deleted=True, verdict=verdict), [pod(UP, deleted=300)], nodes, NOW)
-    assert isinstance(found, Running)
+    assert isinstance(found, RunningJob)
     assert found.waiting is not None
-    assert found.waiting.reason is (Reason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else Reason.ENDING)
+    assert found.waiting.reason is (
+        WaitReason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else WaitReason.ENDING
+    )
 
 
 @pytest.mark.parametrize("nodes", [{}, node(OUT_OF_SERVICE), node(UNREACHABLE, OUT_OF_SERVICE)])
 def test_a_deleted_pod_may_run_until_kubernetes_says_otherwise(nodes: dict[str, Object]) -> None:
     """A node that is gone, or out of service, proves nothing: its pods get a final phase when it is sure."""
-    assert isinstance(view(job(), [pod(UP, deleted=100)], nodes, NOW), Running)
+    assert isinstance(view(job(), [pod(UP, deleted=100)], nodes, NOW), RunningJob)
     on_its_way = pod(None, SCHEDULED, phase="Pending", deleted=100)
-    assert isinstance(view(job(), [on_its_way], nodes, NOW), Pending)
+    assert isinstance(view(job(), [on_its_way], nodes, NOW), PendingJob)
 
 
 PENDING = {
-    "not looked at": (pod(phase="Pending", node=None), Reason.NODE, "has not looked at it yet", False),
+    "not looked at": (pod(phase="Pending", node=None), WaitReason.NODE, "has not looked at it yet", False),
     "no node": (
         pod(
             None,
@@ -354,22 +356,27 @@ PENDING = {
             phase="Pending",
             node=None,
         ),
-        Reason.NODE,
+        WaitReason.NODE,
         "0/3 nodes are available",
         False,
     ),
-    "starting": (pod(waiting("ContainerCreating"), SCHEDULED, phase="Pending"), Reason.STARTING, "n1", False),
-    "no state yet": (pod(None, SCHEDULED, phase="Pending"), Reason.STARTING, "n1", False),
+    "starting": (
+        pod(waiting("ContainerCreating"), SCHEDULED, phase="Pending"),
+        WaitReason.STARTING,
+        "n1",
+        False,
+    ),
+    "no state yet": (pod(None, SCHEDULED, phase="Pending"), WaitReason.STARTING, "n1", False),
     "bad configuration": (
         pod(waiting("CreateContainerConfigError", 'secret "x" not found'), SCHEDULED, phase="Pending"),
-        Reason.STARTING,
+        WaitReason.STARTING,
         'secret "x" not found',
         False,
     ),
     **{
         reason: (
             pod(waiting(reason), SCHEDULED, phase="Pending"),
-            Reason.IMAGE,
+            WaitReason.IMAGE,
             f"{reason}: work:1",
             reason in ("InvalidImageName", "ErrImageNeverPull"),
         )
@@ -382,7 +389,7 @@ PENDING = {
 def test_why_no_container_runs(name: str) -> None:
     given, reason, detail, hopeless = PENDING[name]
     found = view(job(), [given], node(), NOW)
-    assert isinstance(found, Pending)
+    assert isinstance(found, PendingJob)
     assert found.waiting.reason is reason
     assert detail in found.waiting.detail
     assert found.hopeless is hopeless
@@ -391,8 +398,8 @@ def test_why_no_container_runs(name: str) -> None:
 
 def test_an_unreachable_node_is_named_before_the_container_starts() -> None:
     found = view(job(), [pod(waiting("ContainerCreating"), SCHEDULED)], node(UNREACHABLE), NOW)
-    assert isinstance(found, Pending)
-    assert found.waiting.reason is Reason.NODE_UNREACHABLE
+    assert isinstance(found, PendingJob)
+    assert found.waiting.reason is WaitReason.NODE_UNREACHABLE
 
 
 GANGS = {
@@ -428,13 +435,13 @@ def test_several_pods_end_together(name: str) -> None:
 
 def test_one_of_several_that_failed_ends_the_others() -> None:
     found = view(job(parallelism=2), [pod(UP), pod(ended(3), phase="Failed")], node(), NOW)
-    assert isinstance(found, Running)
+    assert isinstance(found, RunningJob)
     assert found.failed == Outcome("failed", "exit code 3", 3)
 
 
 def test_one_of_several_that_succeeded_ends_nothing() -> None:
     found = view(job(parallelism=2), [pod(UP), pod(ended(0), phase="Succeeded")], node(), NOW)
-    assert isinstance(found, Running)
+    assert isinstance(found, RunningJob)
     assert found.failed is None
     missing = view(job(parallelism=2), [pod(ended(0), phase="Succeeded")], node(), NOW)
     assert not isinstance(missing, Ended), "the second pod is not there yet"
@@ -442,16 +449,16 @@ def test_one_of_several_that_succeeded_ends_nothing() -> None:
 
 STARTING = pod(waiting("InvalidImageName"), SCHEDULED, phase="Pending", node="n2")
 HALF_STARTED = {
-    "never created": ([pod(UP)], Reason.STARTING, "not created yet: 1 of its 2 pods"),
+    "never created": ([pod(UP)], WaitReason.STARTING, "not created yet: 1 of its 2 pods"),
     "without a node": (
         [pod(UP), pod(phase="Pending", node=None)],
-        Reason.NODE,
+        WaitReason.NODE,
         "has not looked at it yet",
     ),
-    "without an image": ([pod(UP, SCHEDULED), STARTING], Reason.IMAGE, "InvalidImageName"),
+    "without an image": ([pod(UP, SCHEDULED), STARTING], WaitReason.IMAGE, "InvalidImageName"),
     "on its way": (
         [pod(UP, SCHEDULED), pod(waiting("ContainerCreating"), SCHEDULED, node="n2")],
-        Reason.STARTING,
+        WaitReason.STARTING,
         "its container starts on n2",
     ),
 }
@@ -462,15 +469,15 @@ def test_several_pods_run_once_the_last_has_started(name: str) -> None:
     pods, reason, detail = HALF_STARTED[name]
     for given in (pods, pods[::-1]):
         found = view(job(parallelism=2), given, node(), NOW)
-        assert isinstance(found, Pending)
+        assert isinstance(found, PendingJob)
         assert found.waiting.reason is reason
         assert detail in found.waiting.detail
-        assert found.hopeless is (reason is Reason.IMAGE)
+        assert found.hopeless is (reason is WaitReason.IMAGE)
 
 
 def test_a_pod_that_fails_while_another_has_not_started_ends_both() -> None:
     found = view(job(parallelism=2), [pod(ended(3), phase="Failed"), STARTING], node(), NOW)
-    assert isinstance(found, Running)
+    assert isinstance(found, RunningJob)
     assert found.failed == Outcome("failed", "exit code 3", 3)
 
 
@@ -521,7 +528,7 @@ def test_a_deleted_job_without_pods_has_ended() -> None:
 
 def test_a_job_without_pods_waits_for_them() -> None:
     found = view(job({"type": "Failed", "status": "False"}), [], node(), NOW)
-    assert isinstance(found, Pending)
+    assert isinstance(found, PendingJob)
     assert found.scheduled is False
 
 
@@ -550,5 +557,5 @@ def test_a_verdict_that_somebody_spoilt_is_left_out(verdict: str) -> None:
 
 
 def test_pods_without_their_job_are_waited_for() -> None:
-    assert isinstance(view(GONE, [pod(UP)], node(), NOW), Running)
+    assert isinstance(view(GONE, [pod(UP)], node(), NOW), RunningJob)
     assert isinstance(view(GONE, [pod(ended(0))], node(), NOW), Ended)

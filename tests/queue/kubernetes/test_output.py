@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gpupool.queue.kubernetes.output import EACH_S, Output
+from gpupool.queue.kubernetes.output import EACH_S, AttemptOutput
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store import logs
 from gpupool.queue.store.errors import Unavailable
@@ -56,7 +56,7 @@ def test_stamps_of_any_time_zone_are_read_on(running) -> None:
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         await launcher.close()  # it reads the output itself
-        output = Output(world.db, world.cluster, lambda: 1000)
+        output = AttemptOutput(world.db, world.cluster, lambda: 1000)
         there = b"2026-11-22T14:00:0%d.5%s %s"
         for lines in ([(1, b"+02:00", b"one")], [(2, b"+02:00", b"two"), (3, b"+02:00", b"three")]):
             world.cluster.lines += [there % line for line in lines]
@@ -75,7 +75,7 @@ def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> Non
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         world.cluster.lines = [line(number, "x") for number in range(100)]
-        output = Output(world.db, world.cluster, lambda: 120)
+        output = AttemptOutput(world.db, world.cluster, lambda: 120)
         for _ in range(2):
             await output._read((id, 1), pod, follow=True)
         lines = "".join(chunk.shown for chunk in await logs.page(world.db, id)).splitlines()
@@ -93,7 +93,7 @@ def test_a_write_without_an_answer_leaves_no_line_twice(running, monkeypatch: py
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         await launcher.close()  # it reads the output itself
         world.cluster.lines = [line(1, "one"), line(2, "two")]
-        output, append = Output(world.db, world.cluster, lambda: 1000), logs.append
+        output, append = AttemptOutput(world.db, world.cluster, lambda: 1000), logs.append
 
         async def unanswered(*given: Any, **named: Any) -> None:
             await append(*given, **named)
@@ -122,7 +122,7 @@ def test_lines_and_how_far_they_were_read_are_written_together(running) -> None:
             await connection.execute(
                 "CREATE TRIGGER no BEFORE UPDATE OF logged_until ON gpu_attempts EXECUTE FUNCTION no()"
             )
-        output = Output(world.db, world.cluster, lambda: 1000)
+        output = AttemptOutput(world.db, world.cluster, lambda: 1000)
         with pytest.raises(psycopg.Error):
             await output._read((id, 1), pod, follow=False)
         assert await kept(world, id) == []
@@ -156,7 +156,7 @@ def test_of_many_that_start_at_once_few_are_followed_and_none_is_lost(
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         world.cluster.lines = [line(1, "one")]
-        output, read = Output(world.db, world.cluster, lambda: 1000), []
+        output, read = AttemptOutput(world.db, world.cluster, lambda: 1000), []
 
         async def noted(key: tuple[str, int], pod: Object, *, follow: bool) -> None:
             read.append((key, follow))

@@ -12,7 +12,7 @@ from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.kubernetes.job_manifest import manifest, service
-from gpupool.queue.records import Job, Level, State
+from gpupool.queue.records import Job, JobState, Level
 from gpupool.spec.load import environment_names
 from tests.admission import ANYBODY, JOB_CONTROLLER, judge_of, said
 from tests.queue.store.samples import NOW
@@ -34,7 +34,7 @@ def job(plan: Plan, tenant: Tenant, pool: Pool, resource: str, **given: Any) -> 
         "project": None,
         "user": "ada",
         "name": "train",
-        "state": State.DISPATCHING,
+        "state": JobState.DISPATCHING,
         "version": 1,
         "attempt": 2,
         "failures": 1,

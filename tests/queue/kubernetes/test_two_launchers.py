@@ -15,7 +15,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.plan.model import POOL_LABEL
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store.database import Database
 from tests import sampling
@@ -189,7 +189,7 @@ def test_a_launcher_that_stood_still_does_not_say_again_why_an_attempt_waited(
                     world.cluster.start(world.pods("Pending")[0])
                     await steps(second)
                     job = await world.job(id)
-                    assert (job.state, job.waiting) == (State.RUNNING, None)
+                    assert (job.state, job.waiting) == (JobState.RUNNING, None)
                     fuse.gate.set()
                     await current
                     assert (await world.job(id)).waiting is None

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from gpupool.queue.domain.offers import Wish, offers
+from gpupool.queue.domain.offers import GpuRequest, offers
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.plan_source import PlanSource
@@ -49,7 +49,7 @@ def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SO
     """An accepted job of the local environment; an HTTP job where nothing else is asked for."""
     plan = source.plan()
     rule = next(one for one in plan.tenants if one.name == tenant)
-    wish = Wish(pool, given.pop("isolation", None), None, given.get("gpu_count", 1))
+    wish = GpuRequest(pool, given.pop("isolation", None), None, given.get("gpu_count", 1))
     request = given.pop("request", None) or {"target_url": "http://example/x", "request_json": {"x": 1}}
     values: dict[str, Any] = {
         "id": new_id(), "tenant": tenant, "project": None, "user": "ada", "name": "job",

@@ -14,7 +14,7 @@ from gpupool.local import keys
 from gpupool.plan.queue import Smtp
 from gpupool.queue.records import MICRO, Outcome
 from gpupool.queue.roles import alerts as roles_alerts
-from gpupool.queue.roles.alerts import Alerts, Channels, crossed
+from gpupool.queue.roles.alerts import AlertSender, Channels, crossed
 from gpupool.queue.store import accounts, attempts
 from gpupool.queue.store.accounts import Spent
 from gpupool.queue.store.database import Database
@@ -48,7 +48,7 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
         async with webhook([500, 200]) as (url, texts):
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(
+            alerts = AlertSender(
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now
             )
             await alerts.step()
@@ -78,7 +78,7 @@ def test_an_alert_is_sent_by_one_of_two_who_believe_that_they_lead(database) -> 
             plan = _plan(0.000001, 0.8)
             await queue.ended(await queue.submit(**_second()))
             both = [
-                Alerts(
+                AlertSender(
                     As(db, "dispatcher"), queue.leads(role), lambda: plan, lambda: Channels(url), queue.now
                 )
                 for role in ("alerts", "alerts of another")
@@ -100,7 +100,7 @@ def test_the_pause_begins_when_a_slow_channel_has_answered(database) -> None:
             def now() -> datetime:
                 return queue.now() + timedelta(minutes=4) * len(texts)
 
-            await Alerts(
+            await AlertSender(
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), now
             ).step()
             assert len(texts) == 1
@@ -115,7 +115,7 @@ def test_what_is_settled_after_its_period_alerts_for_that_period_once(database) 
         async with webhook() as (url, texts):
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(
+            alerts = AlertSender(
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now
             )
             id = await queue.submit()
@@ -144,7 +144,7 @@ def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(d
             channels = Channels(url, away)
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(
+            alerts = AlertSender(
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: channels, queue.now
             )
             await queue.ended(await queue.submit(**_second()))
@@ -193,7 +193,7 @@ def test_an_alert_goes_by_mail(
         mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
         queue = Queue(db)
         plan = _plan(0.000001, 0.8)
-        alerts = Alerts(
+        alerts = AlertSender(
             As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(smtp=mail), queue.now
         )
         id = await queue.submit(**_second())

@@ -9,112 +9,119 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.queue.kubernetes.observe import Ended, Pending, Running, View
+from gpupool.queue.kubernetes.observe import Ended, PendingJob, RunningJob, View
 from gpupool.queue.kubernetes.pod_ends import Object
-from gpupool.queue.records import Job, Level, Outcome, Reason, State, Waiting, new_id
+from gpupool.queue.records import Job, JobState, Level, Outcome, Waiting, WaitReason, new_id
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.attempt_actions import (
     ACTIONS,
     FOREGROUND,
-    Action,
-    Desired,
-    Observed,
+    AttemptAction,
+    DesiredAttempt,
+    ObservedAttempt,
     desired,
     observed,
 )
 
-LIVE = (Observed.STARTING, Observed.RUNNING, Observed.DELETED, Observed.STOPPING)
+LIVE = (ObservedAttempt.STARTING, ObservedAttempt.RUNNING, ObservedAttempt.DELETED, ObservedAttempt.STOPPING)
 BY_ITSELF = {
-    Observed.STARTING: (Observed.STARTING, Observed.RUNNING, Observed.DELETED, Observed.ENDED),
-    Observed.RUNNING: (Observed.RUNNING, Observed.DELETED, Observed.ENDED),
-    Observed.DELETED: (Observed.DELETED, Observed.ENDED),
-    Observed.STOPPING: (Observed.STOPPING, Observed.DELETED, Observed.ENDED),
-    Observed.ENDED: (Observed.ENDED, Observed.LOST),
+    ObservedAttempt.STARTING: (
+        ObservedAttempt.STARTING,
+        ObservedAttempt.RUNNING,
+        ObservedAttempt.DELETED,
+        ObservedAttempt.ENDED,
+    ),
+    ObservedAttempt.RUNNING: (ObservedAttempt.RUNNING, ObservedAttempt.DELETED, ObservedAttempt.ENDED),
+    ObservedAttempt.DELETED: (ObservedAttempt.DELETED, ObservedAttempt.ENDED),
+    ObservedAttempt.STOPPING: (ObservedAttempt.STOPPING, ObservedAttempt.DELETED, ObservedAttempt.ENDED),
+    ObservedAttempt.ENDED: (ObservedAttempt.ENDED, ObservedAttempt.LOST),
 }
 """What the cluster and others in it may make of what is there. A process that takes over has not stopped the
 Job itself, so it finds DELETED where the one before found STOPPING. ABSENT and LOST stay."""
 MAKES = {
-    Action.CREATE: Observed.STARTING,
-    Action.STOP: Observed.STOPPING,
-    Action.DISCARD: Observed.LOST,
+    AttemptAction.CREATE: ObservedAttempt.STARTING,
+    AttemptAction.STOP: ObservedAttempt.STOPPING,
+    AttemptAction.DISCARD: ObservedAttempt.LOST,
 }
-PROGRESS = {Observed.STARTING: Observed.RUNNING, Observed.RUNNING: Observed.ENDED}
+PROGRESS = {ObservedAttempt.STARTING: ObservedAttempt.RUNNING, ObservedAttempt.RUNNING: ObservedAttempt.ENDED}
 """What becomes of what is left alone. All else that lives ends."""
 
 
 def test_every_pair_has_an_action() -> None:
-    assert set(ACTIONS) == set(product(Desired, Observed))
-    assert set(ACTIONS.values()) == set(Action)
+    assert set(ACTIONS) == set(product(DesiredAttempt, ObservedAttempt))
+    assert set(ACTIONS.values()) == set(AttemptAction)
 
 
 @pytest.mark.parametrize(("desired", "observed"), ACTIONS)
-def test_no_action_does_harm(desired: Desired, observed: Observed) -> None:
+def test_no_action_does_harm(desired: DesiredAttempt, observed: ObservedAttempt) -> None:
     action = ACTIONS[desired, observed]
-    if action is Action.CREATE:
-        assert (desired, observed) == (Desired.RUN, Observed.ABSENT), "an attempt is created once"
-    if action is Action.RECORD:
+    if action is AttemptAction.CREATE:
+        assert (desired, observed) == (DesiredAttempt.RUN, ObservedAttempt.ABSENT), (
+            "an attempt is created once"
+        )
+    if action is AttemptAction.RECORD:
         assert observed not in LIVE, "nothing has ended while a container may run"
-    if action in (Action.STOP, Action.WAIT):
+    if action in (AttemptAction.STOP, AttemptAction.WAIT):
         assert observed in LIVE, "there is nothing to stop or to wait for"
-    if action is Action.STOP and desired is Desired.RUN:
-        assert observed is Observed.DELETED, "what is to run is not stopped by us"
-    assert (action is Action.DISCARD) == (desired is Desired.GONE), (
+    if action is AttemptAction.STOP and desired is DesiredAttempt.RUN:
+        assert observed is ObservedAttempt.DELETED, "what is to run is not stopped by us"
+    assert (action is AttemptAction.DISCARD) == (desired is DesiredAttempt.GONE), (
         "the end is written before it is forgotten"
     )
 
 
-def after(action: Action, observed: Observed) -> Observed:
+def after(action: AttemptAction, observed: ObservedAttempt) -> ObservedAttempt:
     """What the cluster has when the action has taken effect and nothing disturbs."""
-    return PROGRESS.get(observed, Observed.ENDED) if action is Action.WAIT else MAKES[action]
+    return PROGRESS.get(observed, ObservedAttempt.ENDED) if action is AttemptAction.WAIT else MAKES[action]
 
 
-def looks(desired: Desired, observed: Observed) -> int:
+def looks(desired: DesiredAttempt, observed: ObservedAttempt) -> int:
     """How many looks lead to what is desired when nothing disturbs: an end that is written (RUN and END), or
     nothing in the cluster (GONE)."""
-    for count in range(1, 1 + len(Observed)):
+    for count in range(1, 1 + len(ObservedAttempt)):
         action = ACTIONS[desired, observed]
-        if action in (Action.RECORD, Action.DISCARD):
+        if action in (AttemptAction.RECORD, AttemptAction.DISCARD):
             return count
         observed = after(action, observed)
     raise AssertionError(f"{desired}: never reached")
 
 
 @pytest.mark.parametrize(("desired", "observed"), ACTIONS)
-def test_each_action_leads_toward_what_is_desired(desired: Desired, observed: Observed) -> None:
+def test_each_action_leads_toward_what_is_desired(desired: DesiredAttempt, observed: ObservedAttempt) -> None:
     action = ACTIONS[desired, observed]
-    if action not in (Action.RECORD, Action.DISCARD):
+    if action not in (AttemptAction.RECORD, AttemptAction.DISCARD):
         assert looks(desired, after(action, observed)) == looks(desired, observed) - 1
 
 
 @given(
-    desired=st.sampled_from((Desired.RUN, Desired.END)),
-    observed=st.sampled_from(Observed),
+    desired=st.sampled_from((DesiredAttempt.RUN, DesiredAttempt.END)),
+    observed=st.sampled_from(ObservedAttempt),
     events=st.lists(st.one_of(st.just("acts"), st.just("asked to end"), st.integers(0, 3)), max_size=12),
 )
 def test_whatever_happens_meanwhile_it_ends_and_is_created_once(
-    desired: Desired, observed: Observed, events: list[str | int]
+    desired: DesiredAttempt, observed: ObservedAttempt, events: list[str | int]
 ) -> None:
     """A number is one of the things that the cluster may do by itself."""
-    created = observed is not Observed.ABSENT
+    created = observed is not ObservedAttempt.ABSENT
     for event in events:
         action = ACTIONS[desired, observed]
         if event == "asked to end":
-            desired = Desired.END
+            desired = DesiredAttempt.END
         elif isinstance(event, int):
             possible = BY_ITSELF.get(observed, (observed,))
             observed = possible[event % len(possible)]
-        elif action is Action.RECORD:
+        elif action is AttemptAction.RECORD:
             return
         else:
-            assert not (action is Action.CREATE and created)
+            assert not (action is AttemptAction.CREATE and created)
             created = True
             observed = MAKES.get(action, observed)
-    assert looks(desired, observed) <= len(Observed)
+    assert looks(desired, observed) <= len(ObservedAttempt)
 
 
 def job_of_its_own() -> Job:
     return Job(
-        id=new_id(), tenant="vision", project=None, user="ada", name="job", state=State.DISPATCHING,
+        id=new_id(), tenant="vision", project=None, user="ada", name="job", state=JobState.DISPATCHING,
         version=1, attempt=1, failures=0, disruptions=0, retries=1, priority="low", level=Level.LOW,
         isolation="shared", gpu_count=1, preemptible=True, preempts=False, timeout_s=600,
         budget_limit_micro=None, offers=(), request={}, plan_hash="x",
@@ -122,8 +129,8 @@ def job_of_its_own() -> Job:
     )  # fmt: skip
 
 
-STARTS = Pending(Waiting(Reason.STARTING, "its pod is not created yet"), scheduled=False)
-RUNS = Running(datetime(2026, 1, 1, tzinfo=UTC), "n1")
+STARTS = PendingJob(Waiting(WaitReason.STARTING, "its pod is not created yet"), scheduled=False)
+RUNS = RunningJob(datetime(2026, 1, 1, tzinfo=UTC), "n1")
 ENDS = Ended(Outcome("succeeded"), None, None, "n1")
 JOB: Object = {"metadata": {}}
 DELETED: Object = {"metadata": {"deletionTimestamp": "now"}}
@@ -134,20 +141,20 @@ POD: Object = {"metadata": {}}
 @pytest.mark.parametrize(
     ("known", "job", "pods", "view", "expected"),
     [
-        ({}, None, [], None, Observed.ABSENT),
-        ({"seen": True}, None, [], None, Observed.LOST),
-        ({"running": True}, None, [], None, Observed.LOST),
-        ({}, JOB, [], STARTS, Observed.STARTING),
-        ({}, JOB, [POD], RUNS, Observed.RUNNING),
-        ({}, DELETED, [POD], RUNS, Observed.DELETED),
-        ({"stopped": True}, JOB, [POD], RUNS, Observed.STOPPING),
-        ({"stopped": True}, FOREGROUND_DELETED, [POD], RUNS, Observed.STOPPING),
-        ({"stopped": True}, DELETED, [DELETED], RUNS, Observed.STOPPING),
-        ({"stopped": True}, DELETED, [POD], RUNS, Observed.DELETED),
-        ({}, None, [POD], RUNS, Observed.STOPPING),
-        ({"stopped": True}, JOB, [POD], ENDS, Observed.ENDED),
-        (None, None, [], None, Observed.ABSENT),
-        (None, JOB, [POD], RUNS, Observed.RUNNING),
+        ({}, None, [], None, ObservedAttempt.ABSENT),
+        ({"seen": True}, None, [], None, ObservedAttempt.LOST),
+        ({"running": True}, None, [], None, ObservedAttempt.LOST),
+        ({}, JOB, [], STARTS, ObservedAttempt.STARTING),
+        ({}, JOB, [POD], RUNS, ObservedAttempt.RUNNING),
+        ({}, DELETED, [POD], RUNS, ObservedAttempt.DELETED),
+        ({"stopped": True}, JOB, [POD], RUNS, ObservedAttempt.STOPPING),
+        ({"stopped": True}, FOREGROUND_DELETED, [POD], RUNS, ObservedAttempt.STOPPING),
+        ({"stopped": True}, DELETED, [DELETED], RUNS, ObservedAttempt.STOPPING),
+        ({"stopped": True}, DELETED, [POD], RUNS, ObservedAttempt.DELETED),
+        ({}, None, [POD], RUNS, ObservedAttempt.STOPPING),
+        ({"stopped": True}, JOB, [POD], ENDS, ObservedAttempt.ENDED),
+        (None, None, [], None, ObservedAttempt.ABSENT),
+        (None, JOB, [POD], RUNS, ObservedAttempt.RUNNING),
     ],
 )
 def test_what_the_cluster_has(
@@ -155,7 +162,7 @@ def test_what_the_cluster_has(
     job: Object | None,
     pods: list[Object],
     view: View | None,
-    expected: Observed,
+    expected: ObservedAttempt,
 ) -> None:
     attempt = None if known is None else Attempt(job_of_its_own(), **known)
     assert observed(attempt, job, pods, view) is expected
@@ -163,7 +170,7 @@ def test_what_the_cluster_has(
 
 def test_what_is_to_become_of_it() -> None:
     attempt = Attempt(job_of_its_own())
-    assert desired(attempt) is Desired.RUN
+    assert desired(attempt) is DesiredAttempt.RUN
     attempt.ask(cancelled=True, preempted=None)
-    assert desired(attempt) is Desired.END
-    assert desired(None) is Desired.GONE
+    assert desired(attempt) is DesiredAttempt.END
+    assert desired(None) is DesiredAttempt.GONE

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles import dispatcher, executor, janitor, leader, relay
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
@@ -117,7 +117,7 @@ async def _forget_leaders(db: Database) -> None:
 async def _sound(db: Database, bus: Memory, queue: Queue, ids: list[str]) -> None:
     for id in ids:
         job = await queue.job(id)
-        assert job.state is State.SUCCEEDED, job
+        assert job.state is JobState.SUCCEEDED, job
         events = await outbox.of_job(db, id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         types = [event.type for event in events]
@@ -152,10 +152,10 @@ def test_a_dispatcher_whose_clock_stood_still_writes_nothing(database) -> None:
         assert leads[0].epoch is not None
         assert await leads[1].seek() == leads[0].epoch + 1
         await first.step()
-        assert (await queue.job(id)).state is State.QUEUED
+        assert (await queue.job(id)).state is JobState.QUEUED
         assert leads[0].epoch is None
         await second.step()
-        assert (await queue.job(id)).state is State.DISPATCHING
+        assert (await queue.job(id)).state is JobState.DISPATCHING
         clocks["second"] = 41.0  # two thirds of its lease have passed: it stops by itself
         assert leads[1].epoch is None
 

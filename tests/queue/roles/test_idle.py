@@ -20,10 +20,10 @@ from structlog.testing import capture_logs
 from gpupool.plan.model import Plan
 from gpupool.queue import prometheus
 from gpupool.queue.measures import Measures
-from gpupool.queue.records import Job, Outcome, State, new_id
+from gpupool.queue.records import Job, JobState, Outcome, new_id
 from gpupool.queue.roles import gpu_use
-from gpupool.queue.roles.alerts import Alerts, Channels
-from gpupool.queue.roles.idle import Idle, judged
+from gpupool.queue.roles.alerts import AlertSender, Channels
+from gpupool.queue.roles.idle import IdleWatch, judged
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
@@ -123,9 +123,9 @@ def _plan(url: str, action: str = "stop") -> Plan:
     return replace(plan, queue=replace(plan.queue, **rule))
 
 
-def _idle(queue: Queue, plan: Plan, alerts: bool = False) -> Idle:
+def _idle(queue: Queue, plan: Plan, alerts: bool = False) -> IdleWatch:
     measures = Measures(CollectorRegistry())
-    return Idle(
+    return IdleWatch(
         As(queue.db, "dispatcher"), queue.leads("idle"), lambda: plan, measures, lambda: alerts, queue.now
     )
 
@@ -189,7 +189,7 @@ def test_a_stopped_attempt_fails_with_the_reason_and_is_not_retried(database, se
         for id, kind in ends:
             await attempts.finish(db, id, 1, Outcome(kind, "as asked"), queue.now(), (5, 5))
         found: list[Job] = [await queue.job(id) for id, _ in ends]
-        assert [job.state for job in found] == [State.FAILED, State.SUCCEEDED, State.FAILED]
+        assert [job.state for job in found] == [JobState.FAILED, JobState.SUCCEEDED, JobState.FAILED]
         assert found[0].reason == "idle: used at most 0.0 % of its GPU for 6 s"
         assert (await attempts.of_job(db, stopped))[0].outcome == "failed"
 
@@ -206,7 +206,7 @@ def test_a_warning_is_an_event_and_an_alert_once_and_stops_nothing(database, see
 
         async with webhook() as (url, texts):
             channels = Channels(url)
-            alerts = Alerts(
+            alerts = AlertSender(
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: channels, queue.now
             )
             idle = _idle(queue, plan, alerts=True)
@@ -300,7 +300,7 @@ def test_a_prometheus_that_does_not_say_stops_nothing_and_is_named(
             await runner.cleanup()
         registry = CollectorRegistry()
         plan = _plan(url)
-        idle = Idle(
+        idle = IdleWatch(
             As(db, "dispatcher"),
             queue.leads("idle"),
             lambda: plan,

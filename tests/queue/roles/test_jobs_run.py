@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Level, Outcome, State
+from gpupool.queue.records import JobState, Level, Outcome
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, jobs, logs, outbox
@@ -35,7 +35,7 @@ def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
             queue = Queue(db, port=port)
             id = await queue.submit()
             ended = await queue.ended(id)
-            assert (ended.state, ended.attempt, ended.exit_code) == (State.SUCCEEDED, 1, 0)
+            assert (ended.state, ended.attempt, ended.exit_code) == (JobState.SUCCEEDED, 1, 0)
             result = await jobs.result(db, id)
             assert result is not None
             assert result.status == 200
@@ -72,7 +72,7 @@ def test_an_answer_with_headers_of_another_encoding_ends_its_job(database) -> No
         id = await queue.submit()
         ended = await queue.ended(id)
         server.close()
-        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 1)
         result = await jobs.result(db, id)
         assert result is not None
         assert ("X-Name", "J\ufffdrg") in result.headers
@@ -85,7 +85,7 @@ def test_a_job_that_is_taken_while_leases_are_renewed_runs_once(database) -> Non
         await opened(db)
         queue = Queue(db)
         first = await queue.submit(**python("import time; time.sleep(60)"))
-        await queue.until(first, lambda job: job.state is State.RUNNING)
+        await queue.until(first, lambda job: job.state is JobState.RUNNING)
         second = await queue.submit(**python("import time; time.sleep(1)"))
         await queue.dispatcher.step()
         async with db.transaction() as connection:  # the renewal waits for this
@@ -95,7 +95,7 @@ def test_a_job_that_is_taken_while_leases_are_renewed_runs_once(database) -> Non
             await queue.executor.step()
         await renewing
         ended = await queue.ended(second)
-        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 1)
         await jobs.cancel(db, first, "ada", queue.now())
         await queue.ended(first)
 
@@ -113,7 +113,7 @@ def test_output_that_cannot_be_stored_keeps_no_process_from_ending(database) -> 
                 "$$BEGIN RAISE 'no space left' USING ERRCODE = 'disk_full'; END$$"
             )
             await connection.execute("CREATE TRIGGER t BEFORE INSERT ON gpu_logs EXECUTE FUNCTION no_space()")
-        assert (await queue.ended(id)).state is State.SUCCEEDED
+        assert (await queue.ended(id)).state is JobState.SUCCEEDED
 
     database(scenario)
 
@@ -128,7 +128,7 @@ def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
                 env={"GREETING": "hello"},
             )
         )
-        assert (await queue.ended(id)).state is State.SUCCEEDED
+        assert (await queue.ended(id)).state is JobState.SUCCEEDED
         lines = [chunk.text for chunk in await logs.page(db, id, None, 0)]
         assert "\n".join(lines).split() == ["1", "hello", "done"]
 
@@ -143,7 +143,7 @@ def test_a_log_keeps_its_first_and_its_last_part_and_says_so(database) -> None:
         id = await queue.submit(
             **python("print(('x' * 99 + chr(10)) * 50, end=''); raise Exception('why')"), retries=0
         )
-        assert (await queue.ended(id)).state is State.FAILED
+        assert (await queue.ended(id)).state is JobState.FAILED
         lines = "".join(chunk.shown for chunk in await logs.page(db, id, None, 0)).splitlines()
         assert lines[:5] == ["x" * 99] * 5
         assert lines[5].startswith("[gpupool: 4,")
@@ -159,11 +159,11 @@ def test_a_failure_is_retried_after_a_pause_and_then_final(database) -> None:
         queue = Queue(db)
         id = await queue.submit(**python("raise SystemExit(3)"), retries=1)
         waiting = await queue.until(id, lambda job: job.failures == 1)
-        assert waiting.state is State.QUEUED
+        assert waiting.state is JobState.QUEUED
         assert waiting.not_before is not None
         queue.ahead = timedelta(minutes=10)
         ended = await queue.ended(id)
-        assert (ended.state, ended.attempt, ended.failures, ended.exit_code) == (State.FAILED, 2, 2, 3)
+        assert (ended.state, ended.attempt, ended.failures, ended.exit_code) == (JobState.FAILED, 2, 2, 3)
 
     database(scenario)
 
@@ -174,7 +174,7 @@ def test_what_runs_too_long_is_ended_and_not_tried_again(database) -> None:
         queue = Queue(db)
         id = await queue.submit(**python("import time; time.sleep(60)"), timeout_s=1)
         ended = await queue.ended(id)
-        assert ended.state is State.FAILED
+        assert ended.state is JobState.FAILED
         assert "longer than 1 s" in (ended.reason or "")
         assert ended.attempt == 1
 
@@ -207,11 +207,11 @@ def test_a_cancelled_job_gets_sigterm_and_may_save_its_work(database) -> None:
         await opened(db)
         queue = Queue(db)
         id = await queue.submit(**python(CHECKPOINT))
-        await queue.until(id, lambda job: job.state is State.RUNNING)
+        await queue.until(id, lambda job: job.state is JobState.RUNNING)
         while not await logs.page(db, id, None, 0):
             await asyncio.sleep(0.02)
         await jobs.cancel(db, id, "ada", queue.now())
-        assert (await queue.ended(id)).state is State.CANCELLED
+        assert (await queue.ended(id)).state is JobState.CANCELLED
         assert "saved" in "".join(chunk.text for chunk in await logs.page(db, id, None, 0))
 
     database(scenario)
@@ -223,14 +223,14 @@ def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(datab
         queue = Queue(db)
         queue.dispatcher.supply = lambda: (_one_node("training", 8), SOURCE.current.hash)
         low = await queue.submit(**python(CHECKPOINT), pool="training", gpu_count=4)
-        await queue.until(low, lambda job: job.state is State.RUNNING)
+        await queue.until(low, lambda job: job.state is JobState.RUNNING)
         while not await logs.page(db, low, None, 0):
             await asyncio.sleep(0.02)
         queue.ahead = timedelta(seconds=120)  # a job that has just begun is left alone
         high = await queue.submit(
             **python("pass"), pool="training", gpu_count=4, level=Level.CRITICAL, preempts=True
         )
-        assert (await queue.ended(high)).state is State.SUCCEEDED
+        assert (await queue.ended(high)).state is JobState.SUCCEEDED
         victim = await queue.job(low)
         assert (victim.failures, victim.disruptions) == (0, 1)
         assert victim.attempt in (1, 2)
@@ -313,10 +313,10 @@ def test_an_answer_outlasts_an_outage_which_is_no_run_time(database, monkeypatch
         monkeypatch.setattr("gpupool.queue.roles.executor.REPORTS_S", (0.01,))
         queue.ahead = timedelta(hours=-5)  # and then the clock of the wall is set
         id = await queue.submit()
-        await queue.until(id, lambda job: job.state is not State.QUEUED)
+        await queue.until(id, lambda job: job.state is not JobState.QUEUED)
         queue.ahead = timedelta(hours=5)
         ended = await queue.ended(id)
-        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        assert (ended.state, ended.attempt) == (JobState.SUCCEEDED, 1)
         (attempt,) = await attempts.of_job(db, id)
         assert attempt.started_at is not None
         assert attempt.finished_at == attempt.started_at + timedelta(seconds=10)
@@ -342,13 +342,13 @@ def test_no_wall_clock_and_no_absence_of_the_database_ends_an_attempt(database) 
             await queue.janitor.step()
             queue.watched += 4
             await queue.janitor.step()
-            assert (await queue.job(id)).state is State.RUNNING
+            assert (await queue.job(id)).state is JobState.RUNNING
         queue.watched += 3600  # it stood still, as the executor may have
         await queue.janitor.step()
-        assert (await queue.job(id)).state is State.RUNNING
+        assert (await queue.job(id)).state is JobState.RUNNING
         await queue.lose_leases()
         lost = await queue.job(id)
-        assert (lost.state, lost.disruptions) == (State.QUEUED, 1)
+        assert (lost.state, lost.disruptions) == (JobState.QUEUED, 1)
         (attempt,) = await attempts.of_job(db, id)
         assert attempt.started_at is not None
         assert attempt.finished_at == attempt.started_at + timedelta(seconds=4)
@@ -370,9 +370,9 @@ def test_an_executor_that_dies_loses_no_job(database) -> None:
             alive.ahead = timedelta(hours=1)
             await alive.lose_leases()
             requeued = await alive.job(id)
-            assert (requeued.state, requeued.failures, requeued.disruptions) == (State.QUEUED, 0, 1)
+            assert (requeued.state, requeued.failures, requeued.disruptions) == (JobState.QUEUED, 0, 1)
             alive.ahead = timedelta(hours=2)
-            assert (await alive.ended(id)).state is State.SUCCEEDED
+            assert (await alive.ended(id)).state is JobState.SUCCEEDED
 
     database(scenario)
 
@@ -425,7 +425,7 @@ def test_a_commands_folder_is_its_own_and_goes_with_it(database) -> None:
         queue = Queue(db)
         script = "import os; open('x', 'w'); print(os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'])"
         ended = await queue.ended(await queue.submit(**python(script)))
-        assert ended.state == State.SUCCEEDED
+        assert ended.state == JobState.SUCCEEDED
         (chunk,) = await logs.page(db, ended.id, None, 0)
         (folder,) = set(chunk.text.split())
         assert not Path(folder).exists()

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.records import Outcome, State
+from gpupool.queue.records import JobState, Outcome
 from gpupool.queue.store import attempts, dispatch, housekeeping, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -46,7 +46,7 @@ HISTORIES = 100 if os.environ.get("GPUPOOL_TESTS") == "all" else 20
 class Known:
     """What the model says of a job."""
 
-    state: State
+    state: JobState
     attempt: int = 0
     failures: int = 0
     cancelling: bool = False
@@ -90,7 +90,7 @@ class Histories(RuleBasedStateMachine):
         assert epoch is not None
         self.epochs.append(epoch)
 
-    def of(self, *states: State) -> list[str]:
+    def of(self, *states: JobState) -> list[str]:
         return sorted(id for id, job in self.known.items() if job.state in states)
 
     @rule(
@@ -103,7 +103,7 @@ class Histories(RuleBasedStateMachine):
         isolation = "exclusive" if exclusive and pool == "notebooks" else None
         made = [new(pool=pool, isolation=isolation, retries=RETRIES) for _ in range(many)]
         for id in self.run(jobs.submit(self.db, made, now=self.now)).ids:
-            self.known[id] = Known(State.QUEUED)
+            self.known[id] = Known(JobState.QUEUED)
         if not waits:  # or hardly any history gets as far as a running job
             self.round(self.epochs[-1])
             self.taken_and_started(4)
@@ -132,8 +132,8 @@ class Histories(RuleBasedStateMachine):
         decision = decide(snapshot, supply)
         for id in self.run(dispatch.claim(self.db, epoch, decision, plan_hash, 30, self.now)):
             job = self.known[id]
-            assert job.state is State.QUEUED
-            job.state, job.attempt = State.DISPATCHING, job.attempt + 1
+            assert job.state is JobState.QUEUED
+            job.state, job.attempt = JobState.DISPATCHING, job.attempt + 1
 
     @rule(limit=st.integers(1, 4))
     def executors_take(self, limit: int) -> None:
@@ -141,36 +141,36 @@ class Histories(RuleBasedStateMachine):
 
     def taken_and_started(self, limit: int) -> None:
         for job in self.run(attempts.take(self.db, "executor", limit, 30, self.now)):
-            assert self.known[job.id].state is State.DISPATCHING
+            assert self.known[job.id].state is JobState.DISPATCHING
             if self.run(attempts.started(self.db, job.id, job.attempt, self.now)):
-                self.known[job.id].state = State.RUNNING
+                self.known[job.id].state = JobState.RUNNING
 
-    @precondition(lambda self: self.of(State.RUNNING))
+    @precondition(lambda self: self.of(JobState.RUNNING))
     @rule(data=st.data(), kind=st.sampled_from(["succeeded", "failed", "preempted", "disrupted", "timeout"]))
     def ended(self, data: st.DataObject, kind: str) -> None:
-        id = data.draw(st.sampled_from(self.of(State.RUNNING)))
+        id = data.draw(st.sampled_from(self.of(JobState.RUNNING)))
         job = self.known[id]
         done = self.run(attempts.finish(self.db, id, job.attempt, Outcome(kind), self.now, (1.0, 2.0)))
         assert done is not None
         again = self.run(attempts.finish(self.db, id, job.attempt, Outcome("failed"), self.now, (1.0, 2.0)))
-        assert again is None or again.state is not State.FAILED, "an attempt ended twice"
+        assert again is None or again.state is not JobState.FAILED, "an attempt ended twice"
         job.failures += kind in ("failed", "timeout") and not job.cancelling
         if kind == "succeeded":
-            job.state = State.SUCCEEDED
+            job.state = JobState.SUCCEEDED
         elif job.cancelling:
-            job.state = State.CANCELLED
+            job.state = JobState.CANCELLED
         elif kind == "timeout" or job.failures > RETRIES:
-            job.state = State.FAILED
+            job.state = JobState.FAILED
         else:
-            job.state = State.QUEUED
+            job.state = JobState.QUEUED
 
-    @precondition(lambda self: self.of(State.QUEUED, State.DISPATCHING, State.RUNNING))
+    @precondition(lambda self: self.of(JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING))
     @rule(data=st.data())
     def cancelled(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(self.of(State.QUEUED, State.DISPATCHING, State.RUNNING)))
+        id = data.draw(st.sampled_from(self.of(JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING)))
         self.run(jobs.cancel(self.db, id, "ada", self.now))
-        if self.known[id].state is State.QUEUED:
-            self.known[id].state = State.CANCELLED
+        if self.known[id].state is JobState.QUEUED:
+            self.known[id].state = JobState.CANCELLED
         else:
             self.known[id].cancelling = True
 
@@ -183,15 +183,15 @@ class Histories(RuleBasedStateMachine):
         over = [lease for lease in self.run(housekeeping.leases(self.db)) if lease.until < self.now]
         for job in self.run(housekeeping.expire_leases(self.db, over, (0, 0), self.now)):
             known = self.known[job.id]
-            assert known.state in (State.DISPATCHING, State.RUNNING)
-            known.state = State.CANCELLED if known.cancelling else State.QUEUED
+            assert known.state in (JobState.DISPATCHING, JobState.RUNNING)
+            known.state = JobState.CANCELLED if known.cancelling else JobState.QUEUED
 
     @invariant()
     def the_database_says_what_the_model_says(self) -> None:
         if not hasattr(self, "db"):
             return
         stored = {
-            row["id"]: (State(row["state"]), row["attempt"], row["failures"])
+            row["id"]: (JobState(row["state"]), row["attempt"], row["failures"])
             for row in self.rows("SELECT id::text, state, attempt, failures FROM gpu_jobs")
         }
         assert stored == {id: (job.state, job.attempt, job.failures) for id, job in self.known.items()}
@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
         )
         assert held["jobs"] == held["accounts"]
         (queued,) = self.rows("SELECT queued FROM tenant_gpu_policies WHERE tenant = 'vision'")
-        assert queued["queued"] == len(self.of(State.QUEUED))
+        assert queued["queued"] == len(self.of(JobState.QUEUED))
         supply, _ = SOURCE.supply()
         used: Counter[tuple[str, int]] = Counter()
         for row in self.rows(

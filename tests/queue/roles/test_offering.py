@@ -16,7 +16,7 @@ from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.fit import FIELDS
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import PlanSource
-from gpupool.queue.records import MICRO, Level, Outcome, Reason, State
+from gpupool.queue.records import MICRO, JobState, Level, Outcome, WaitReason
 from gpupool.queue.store import attempts, dispatch, jobs, outbox, plans
 from gpupool.queue.store.database import Database
 from tests.queue.acting import As
@@ -64,7 +64,7 @@ class Changing(Queue):
         while await self.dispatcher.step():
             pass
 
-    async def why(self, id: str) -> tuple[Reason, str]:
+    async def why(self, id: str) -> tuple[WaitReason, str]:
         job = await self.job(id)
         assert job.waiting is not None, job
         return job.waiting.reason, job.waiting.detail
@@ -93,12 +93,12 @@ def test_a_pool_that_is_cut_into_slices_offers_what_each_request_comes_to_there(
         queue.edit(SLICED)
         await queue.settle()
         reason, detail = await queue.why(pair)
-        assert reason is Reason.NOT_POSSIBLE
+        assert reason is WaitReason.NOT_POSSIBLE
         assert "2 GPUs" in detail
         assert "pools[training].sharing" in detail
         assert (await queue.job(pair)).offers == ()
         jobs = [await queue.job(id) for id in (alone, shared)]
-        assert [job.state for job in jobs] == [State.DISPATCHING] * 2
+        assert [job.state for job in jobs] == [JobState.DISPATCHING] * 2
         assert [job.gpu_micro for job in jobs] == [MICRO, MICRO // 4]
         assert [job.placement for job in jobs] == [((0, 4),), ((1, 1),)]
         assert (jobs[1].rate_micro or MICRO) < whole.rate_micro / 3, "it pays for what it holds"
@@ -109,7 +109,7 @@ def test_a_pool_that_is_cut_into_slices_offers_what_each_request_comes_to_there(
         await queue.settle()
         assert ((await queue.job(pair)).gpu_micro, (await queue.job(pair)).state) == (
             2 * MICRO,
-            State.DISPATCHING,
+            JobState.DISPATCHING,
         )
 
     changing(scenario)
@@ -166,7 +166,7 @@ def test_what_fits_no_longer_names_the_field_and_waits_until_it_is_back(
         queue.edit(*changes)
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert (reason, (await queue.job(id)).state) == (Reason.NOT_POSSIBLE, State.QUEUED)
+        assert (reason, (await queue.job(id)).state) == (WaitReason.NOT_POSSIBLE, JobState.QUEUED)
         assert field in detail
         seen = await queue.job(id)
         await queue.settle()
@@ -174,7 +174,7 @@ def test_what_fits_no_longer_names_the_field_and_waits_until_it_is_back(
         queue.edit()
         await queue.settle()
         back = await queue.job(id)
-        assert (back.state, back.offers) == (State.DISPATCHING, accepted.offers)
+        assert (back.state, back.offers) == (JobState.DISPATCHING, accepted.offers)
 
     changing(scenario)
 
@@ -186,12 +186,15 @@ def test_jobs_of_a_tenant_that_is_removed_wait_for_it_and_keep_their_priority(ch
         queue.edit((queue.text[start:end], ""))
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert reason is Reason.NOT_POSSIBLE
+        assert reason is WaitReason.NOT_POSSIBLE
         assert "no tenant vision" in detail
         assert "change tenants in" in detail
         queue.edit()
         await queue.settle()
-        assert ((await queue.job(id)).state, (await queue.job(id)).level) == (State.DISPATCHING, Level.HIGH)
+        assert ((await queue.job(id)).state, (await queue.job(id)).level) == (
+            JobState.DISPATCHING,
+            Level.HIGH,
+        )
 
     changing(scenario)
 
@@ -247,7 +250,7 @@ def test_a_priority_that_is_cut_is_lowered_and_comes_back(changing: Any) -> None
         ):
             queue.edit(*changes)
             await queue.settle()
-            assert ((await queue.job(id)).level, (await queue.job(id)).state) == (level, State.QUEUED)
+            assert ((await queue.job(id)).level, (await queue.job(id)).state) == (level, JobState.QUEUED)
         events = [event.data["priority"] for event in await outbox.of_job(queue.db, id) if event.seq > 1]
         assert events == ["low", "high", "low", "high"]
 
@@ -279,7 +282,7 @@ def test_nothing_is_claimed_by_offers_of_another_plan(changing: Any) -> None:
         assert epoch is not None
         assert (await queue.dispatcher.round(epoch)).started == 0
         job = await queue.job(id)
-        assert (job.state, job.waiting) == (State.QUEUED, None)
+        assert (job.state, job.waiting) == (JobState.QUEUED, None)
         from gpupool.queue.domain.decide import decide
         from gpupool.queue.store.snapshot import take_snapshot
 
@@ -288,7 +291,7 @@ def test_nothing_is_claimed_by_offers_of_another_plan(changing: Any) -> None:
         decision = decide(await take_snapshot(queue.db, queue.now(), 10), supply)
         assert [start.job for start in decision.starts] == [id]
         assert await dispatch.claim(queue.db, epoch, decision, "another", 30, queue.now()) == []
-        assert (await queue.job(id)).state is State.QUEUED
+        assert (await queue.job(id)).state is JobState.QUEUED
 
     changing(scenario)
 
@@ -304,12 +307,12 @@ def test_with_fail_it_ends_with_its_dependents_unless_an_api_is_ahead_of_the_lea
         queue.edit(FAIL, SLICED)
         await queue.settle()
         job = await queue.job(id)
-        assert (job.state, job.failures) == (State.FAILED, 0)
+        assert (job.state, job.failures) == (JobState.FAILED, 0)
         assert job.reason
         assert job.reason.startswith("not_possible: ")
         assert "pools[training].sharing" in job.reason
         assert ((await queue.job(child)).state, (await queue.job(child)).reason) == (
-            State.CANCELLED,
+            JobState.CANCELLED,
             "dependency",
         )
         assert [event.type for event in await outbox.of_job(queue.db, id)] == ["enqueued", "failed"]
@@ -326,8 +329,8 @@ def test_with_fail_it_ends_with_its_dependents_unless_an_api_is_ahead_of_the_lea
             ahead,
         )
         await queue.settle()
-        assert (await queue.why(ahead))[0] is Reason.NOT_POSSIBLE
-        assert (await queue.job(ahead)).state is State.QUEUED
+        assert (await queue.why(ahead))[0] is WaitReason.NOT_POSSIBLE
+        assert (await queue.job(ahead)).state is JobState.QUEUED
 
     changing(scenario)
 
@@ -339,7 +342,7 @@ def test_a_job_that_is_not_possible_stays_so_when_other_things_of_it_change(chan
         queue.edit(SLICED)
         await queue.settle()
         why = await queue.why(id)
-        assert why[0] is Reason.NOT_POSSIBLE
+        assert why[0] is WaitReason.NOT_POSSIBLE
         await jobs.reprioritise(As(queue.db, "api"), id, "low", Level.LOW)
         held = await queue.job(first)
         await attempts.finish(queue.db, first, held.attempt, Outcome("succeeded"), queue.now(), (0, 0))
@@ -348,7 +351,7 @@ def test_a_job_that_is_not_possible_stays_so_when_other_things_of_it_change(chan
         assert not (await queue.job(id)).blocked
         cancelled = await jobs.cancel(As(queue.db, "api"), id, "ada", queue.now())
         assert cancelled is not None
-        assert cancelled.state is State.CANCELLED
+        assert cancelled.state is JobState.CANCELLED
 
     changing(scenario)
 
@@ -416,7 +419,7 @@ def test_a_policy_that_a_change_brings_denies_what_waits_of_container_jobs(chang
         queue.edit()
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert reason is Reason.NOT_POSSIBLE
+        assert reason is WaitReason.NOT_POSSIBLE
         assert "policy pin-images" in detail
         assert "change policies in" in detail
         assert (await queue.job(fine)).offers

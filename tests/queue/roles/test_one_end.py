@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store import attempts, housekeeping, jobs, outbox
 from gpupool.queue.store.database import Database
 from tests.queue.conftest import Run
@@ -35,15 +35,15 @@ async def _run(db: Database, statement: str, *values: Any) -> None:
         await connection.execute(statement.encode(), values)
 
 
-def expected(kind: str, asked: str) -> tuple[State, str, str | None]:
+def expected(kind: str, asked: str) -> tuple[JobState, str, str | None]:
     """State, outcome and reason."""
     if kind == "succeeded":
-        return State.SUCCEEDED, "succeeded", None
+        return JobState.SUCCEEDED, "succeeded", None
     if "cancelled" in asked:
-        return State.CANCELLED, "cancelled", "cancelled by ada"
+        return JobState.CANCELLED, "cancelled", "cancelled by ada"
     if asked == "idle":
-        return State.FAILED, "failed", "idle"
-    final = State.QUEUED if kind in ("disrupted", "preempted") else State.FAILED
+        return JobState.FAILED, "failed", "idle"
+    final = JobState.QUEUED if kind in ("disrupted", "preempted") else JobState.FAILED
     return final, kind, "said"
 
 
@@ -74,7 +74,7 @@ def test_a_lost_lease_of_a_cancelled_job_is_its_cancellation(database: Run) -> N
         await jobs.cancel(db, job.id, "ada", NOW)
         over = await housekeeping.leases(db)
         (done,) = await housekeeping.expire_leases(db, over, (1, 1), NOW)
-        assert (done.state, done.reason) == (State.CANCELLED, "cancelled by ada")
+        assert (done.state, done.reason) == (JobState.CANCELLED, "cancelled by ada")
 
     database(test)
 
@@ -90,7 +90,7 @@ def test_a_success_that_meets_something_else(database: Run, number: int) -> None
         ids = [await queue.submit(request=command) for _ in range(2)]
 
         async def ask(id: str) -> None:
-            while (await queue.job(id)).state in (State.QUEUED, State.DISPATCHING):
+            while (await queue.job(id)).state in (JobState.QUEUED, JobState.DISPATCHING):
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0.2, 0.45))
             await jobs.cancel(db, id, "ada", queue.now())

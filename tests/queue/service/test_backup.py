@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
@@ -60,7 +60,7 @@ def test_a_restored_queue_has_the_same_jobs_and_budgets_and_goes_on(
             queue = Queue(db, port=port, source=source)
             await queue.ended(await queue.submit(source=source, project="detector"))
             running = await queue.submit(source=source, retries=3, request=SLEEPS)
-            await queue.until(running, lambda job: job.state is State.RUNNING)
+            await queue.until(running, lambda job: job.state is JobState.RUNNING)
             await dispatch.resign(db, dispatch.ROLE, queue.holder)
             return [running, await queue.submit(source=source, project="ocr")]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -33,7 +33,7 @@ def earlier(postgres: Embedded) -> Iterator[str]:
 
 def test_an_earlier_database_keeps_its_jobs_and_money_and_goes_on(earlier: str, tmp_path: Path) -> None:
     jobs_before = {
-        name: (id, State(state))
+        name: (id, JobState(state))
         for table in ("gpu_jobs", "gpu_job_history")
         for id, name, state in rows(earlier, table, "id::text, name, state")
     }

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from gpupool.queue.plan_source import PlanSource
-from gpupool.queue.records import State
+from gpupool.queue.records import JobState
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import programs
@@ -58,4 +58,4 @@ async def goes_on(db: Database, source: PlanSource, waiting: list[str]) -> None:
         await queue.lose_leases()
         for id in waiting:
             ended = await queue.ended(id, seconds=60)
-            assert ended.state is State.SUCCEEDED, (ended.name, ended.reason)
+            assert ended.state is JobState.SUCCEEDED, (ended.name, ended.reason)

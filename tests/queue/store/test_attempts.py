@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.domain.state import Account
-from gpupool.queue.records import Outcome, State
+from gpupool.queue.records import JobState, Outcome
 from gpupool.queue.store import attempts, dispatch, logs, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.attempts import cost_of
@@ -34,7 +34,7 @@ def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
         job = await running(db)
         done = await finished(db, job, "succeeded", 60, exit_code=0)
         assert done is not None
-        assert (done.state, done.cost_micro, done.exit_code) == (State.SUCCEEDED, 6000, 0)
+        assert (done.state, done.cost_micro, done.exit_code) == (JobState.SUCCEEDED, 6000, 0)
         assert (done.pool, done.hold_micro, done.finished_at) == ("t4", None, NOW + timedelta(seconds=60))
         assert done == await read(db, job.id)
         assert await finished(db, job, "failed") is None
@@ -72,7 +72,7 @@ def test_a_job_that_is_queued_again_while_it_is_cancelled_stays_cancelled(databa
             await attempts.end(connection, job.id, 1, Outcome("disrupted"), NOW, (0, 0))
             cancelling = asyncio.create_task(store.cancel(db, job.id, "ada", NOW))
             await asyncio.sleep(0.3)
-        assert (await cancelling or job).state is State.CANCELLED
+        assert (await cancelling or job).state is JobState.CANCELLED
 
     database(test)
 
@@ -113,7 +113,7 @@ def test_failures_count_against_retries_and_disruptions_do_not(
             assert await attempts.started(db, id, number, NOW + timedelta(hours=number))
             await finished(db, await read(db, id), kind, 1)
         job = await read(db, id)
-        assert (job.state, job.failures, job.disruptions) == (State(state), *counts)
+        assert (job.state, job.failures, job.disruptions) == (JobState(state), *counts)
         assert job.cost_micro == 100 * len(outcomes)
         queued = (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"]
         assert queued == (state == "queued")
@@ -131,11 +131,11 @@ def test_what_the_platform_keeps_from_starting_is_no_failure_of_the_jobs_own(dat
                 await attempts.started(db, id, job.attempt, now)
             own = {} if starts else {"platform_retries": 3}
             job = await finished(db, job, kind, 0, **own)
-            assert job.state is State.QUEUED
+            assert job.state is JobState.QUEUED
             now = job.not_before
         await dispatched(db, now=now)
         job = await finished(db, await read(db, id), "failed", 0, platform_retries=3)
-        assert job.state is State.FAILED, "the platform had its three retries"
+        assert job.state is JobState.FAILED, "the platform had its three retries"
 
     database(test)
 
@@ -145,10 +145,10 @@ def test_a_failure_of_its_own_ends_a_job_that_asks_for_no_retries(database: Run)
         id = await submitted(db, retries=0)
         await dispatched(db)
         job = await finished(db, await read(db, id), "failed", 0, platform_retries=3)
-        assert job.state is State.QUEUED
+        assert job.state is JobState.QUEUED
         await dispatched(db, now=job.not_before)
         assert await attempts.started(db, id, 2, job.not_before)
-        assert (await finished(db, await read(db, id), "failed")).state is State.FAILED
+        assert (await finished(db, await read(db, id), "failed")).state is JobState.FAILED
 
     database(test)
 
@@ -174,7 +174,7 @@ def test_a_failure_that_another_attempt_cannot_help_is_final(database: Run) -> N
     async def test(db: Database) -> None:
         job = await finished(db, await running(db, retries=5), "failed", retry=False, reason="no such image")
         assert job is not None
-        assert (job.state, job.reason) == (State.FAILED, "no such image")
+        assert (job.state, job.reason) == (JobState.FAILED, "no such image")
 
     database(test)
 
@@ -185,7 +185,7 @@ def test_a_job_that_never_started_costs_nothing(database: Run) -> None:
         await dispatched(db)
         job = await finished(db, await read(db, id), "failed", 500)
         assert job is not None
-        assert (job.state, job.cost_micro, job.pool) == (State.QUEUED, 0, None)
+        assert (job.state, job.cost_micro, job.pool) == (JobState.QUEUED, 0, None)
         assert (await take_snapshot(db, NOW, 1)).accounts == {"vision": Account(0, 0)}
 
     database(test)
@@ -262,12 +262,16 @@ def test_a_held_job_that_is_cancelled_ends_when_it_stops(database: Run) -> None:
         job = await running(db)
         asked = await store.cancel(db, job.id, "ada", NOW)
         assert asked is not None
-        assert (asked.state, asked.cancel_requested, asked.version) == (State.RUNNING, True, job.version + 1)
+        assert (asked.state, asked.cancel_requested, asked.version) == (
+            JobState.RUNNING,
+            True,
+            job.version + 1,
+        )
         again = await store.cancel(db, job.id, "bob", NOW)
         assert again == asked
         done = await finished(db, job, "failed")
         assert done is not None
-        assert (done.state, done.reason) == (State.CANCELLED, "cancelled by ada")
+        assert (done.state, done.reason) == (JobState.CANCELLED, "cancelled by ada")
         assert await store.cancel(db, job.id, "ada", NOW) == done
 
     database(test)
@@ -282,7 +286,7 @@ def test_the_answer_of_a_target_is_kept(database: Run) -> None:
             "INSERT INTO gpu_results VALUES (%s, 500, '[]', 'from an earlier release', false) RETURNING 1",
             job.id,
         )
-        answer = store.Result(200, (("Content-Type", "text/plain"),), b"\x00\xff", truncated=True)
+        answer = store.HttpAnswer(200, (("Content-Type", "text/plain"),), b"\x00\xff", truncated=True)
         await attempts.finish(db, job.id, 1, attempts.Outcome("succeeded"), NOW, (1, 2), answer)
         assert await store.result(db, job.id) == answer
 
@@ -292,16 +296,16 @@ def test_the_answer_of_a_target_is_kept(database: Run) -> None:
 def test_an_answer_is_kept_only_of_the_attempt_that_ends_the_job(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
-        answer = store.Result(500, (), b"not now", truncated=False)
+        answer = store.HttpAnswer(500, (), b"not now", truncated=False)
         failed = attempts.Outcome("failed")
         again = await attempts.finish(db, job.id, 1, failed, NOW, (0, 0), answer)
         assert again is not None
-        assert again.state is State.QUEUED
+        assert again.state is JobState.QUEUED
         await dispatched(db)
         await attempts.started(db, job.id, 2, NOW)
         done = await attempts.finish(db, job.id, 2, attempts.Outcome("timeout"), NOW, (0, 0))
         assert done is not None
-        assert done.state is State.FAILED
+        assert done.state is JobState.FAILED
         assert await store.result(db, job.id) is None
 
     database(test)
@@ -351,6 +355,6 @@ def test_a_job_whose_own_budget_is_spent_is_not_tried_again(database) -> None:
             db, id, 1, Outcome("preempted"), NOW + timedelta(seconds=3600), (1.0, 1.0)
         )
         assert ended is not None
-        assert (ended.state, ended.reason) == (State.FAILED, attempts.SPENT)
+        assert (ended.state, ended.reason) == (JobState.FAILED, attempts.SPENT)
 
     database(test)

@@ -12,7 +12,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from psycopg import sql as composed
 
-from gpupool.queue.records import Job, State, new_id
+from gpupool.queue.records import Job, JobState, new_id
 from gpupool.queue.store import housekeeping, several
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
@@ -166,9 +166,9 @@ def test_what_is_being_changed_is_passed_over_and_said(database: Run) -> None:
         async with db.transaction() as connection:
             await connection.execute(b"SELECT FROM gpu_jobs WHERE id = %s FOR UPDATE", (first,))
             reached = await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
-            assert (reached.jobs, reached.more) == (((second, State.CANCELLED),), True)
+            assert (reached.jobs, reached.more) == (((second, JobState.CANCELLED),), True)
         reached = await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
-        assert (reached.jobs, reached.more) == (((first, State.CANCELLED),), False)
+        assert (reached.jobs, reached.more) == (((first, JobState.CANCELLED),), False)
 
     database(test)
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.domain.state import Account
-from gpupool.queue.records import Decision, Level, Offer, Preempt, Reason, State, Waiting
+from gpupool.queue.records import Decision, JobState, Level, Offer, Preempt, Waiting, WaitReason
 from gpupool.queue.store import attempts, dispatch, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
@@ -124,7 +124,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         id = await submitted(db)
         assert await dispatched(db) == [id]
         job = await read(db, id)
-        assert (job.state, job.attempt, job.version, job.pool) == (State.DISPATCHING, 1, 2, "t4")
+        assert (job.state, job.attempt, job.version, job.pool) == (JobState.DISPATCHING, 1, 2, "t4")
         assert (job.placement, job.rate_micro, job.hold_micro) == (((0, 1),), 360_000, 360_000)
         assert (job.decided_at, job.run_limit_s, job.gpu_micro) == (NOW, 3600, 250_000)
         accounts = await sql(db, "SELECT name, period::text, held_micro FROM gpu_accounts ORDER BY 1")
@@ -205,7 +205,7 @@ def test_waits_reservations_and_preemptions_are_written(database: Run) -> None:
         held = await running(db)
         id = await submitted(db)
         epoch = await leading(db)
-        waiting = Waiting(Reason.CAPACITY, "1 of 1 GPUs in use by vision")
+        waiting = Waiting(WaitReason.CAPACITY, "1 of 1 GPUs in use by vision")
         decision = Decision(
             preempts=(Preempt(held.id, 1, id, f"for job {id}"),), waits={id: waiting}, reservations={"t4": id}
         )
@@ -310,7 +310,7 @@ def test_dispatched_jobs_are_taken_once(database: Run) -> None:
         takes = (attempts.take(db, f"executor {n}", 4, 30, NOW) for n in range(4))
         taken = [job.id for jobs in await asyncio.gather(*takes) for job in jobs]
         assert sorted(taken) == sorted(ids)
-        page = await store.jobs(db, store.JobFilter(states=frozenset({State.DISPATCHING})))
+        page = await store.jobs(db, store.JobFilter(states=frozenset({JobState.DISPATCHING})))
         assert len(page.jobs) == 10
 
     database(test)

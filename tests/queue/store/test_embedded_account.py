@@ -17,7 +17,7 @@ import pytest
 
 from gpupool.queue.store import embedded, embedded_account
 from gpupool.queue.store.embedded import Embedded
-from gpupool.queue.store.embedded_account import Account
+from gpupool.queue.store.embedded_account import ServerAccount
 from gpupool.queue.store.errors import StoreError
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only for root is there another account")
@@ -71,7 +71,7 @@ def test_data_of_another_account_are_refused(folder: Path, monkeypatch: pytest.M
     """Its configuration could name programs, and they would run as root. Earlier releases left such data."""
     folder.chmod(0o711)
     with monkeypatch.context() as patch:
-        patch.setattr(embedded, "needed", lambda _: Account(GUEST.pw_uid, GUEST.pw_gid))
+        patch.setattr(embedded, "needed", lambda _: ServerAccount(GUEST.pw_uid, GUEST.pw_gid))
         before = Embedded(folder / "queue")
         before.start()
         assert owners(before.data) == {GUEST.pw_uid}

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpupool.queue.api.figures import figures
-from gpupool.queue.domain.supply import Rules, Supply, TenantRule
+from gpupool.queue.domain.supply import QueueRules, Supply, TenantRule
 from gpupool.queue.measures import Measures
 from gpupool.queue.store import accounts, attempts, dispatch, jobs, outbox
 from gpupool.queue.store.database import Database
@@ -16,7 +16,7 @@ from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, dispatched, finished, read, running, sql, submitted
 
-SUPPLY = Supply({}, {"vision": TenantRule("vision", 1.0, None, {}, {}, {})}, Rules())
+SUPPLY = Supply({}, {"vision": TenantRule("vision", 1.0, None, {}, {}, {})}, QueueRules())
 HOUR_S = 3600
 
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.state import Holdings, Snapshot
-from gpupool.queue.records import Decision, Level, Outcome, Preempt, Reason, State, Waiting
+from gpupool.queue.records import Decision, JobState, Level, Outcome, Preempt, Waiting, WaitReason
 from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.accounts import Crossed
@@ -104,7 +104,7 @@ class World:
 
     async def do_waits(self, detail: str) -> None:
         heads = (await take_snapshot(self.db, self.now, 2)).queued
-        waits = {head.job: Waiting(Reason.CAPACITY, detail) for head in heads}
+        waits = {head.job: Waiting(WaitReason.CAPACITY, detail) for head in heads}
         await dispatch.claim(self.db, self.epoch, Decision(waits=waits), "", 60, self.now)
         self.known.waits.update(waits)
 
@@ -122,7 +122,7 @@ class World:
             await store.cancel(self.db, job.id, "ada", self.now)
 
     async def do_priority(self, number: int) -> None:
-        if (job := await self.one(number)) and job.state is State.QUEUED:
+        if (job := await self.one(number)) and job.state is JobState.QUEUED:
             level = Level.HIGH if job.level is Level.MEDIUM else Level.MEDIUM
             await store.reprioritise(self.db, job.id, level.name.lower(), level)
 

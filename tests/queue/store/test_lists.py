@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpupool.queue.records import Job, Outcome, State, new_id
+from gpupool.queue.records import Job, JobState, Outcome, new_id
 from gpupool.queue.store import attempts, housekeeping, keys, logs, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
@@ -49,7 +49,7 @@ def test_a_list_goes_over_present_and_archived_jobs(database: Run) -> None:
         assert len(await all_pages(db, JobFilter(), 6)) == 21
         both = JobFilter(tenants=frozenset({"vision", "speech", "unknown"}))
         assert len(await all_pages(db, both, 6)) == 21
-        final = JobFilter(tenants=frozenset({"vision"}), states=frozenset({State.CANCELLED}))
+        final = JobFilter(tenants=frozenset({"vision"}), states=frozenset({JobState.CANCELLED}))
         assert len(await all_pages(db, final, 3)) == 8
         assert (await store.jobs(db, JobFilter(tenants=frozenset()))).jobs == ()
 
@@ -173,7 +173,7 @@ def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(dat
         assert attempt.cost_micro == attempts.cost_of(lost.rate_micro or 0, timedelta(seconds=7.5), 10**9)
         assert attempt.finished_at == NOW + timedelta(seconds=7.5), "the outage after it is no run time"
         assert {job.id for job in ended} == {lost.id, waiting}
-        assert {(job.state, job.disruptions, job.failures) for job in ended} == {(State.QUEUED, 1, 0)}
+        assert {(job.state, job.disruptions, job.failures) for job in ended} == {(JobState.QUEUED, 1, 0)}
         assert (await read(db, lost.id)).reason == "its executor has not answered"
         assert {head.job for head in (await take_snapshot(db, NOW, 9)).queued} == {lost.id, waiting}
 
@@ -186,9 +186,9 @@ def test_queued_jobs_expire_at_their_deadline(database: Run) -> None:
         dependent, other = await submitted(db, depends_on=id), await submitted(db)
         assert await housekeeping.expire_queued(db, NOW + timedelta(seconds=4)) == []
         (job,) = await housekeeping.expire_queued(db, NOW + timedelta(seconds=5))
-        assert (job.id, job.state, job.reason) == (id, State.EXPIRED, "deadline")
-        assert (await read(db, dependent)).state is State.CANCELLED
-        assert (await read(db, other)).state is State.QUEUED
+        assert (job.id, job.state, job.reason) == (id, JobState.EXPIRED, "deadline")
+        assert (await read(db, dependent)).state is JobState.CANCELLED
+        assert (await read(db, other)).state is JobState.QUEUED
         assert (await outbox.of_job(db, id))[-1].type == "expired"
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 1
 
@@ -216,7 +216,7 @@ def test_a_job_that_has_run_does_not_expire_when_it_is_queued_again(database: Ru
         await dispatched(db)
         await housekeeping.expire_leases(db, await housekeeping.leases(db), (5, 60), NOW)
         assert [job.id for job in await housekeeping.expire_queued(db, NOW + timedelta(seconds=31))] == [lost]
-        assert (await read(db, ran.id)).state is State.QUEUED
+        assert (await read(db, ran.id)).state is JobState.QUEUED
 
     database(test)
 
@@ -278,7 +278,7 @@ def test_a_list_of_present_states_does_not_read_the_history(database: Run) -> No
                 "CREATE VIEW gpu_job_history AS SELECT * FROM gpu_jobs WHERE 1 / (random() * 0)::int = 1"
             )
         for tenants in (None, frozenset({"vision"})):
-            held = JobFilter(tenants, frozenset({State.RUNNING, State.QUEUED}))
+            held = JobFilter(tenants, frozenset({JobState.RUNNING, JobState.QUEUED}))
             assert len((await store.jobs(db, held)).jobs) == 1
 
     database(test)

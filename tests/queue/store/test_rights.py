@@ -20,7 +20,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import ROLE, Embedded
 from gpupool.queue.store.errors import Forbidden
 from gpupool.queue.store.migrate import migrate
-from gpupool.queue.store.rights import Right
+from gpupool.queue.store.rights import DatabaseRight
 from tests.queue.acting import As
 from tests.queue.store.query_users import MODULES, QUERIES, QUEUE, queries_of
 from tests.queue.store.samples import NOW, dispatched, finished, leading, new, running, submitted
@@ -50,7 +50,7 @@ def refused(connection: psycopg.Connection[Any], role: str, given: Mapping[str, 
     return None
 
 
-def change(connection: psycopg.Connection[Any], right: Right, form: str) -> None:
+def change(connection: psycopg.Connection[Any], right: DatabaseRight, form: str) -> None:
     column = sql.SQL("({})").format(sql.Identifier(right.column)) if right.column else sql.SQL("")
     names = {"table": sql.Identifier(right.table), "role": sql.Identifier(right.role)}
     connection.execute(sql.SQL(form).format(verb=sql.SQL(right.verb.upper()), column=column, **names))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.domain.reasons import of_end
-from gpupool.queue.records import Cause, State, new_id
+from gpupool.queue.records import FailedParent, JobState, new_id
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
@@ -28,7 +28,7 @@ def test_a_job_is_read_as_it_was_submitted(database: Run) -> None:
         stored = await read(db, job.id)
         for name in job.__slots__:
             assert getattr(stored, name) == getattr(job, name), name
-        assert (stored.state, stored.version, stored.attempt) == (State.QUEUED, 1, 0)
+        assert (stored.state, stored.version, stored.attempt) == (JobState.QUEUED, 1, 0)
         assert stored.enqueued_at == NOW
         assert await store.job(db, new_id()) is None
         assert await store.job(db, "no-uuid") is None
@@ -117,14 +117,14 @@ def test_dependents_of_a_job_that_fails_are_cancelled_down_the_chain(database: R
         second = await submitted(db, depends_on=first.id)
         third = await submitted(db, depends_on=second)
         await finished(db, first, "failed", reason="OOMKilled")
-        root = Cause(first.id, first.id, State.FAILED, "OOMKilled")
+        root = FailedParent(first.id, first.id, JobState.FAILED, "OOMKilled")
         later = [await submitted(db, depends_on=id) for id in (first.id, second, third)]
         await archive(db, NOW + timedelta(days=1))
         later.append(await submitted(db, depends_on=later[-1]))
         for id in (second, third, *later):
             job = await read(db, id)
             cause = replace(root, parent=job.depends_on[0])
-            assert (job.state, job.reason, job.cause) == (State.CANCELLED, "dependency", cause)
+            assert (job.state, job.reason, job.cause) == (JobState.CANCELLED, "dependency", cause)
             data = (await outbox.of_job(db, id))[-1].data
             assert (data["depends_on"], data["cause"]) == (cause.parent, cause.as_dict())
         at_root, further = [of_end(await read(db, id)) for id in (second, third)]
@@ -142,8 +142,10 @@ def test_cancelling_a_job_cancels_its_dependents(database: Run) -> None:
         first = await submitted(db)
         second = await submitted(db, depends_on=first)
         await store.cancel(db, first, "ada", NOW)
-        assert (await read(db, second)).state is State.CANCELLED
-        assert (await read(db, second)).cause == Cause(first, first, State.CANCELLED, "cancelled by ada")
+        assert (await read(db, second)).state is JobState.CANCELLED
+        assert (await read(db, second)).cause == FailedParent(
+            first, first, JobState.CANCELLED, "cancelled by ada"
+        )
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 
     database(test)

@@ -13,7 +13,7 @@ from gpupool.cli.app import app
 from gpupool.cli.repartition import _print_rollback, _show
 from gpupool.findings import UsageError
 from gpupool.repartition.order import Estimate, NodeEstimate
-from gpupool.repartition.result import NodeRow, Result, Status
+from gpupool.repartition.result import NodeRow, RepartitionResult, RepartitionStatus
 from gpupool.rollback.last_good import LastGood
 from gpupool.rollback.run import RollbackPlan, chosen
 
@@ -49,7 +49,11 @@ def test_words_that_contradict_each_other(words: tuple[str, ...], said: str) -> 
 def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (NodeEstimate("a", 1, 0, 0.0, 300.0), NodeEstimate("b", 2, 3, None, 300.0))
     estimate = Estimate(rows, 600.0, open_end=True)
-    _show(Result("prod", "pool", Status.planned, (), ("maintenance window: ...",), estimate))
+    _show(
+        RepartitionResult(
+            "prod", "pool", RepartitionStatus.planned, (), ("maintenance window: ...",), estimate
+        )
+    )
     assert capsys.readouterr().out.splitlines() == [
         "BATCH  NODE  JOBS  WAIT         CHANGE",
         "    1  a        0  0 s          5 min",
@@ -63,7 +67,7 @@ def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str])
 
 def test_an_end_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (NodeRow("a", "2 mig-3g.40gb", "new"), NodeRow("b", "nothing", "old, cordoned; it offers nothing"))
-    _show(Result("prod", "pool", Status.stopped, rows, ("go on: ...",)))
+    _show(RepartitionResult("prod", "pool", RepartitionStatus.stopped, rows, ("go on: ...",)))
     assert capsys.readouterr().out.splitlines() == [
         "NODE  OFFERS         STATE",
         "a     2 mig-3g.40gb  new",
@@ -96,6 +100,11 @@ def test_an_interrupted_rollback_ends_as_an_interrupted_repartition(tmp_path: Pa
     rollback_plan = RollbackPlan(tmp_path / "prod.yaml", STATES[0], ())
     with pytest.raises(typer.Exit) as left:
         _print_rollback(
-            "prod", rollback_plan, [Result("prod", "pool", Status.interrupted)], [], False, "text"
+            "prod",
+            rollback_plan,
+            [RepartitionResult("prod", "pool", RepartitionStatus.interrupted)],
+            [],
+            False,
+            "text",
         )
     assert left.value.exit_code == 130

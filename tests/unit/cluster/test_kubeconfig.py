@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cluster.kubeconfig import Access, KubeconfigError, load
+from gpupool.cluster.kubeconfig import ClusterAccess, KubeconfigError, load
 
 
 def written(folder: Path, user: Any, server: str = "http://127.0.0.1:1") -> Path:
@@ -25,7 +25,7 @@ def written(folder: Path, user: Any, server: str = "http://127.0.0.1:1") -> Path
     return file
 
 
-def authorization(access: Access) -> str:
+def authorization(access: ClusterAccess) -> str:
     headers: dict[str, str] = {}
     access.client.update_params_for_auth(headers, [], ["BearerToken", "BasicAuth"], "/", "GET", None)
     return next((value for name, value in headers.items() if name.lower() == "authorization"), "")

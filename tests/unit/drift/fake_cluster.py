@@ -7,7 +7,7 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpupool.cluster.snapshot import Snapshot
+from gpupool.cluster.snapshot import ClusterSnapshot
 from gpupool.drift import Drift, examine
 from gpupool.generators import generate
 from gpupool.plan.model import Plan
@@ -152,7 +152,7 @@ class Cluster:
         )
 
     def examine(self) -> tuple[Drift, ...]:
-        return examine(self.plan, self.bundle, Snapshot(self.objects, NOW), NOW)
+        return examine(self.plan, self.bundle, ClusterSnapshot(self.objects, NOW), NOW)
 
 
 def _stored(body: Object) -> Object:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 
 from gpupool.cli import assertion_text
-from gpupool.cluster.snapshot import Snapshot
+from gpupool.cluster.snapshot import ClusterSnapshot
 from gpupool.drift import Drift, examine
-from gpupool.drift.check import Outcome
+from gpupool.drift.check import DriftCheck
 from gpupool.generators import generate
 from tests.unit.drift.fake_cluster import EKS, NOW, Cluster, plan_of
 
@@ -29,7 +29,7 @@ RESTORE = "gpupool refresh trial && gpupool up trial"
 def _without_overlays(text: str) -> str:
     cluster = Cluster(text)
     cluster.objects.pop(OVERLAYS)
-    seen = Snapshot(cluster.objects, NOW, frozenset({OVERLAYS}))
+    seen = ClusterSnapshot(cluster.objects, NOW, frozenset({OVERLAYS}))
     found = examine(cluster.plan, cluster.bundle, seen, NOW)
     (unknown,) = [drift for drift in found if drift.kind == "kind-unknown"]
     return unknown.repair
@@ -76,6 +76,6 @@ def test_one_command_is_printed_once() -> None:
         cluster.get("NodePool", pool)["spec"]["weight"] = 7
     drifts = cluster.examine()
     assert [drift.repair for drift in drifts] == [RESTORE, RESTORE]
-    text = assertion_text.text(Outcome("trial", drifts, NOW, 0.0, 0, 0), colour=False)
+    text = assertion_text.text(DriftCheck("trial", drifts, NOW, 0.0, 0, 0), colour=False)
     assert text.count(f"$ {RESTORE}") == 1
     assert text.count("(fixed by the same command above)") == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.local.pods.output import Output, Wanted
+from gpupool.local.pods.output import PodOutput, Wanted
 
 
 def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
     async def read() -> bytes:
         return b"".join([part async for part in output.read(Wanted(timestamps=True))])
 
-    output = Output(tmp_path / "log")
+    output = PodOutput(tmp_path / "log")
     for number in range(200):
         output.write(b"".join(b"%d %d\n" % (number, line) for line in range(5)))
     output.finish()
@@ -31,7 +31,7 @@ def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
 def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a kubelet: a reader that follows has everything, a later one the end."""
     monkeypatch.setattr("gpupool.local.pods.output.LIMIT_BYTES", 1000)
-    output = Output(tmp_path / "log")
+    output = PodOutput(tmp_path / "log")
 
     async def read() -> tuple[bytes, bytes]:
         following = asyncio.create_task(whole(Wanted(follow=True)))
@@ -52,7 +52,7 @@ def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert everything.endswith(later)
     assert later.count(b"\n") >= 25
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2100
-    again = Output(tmp_path / "log", finished=True)
+    again = PodOutput(tmp_path / "log", finished=True)
 
     async def restarted() -> bytes:
         return b"".join([part async for part in again.read(Wanted())])

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gpupool.local import processes
-from gpupool.local.processes import Running
+from gpupool.local.processes import RunningProcess
 
 PATIENCE = 60.0
 """Seconds after which something hangs; all that is waited for here takes less than one."""
@@ -27,7 +27,7 @@ STUBBORN = (
 )
 
 
-def spawn(tmp_path: Path, argv: tuple[str, ...] = SLEEP) -> Running:
+def spawn(tmp_path: Path, argv: tuple[str, ...] = SLEEP) -> RunningProcess:
     """A process that has its arguments and environment: Linux fills them in late in execve."""
     log = tmp_path / "logs" / "x.log"
     running = processes.spawn(argv, {"PATH": os.environ["PATH"]}, tmp_path, log, "f")
@@ -47,7 +47,7 @@ def test_a_started_process_is_alive_marked_and_can_be_stopped(tmp_path: Path) ->
     running = spawn(tmp_path)
     assert processes.alive(running)
     assert processes.marked(tmp_path) == [running.pid]
-    assert Running.from_dict(running.as_dict()) == running
+    assert RunningProcess.from_dict(running.as_dict()) == running
     assert os.getsid(running.pid) == running.pid, "it must not die with our terminal"
     processes.stop([running.pid], PATIENCE)
     assert not processes.alive(running)

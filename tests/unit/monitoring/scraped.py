@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpupool.local.monitoring.page import LATEST, Card, Instance, PodUse, Writer, page
+from gpupool.local.monitoring.page import LATEST, Card, MigInstance, PodUse, Writer, page
 from gpupool.monitoring import exporter, rules
 from gpupool.plan.model import Plan, Pool
 from tests.prometheus import Prometheus
@@ -30,7 +30,7 @@ def cards(pool: Pool, load: float = 0.4, node: str | None = None) -> list[Card]:
     if pool.sharing.layout and pool.gpu.mig:
         names = [name for name, count in pool.sharing.layout.items() for _ in range(count)]
         parts = tuple(
-            Instance(name, number, 10000, (PodUse("team-a", f"{pool.name}-{number}", load),))
+            MigInstance(name, number, 10000, (PodUse("team-a", f"{pool.name}-{number}", load),))
             for number, name in enumerate(names)
         )
         return [Card(node, index, pool.gpu, instances=parts) for index in range(2)]

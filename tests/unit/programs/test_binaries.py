@@ -136,7 +136,7 @@ def mirror(places: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was downloaded, from a mirror that has everything."""
     asked: list[str] = []
 
-    def fetch(release: releases.Release, target: Path, seconds: float, report: binaries.Report) -> None:
+    def fetch(release: releases.PublishedFile, target: Path, seconds: float, report: binaries.Report) -> None:
         asked.append(release.title)
         target.parent.mkdir(parents=True)
         program(target.parent, target.name, "downloaded")

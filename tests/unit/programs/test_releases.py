@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.programs import releases
-from gpupool.programs.releases import Unavailable
+from gpupool.programs.releases import NoDownload
 
 PROGRAM = b"#!/bin/sh\necho moon\n" + b"# filling\n" * 5000
 MACHINE = "linux-amd64"
@@ -69,20 +69,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     listening.server_close()
 
 
-def release(server: Server, path: str, content: bytes = PROGRAM, member: str = "") -> releases.Release:
+def release(server: Server, path: str, content: bytes = PROGRAM, member: str = "") -> releases.PublishedFile:
     """The release whose sha256 we have written down as that of `content`."""
-    return releases.Release("tiny v1", f"{server.address}{path}", sha256(content), member)
+    return releases.PublishedFile("tiny v1", f"{server.address}{path}", sha256(content), member)
 
 
-def get(one: releases.Release, folder: Path, seconds: float = 30.0) -> Path:
+def get(one: releases.PublishedFile, folder: Path, seconds: float = 30.0) -> Path:
     target = folder / "tiny-v1-release" / "tiny"
     releases.fetch(one, target, seconds, lambda _: None)
     return target
 
 
-def refused(one: releases.Release, folder: Path, match: str, seconds: float = 30.0) -> None:
+def refused(one: releases.PublishedFile, folder: Path, match: str, seconds: float = 30.0) -> None:
     """`fetch` says why, and leaves neither a file nor a part of one."""
-    with pytest.raises(Unavailable, match=match):
+    with pytest.raises(NoDownload, match=match):
         get(one, folder, seconds)
     assert [path.name for path in folder.iterdir()] == [".tiny-v1-release.lock"]
 
@@ -262,5 +262,5 @@ def test_a_proxy_of_the_environment_is_used(
     url = "http://releases.invalid/tiny"
     server.files[url] = PROGRAM  # a proxy is asked for the whole address
     monkeypatch.setenv("http_proxy", server.address)
-    one = releases.Release("tiny v1", url, sha256(PROGRAM), "")
+    one = releases.PublishedFile("tiny v1", url, sha256(PROGRAM), "")
     assert get(one, tmp_path).read_bytes() == PROGRAM

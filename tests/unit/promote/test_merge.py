@@ -10,7 +10,7 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
-from gpupool.promote.merge import Promoted, Wish, promote
+from gpupool.promote.merge import Promoted, PromotionOptions, promote
 from gpupool.promote.rules import general, rules_of
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
@@ -38,10 +38,10 @@ def shipped(name: str) -> EnvironmentFile:
     return read_environment_file(f"{name}.yaml", (ENVIRONMENTS / f"{name}.yaml").read_bytes())
 
 
-def into(source: str, target: str, wish: Wish | None = None) -> Promoted:
+def into(source: str, target: str, wish: PromotionOptions | None = None) -> Promoted:
     """A promotion by the rules that the target's own text has."""
     sides = environment_file("dev", source), environment_file("prod", target)
-    return promote(*sides, rules_of(sides[1].environment.promotion, TODAY), wish or Wish())
+    return promote(*sides, rules_of(sides[1].environment.promotion, TODAY), wish or PromotionOptions())
 
 
 def body(promoted: Promoted) -> str:
@@ -51,7 +51,9 @@ def body(promoted: Promoted) -> str:
 @pytest.mark.parametrize(("source", "target"), [("dev", "staging"), ("staging", "prod")])
 def test_shipped_environments_are_promoted(source: str, target: str) -> None:
     to = shipped(target)
-    promoted = promote(shipped(source), to, rules_of(to.environment.promotion, TODAY), Wish(delete=True))
+    promoted = promote(
+        shipped(source), to, rules_of(to.environment.promotion, TODAY), PromotionOptions(delete=True)
+    )
     assert promoted.text == to.text
     assert not promoted.changes
 
@@ -73,7 +75,7 @@ def test_no_other_line_of_a_shipped_file_changes(old: str, target: str) -> None:
     assert old in text
     changed = read_environment_file(f"{source}.yaml", text.replace(old, CHANGES[old]).encode())
     to = shipped(target)
-    promoted = promote(changed, to, rules_of(to.environment.promotion, TODAY), Wish())
+    promoted = promote(changed, to, rules_of(to.environment.promotion, TODAY), PromotionOptions())
     assert promoted.changes
     lines = list(difflib.ndiff(to.text.splitlines(True), promoted.text.splitlines(True)))
     gone = [line[2:] for line in lines if line.startswith("- ")]
@@ -133,23 +135,26 @@ def test_a_new_pool_is_marked_and_brings_its_sizes_or_the_given_one() -> None:
     promoted = into(NEW, POOL)
     assert promoted.new == ("b",)
     assert body(promoted) == NEW.replace("# for b", "# New from dev, with its sizes: see that they fit here.")
-    sized = into(NEW, POOL, Wish(sizes={"max": 2, "maxGpus": 8}))
+    sized = into(NEW, POOL, PromotionOptions(sizes={"max": 2, "maxGpus": 8}))
     assert "# New from dev, with nodes.max 2:" in sized.text
     assert "{instanceTypes: [g4dn.xlarge], max: 2}" in sized.text
     mixed = NEW.replace("[g4dn.xlarge], max: 9", "[g4dn.xlarge, g4dn.12xlarge], maxGpus: 36")
-    assert "g4dn.12xlarge], maxGpus: 8}" in into(mixed, POOL, Wish(sizes={"max": 2, "maxGpus": 8})).text
+    assert (
+        "g4dn.12xlarge], maxGpus: 8}"
+        in into(mixed, POOL, PromotionOptions(sizes={"max": 2, "maxGpus": 8})).text
+    )
 
 
 def test_a_pool_that_is_kept_neither_comes_nor_goes() -> None:
     kept = "promotion: {from: dev, keep: [pools.b]}\n"
     assert body(into(NEW, POOL + kept)) == POOL + kept
-    assert body(into(POOL, NEW + kept, Wish(delete=True))) == NEW + kept
+    assert body(into(POOL, NEW + kept, PromotionOptions(delete=True))) == NEW + kept
 
 
 def test_a_pool_goes_only_when_asked_to() -> None:
     promoted = into(POOL, NEW)
     assert (body(promoted), promoted.left, promoted.changes) == (NEW, ("pools.b",), ())
-    gone = into(POOL, NEW, Wish(delete=True))
+    gone = into(POOL, NEW, PromotionOptions(delete=True))
     assert body(gone) == POOL
     assert [str(one) for one in gone.changes] == ["pools.b: (none) -> (here)"]
 
@@ -205,7 +210,7 @@ def test_shared_values_are_refused_and_nothing_is_guessed() -> None:
         into(source.replace("replicas: 2", "replicas: 3", 1), shared)
     with pytest.raises(GpupoolError, match=r"\*s brings a value from elsewhere"):
         into(source[::-1].replace("2 :sacilper", "3 :sacilper", 1)[::-1], shared)
-    anchored = into(shared, POOL.replace("  - name: a", "  - name: z"), Wish(frozenset({"b"})))
+    anchored = into(shared, POOL.replace("  - name: a", "  - name: z"), PromotionOptions(frozenset({"b"})))
     assert "- {name: b, gpu: t4, sharing: {mode: time-slicing, replicas: 2}, nodes:" in anchored.text
 
 
@@ -244,5 +249,5 @@ def test_general_rules_name_fields_that_exist() -> None:
 def test_a_pool_that_is_asked_for_leaves_a_priority_of_its_name() -> None:
     priority = "priorities: [{name: a, value: 100, level: high}]\n"
     changed = POOL.replace("max: 2", "max: 2, warm: 1")
-    assert priority in body(into(changed, POOL + priority, Wish(frozenset({"a"}), delete=True)))
-    assert priority not in body(into(changed, POOL + priority, Wish(delete=True)))
+    assert priority in body(into(changed, POOL + priority, PromotionOptions(frozenset({"a"}), delete=True)))
+    assert priority not in body(into(changed, POOL + priority, PromotionOptions(delete=True)))

@@ -15,17 +15,17 @@ from gpupool.repartition.begin import task_for
 from gpupool.repartition.configs import held_key
 from gpupool.repartition.joined import new_shape, old_shape
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import Mark, Node, Shape, wanted
-from gpupool.repartition.steps import Act, Action, Rules, Task, decide
+from gpupool.repartition.shapes import LiveNode, Mark, Shape, wanted
+from gpupool.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
 from gpupool.repartition.watch import Watch
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 
-JOINED = Node(
+JOINED = LiveNode(
     "late", True, True, Mark(False, back=True), "pool", "2x3g", "success", {"nvidia.com/gpu": 9}, None
 )
 UNKNOWN = Shape("pool", "2x3g", {})
-RULES = Rules(1, may_begin=False, evict=False)
+RULES = RepartitionLimits(1, may_begin=False, evict=False)
 
 
 def journal(plan: Plan, pool: Pool, before: dict[str, Any] | None = None, hold: bool = False) -> Journal:
@@ -148,7 +148,7 @@ def test_a_success_from_before_the_relabelling_is_not_believed() -> None:
     task = Task({"late": Shape("pool", "7x1g", {"nvidia.com/mig-1g.10gb": 7})}, {"late": UNKNOWN}, ["late"])
     watch = Watch(timeout=600.0, settle=30.0)
 
-    def acts(node: Node, clock: float) -> list[Act]:
+    def acts(node: LiveNode, clock: float) -> list[Act]:
         decision = decide([node], task, RULES, watch.observe([node], task, clock))
         assert decision.actions or "late" in decision.waits
         return [action.act for action in decision.actions]
@@ -176,6 +176,6 @@ def test_a_failure_is_not_passed_over_where_no_slices_can_decide() -> None:
 
 
 def test_an_unknown_old_shape_is_not_called_nothing() -> None:
-    assert closing.step(Action(Act.relabel, "late", UNKNOWN)) == "change to its old shape on late"
+    assert closing.step(NodeAction(Act.relabel, "late", UNKNOWN)) == "change to its old shape on late"
     known = replace(UNKNOWN, slices={"nvidia.com/mig-3g.40gb": 2})
-    assert closing.step(Action(Act.relabel, "late", known)) == "change to 2 mig-3g.40gb on late"
+    assert closing.step(NodeAction(Act.relabel, "late", known)) == "change to 2 mig-3g.40gb on late"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.repartition.order import order
-from gpupool.repartition.shapes import Job, Mark, Node, Shape
-from gpupool.repartition.steps import Act, Action, Rules, Task, decide
+from gpupool.repartition.shapes import GpuPod, LiveNode, Mark, Shape
+from gpupool.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
 from gpupool.repartition.watch import Watch
 from tests.examples import examples
 
@@ -40,14 +40,14 @@ class Hand:
 class Cluster:
     """Nodes as the machine's steps and the operator make them."""
 
-    def __init__(self, nodes: list[Node], hand: Hand, most: int) -> None:
+    def __init__(self, nodes: list[LiveNode], hand: Hand, most: int) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.hand, self.most = hand, most
 
-    def read_nodes(self) -> list[Node]:
+    def read_nodes(self) -> list[LiveNode]:
         return list(self.nodes.values())
 
-    def do(self, action: Action) -> None:
+    def do(self, action: NodeAction) -> None:
         node = self.nodes[action.node]
         if action.act is Act.begin:
             back = node.mark.back if node.mark else False
@@ -91,15 +91,16 @@ class Cluster:
             self.nodes[name] = node
 
 
-def nodes_of(draw: st.DataObject, count: int) -> list[Node]:
+def nodes_of(draw: st.DataObject, count: int) -> list[LiveNode]:
     made = []
     for number in range(count):
         jobs = [
-            Job("default", f"job-{number}-{n}", 30, False, None) for n in range(draw.draw(st.integers(0, 2)))
+            GpuPod("default", f"job-{number}-{n}", 30, False, None)
+            for n in range(draw.draw(st.integers(0, 2)))
         ]
         cordoned = draw.draw(st.integers(0, 5), "cordoned by somebody") == 0
         made.append(
-            Node(
+            LiveNode(
                 f"n{number}", True, cordoned, None, "pool", OLD.mig, "success", OLD.slices, None, tuple(jobs)
             )
         )
@@ -127,7 +128,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             backwards = True
         task = Task(dict.fromkeys(names, NEW), dict.fromkeys(names, OLD), order(nodes), backwards)
         evict = data.draw(st.booleans(), "evict")
-        one_run(cluster, task, Rules(most, True, evict), dies)
+        one_run(cluster, task, RepartitionLimits(most, True, evict), dies)
     left = found_cordoned if len(found_cordoned) >= most else set()
     lost = hand.dead | hand.broken
     for node in cluster.read_nodes():
@@ -142,7 +143,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             assert node.slices == OLD.slices, "a node that failed works as before"
 
 
-def one_run(cluster: Cluster, task: Task, rules: Rules, dies: int) -> None:
+def one_run(cluster: Cluster, task: Task, rules: RepartitionLimits, dies: int) -> None:
     """Look, decide, act until it is over, or dead after so many writes (0: never)."""
     watch = Watch(timeout=60.0, settle=5.0)
     writes = 0

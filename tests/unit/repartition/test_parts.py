@@ -18,13 +18,13 @@ from gpupool.plan.capacity import parse_window
 from gpupool.repartition.configs import Configs, held_key
 from gpupool.repartition.journal import Journal, _stale
 from gpupool.repartition.order import estimate, order
-from gpupool.repartition.shapes import Job, Mark, Node, Shape, read_node
+from gpupool.repartition.shapes import GpuPod, LiveNode, Mark, Shape, read_node
 from gpupool.repartition.verify import missing, reached
 from gpupool.repartition.windows import closes, is_open, opens
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)  # a Saturday
 SHAPE = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})
-NODE = Node("n0", True, False, None, "pool", "2x3g", "success", SHAPE.slices, None)
+NODE = LiveNode("n0", True, False, None, "pool", "2x3g", "success", SHAPE.slices, None)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_window_is_open_from_its_opening_on(minutes: int, text: str) -> None:
 
 
 def test_the_order_and_what_it_costs() -> None:
-    long = Job("a", "long", 30, False, None)
-    short = Job("a", "short", 600, False, 90.0)
+    long = GpuPod("a", "long", 30, False, None)
+    short = GpuPod("a", "short", 600, False, 90.0)
     nodes = [
         replace(NODE, name="busy", jobs=(long, short)),
         replace(NODE, name="free"),

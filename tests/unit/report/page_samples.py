@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.report.model import (
     FindingChanges,
     LiveState,
@@ -64,7 +64,7 @@ def _everything(made: Report) -> Report:
     full = dataclasses.replace(
         first,
         effects=tuple(effects.values()),
-        settings=(FieldChange(link, script, None), FieldChange("a.b", None, f"{style} {hidden}")),
+        settings=(SettingChange(link, script, None), SettingChange("a.b", None, f"{style} {hidden}")),
         findings=FindingChanges((finding,), (finding,), 3),
         waivers=(waiver, dataclasses.replace(waiver, days_left=-2), dataclasses.replace(waiver, days_left=9)),
         risks=(*risks, Risk("policy", f"{script} {entity}", "danger"), Risk("x", long)),

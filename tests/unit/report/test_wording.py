@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes.model import SettingChange
 from gpupool.report import phrases
 from tests.unit.report.plans import EKS, STATIC, Data, change, edited
 
@@ -51,7 +51,7 @@ def test_a_setting_without_a_value_is_no_row(tmp_path: Path) -> None:
     assert all(field.before or field.after for field in found)
 
 
-def settings(root: Path, before: Any, after: Any) -> tuple[FieldChange, ...]:
+def settings(root: Path, before: Any, after: Any) -> tuple[SettingChange, ...]:
     """What is said of a list that was `before` and is `after`."""
     base = edited(EKS, lambda data: data.update(gpuOperator={"values": {"given": before}}))
     return change(root, base, lambda data: data["gpuOperator"].update(values={"given": after})).settings
@@ -60,11 +60,11 @@ def settings(root: Path, before: Any, after: Any) -> tuple[FieldChange, ...]:
 def test_a_list_is_described_by_added_and_removed_items(tmp_path: Path) -> None:
     name = "gpuOperator.values.given"
     assert settings(tmp_path, KEEP, [*KEEP[1:], "new"]) == (
-        FieldChange(name, KEEP[0], None),
-        FieldChange(name, None, "new"),
+        SettingChange(name, KEEP[0], None),
+        SettingChange(name, None, "new"),
     )
-    assert settings(tmp_path, [], ["new"]) == (FieldChange(name, None, "new"),)
-    assert settings(tmp_path, ["a", "b"], ["b", "a"]) == (FieldChange(name, '["a", "b"]', '["b", "a"]'),)
+    assert settings(tmp_path, [], ["new"]) == (SettingChange(name, None, "new"),)
+    assert settings(tmp_path, ["a", "b"], ["b", "a"]) == (SettingChange(name, '["a", "b"]', '["b", "a"]'),)
     (long,) = settings(tmp_path, ["a"], ["a", "b" * 500])
     assert long.after is not None
     assert len(long.after) == 160

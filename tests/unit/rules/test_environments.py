@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpupool.rules import ENVIRONMENT_RULES, Bundle, check_bundles
+from gpupool.rules import ENVIRONMENT_RULES, ObjectSet, check_bundles
 from tests.unit.rules.drafts import SHIPPED, shipped
 
 
-def _bundle(name: str, environment: str, /, **cluster: Any) -> Bundle:
+def _bundle(name: str, environment: str, /, **cluster: Any) -> ObjectSet:
     draft = shipped(name)
     assert draft.plan is not None
     moved = draft.plan.cluster.model_copy(update=cluster)
@@ -65,11 +65,11 @@ def test_one_machine_in_two_environments() -> None:
 
 @pytest.mark.parametrize(("name", "rules"), [("homelab", {"one-environment-per-node"}), ("attic", set())])
 def test_selectors_meet_only_within_a_cluster(name: str, rules: set[str]) -> None:
-    def chosen(environment: str, cluster: str, **selector: str) -> Bundle:
+    def chosen(environment: str, cluster: str, **selector: str) -> ObjectSet:
         bundle = _bundle("homelab", environment, name=cluster)
         assert bundle.plan is not None
         pool = dataclasses.replace(bundle.plan.pools[0], node_names=(), node_selector=selector)
-        return Bundle(environment, (), plan=dataclasses.replace(bundle.plan, pools=(pool,)))
+        return ObjectSet(environment, (), plan=dataclasses.replace(bundle.plan, pools=(pool,)))
 
     pair = [chosen("one", "homelab", gpu="yes"), chosen("two", name, gpu="yes", disk="fast")]
     assert {finding.rule for finding in check_bundles(pair)} == rules

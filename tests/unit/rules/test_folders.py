@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.rules import Bundle, BundleObject, check_bundle
+from gpupool.rules import BundleObject, ObjectSet, check_bundle
 from tests.unit.rules.changes import TENANT, config_data, edit, pool_affinity, replan
 from tests.unit.rules.drafts import Draft, job, shipped
 
@@ -49,7 +49,7 @@ def test_folder_without_plan_knows_capacity_by_its_node_pools() -> None:
 
 def test_finding_names_file_and_line() -> None:
     item = BundleObject(job("nowhere"), "jobs.yaml", 7)
-    (finding,) = check_bundle(Bundle("folder", (item,)))
+    (finding,) = check_bundle(ObjectSet("folder", (item,)))
     assert (finding.file, finding.line, str(finding.object)) == ("jobs.yaml", 7, "Job nowhere/try")
 
 
@@ -70,7 +70,7 @@ def test_machines_beside_node_pools_leave_capacity_open() -> None:
 
 def test_folder_without_nodes_does_not_say_which_pools_there_are() -> None:
     naming = job("default", nodeSelector={"gpupool.dev/pool": "notebooks"})
-    assert check_bundle(Bundle.of("jobs", [naming])) == []
+    assert check_bundle(ObjectSet.of("jobs", [naming])) == []
     draft = shipped("dev")
     draft.bodies = [body for body in draft.bodies if body["kind"] != "NodePool"] + [naming]
     assert "pods-reach-pools" in {finding.rule for finding in draft.findings()}

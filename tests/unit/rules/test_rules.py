@@ -8,7 +8,7 @@ import yaml
 from gpupool.generators import generate
 from gpupool.generators.render import files
 from gpupool.plan.resolve import read_plan
-from gpupool.rules import RULES, Bundle, check_bundle
+from gpupool.rules import RULES, ObjectSet, check_bundle
 from tests.unit.rules.changes import Change
 from tests.unit.rules.counting_faults import COUNTING
 from tests.unit.rules.drafts import SHIPPED, shipped
@@ -25,7 +25,7 @@ def test_shipped_environments_are_clean(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_rendered_folders_are_clean_without_their_plan(name: str) -> None:
     texts = [text for path, text in files(generate(read_plan(name))).items() if path.endswith(".yaml")]
-    bundle = Bundle.of(name, [yaml.safe_load(text) for text in texts])
+    bundle = ObjectSet.of(name, [yaml.safe_load(text) for text in texts])
     assert len(bundle.objects) + len(bundle.releases) == len(texts)
     assert check_bundle(bundle) == []
 

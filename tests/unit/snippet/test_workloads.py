@@ -14,8 +14,8 @@ from gpupool.findings import UsageError
 from gpupool.generators import generate, rbac
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import Share, memory_quantity
-from gpupool.snippet.wish import Wish, wish
+from gpupool.plan.tenants import MachineShare, memory_quantity
+from gpupool.snippet.wish import SnippetRequest, wish
 from gpupool.snippet.workloads import KINDS, workload
 from gpupool.spec.load import environment_names
 from tests.admission import judge_of, said, without
@@ -30,7 +30,7 @@ SCALER = {"cpu": "500m", "memory": "512Mi"}
 """Of the container `autoscaler` that KubeRay puts beside the head's, with the same image."""
 
 
-def wishes(plan: Plan) -> Iterator[Wish]:
+def wishes(plan: Plan) -> Iterator[SnippetRequest]:
     """Each tenant's on each of its pools: one of every resource, and as many as a pod may get."""
     for tenant in plan.tenants:
         for name in tenant.grants:
@@ -42,14 +42,14 @@ def wishes(plan: Plan) -> Iterator[Wish]:
                     yield wish(plan, name, slices, profile, tenant.name)
 
 
-def pod(template: Object, wanted: Wish) -> Object:
+def pod(template: Object, wanted: SnippetRequest) -> Object:
     assert wanted.tenant is not None
     about = {"name": "pod", "namespace": wanted.tenant.namespace}
     metadata = {**template.get("metadata", {}), **about}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
+def judged(kind: str, made: Object, wanted: SnippetRequest) -> list[Object]:
     """The objects that admission sees: of kinds that are not Kubernetes' own, the pods that come of them."""
     spec = made.get("spec", {})
     match kind:
@@ -158,7 +158,9 @@ def test_without_its_tolerations_it_is_refused(kind: str) -> None:
 def test_a_slice_that_has_no_room_for_argos_container_is_no_step_of_a_workflow() -> None:
     plan = read_plan("local")
     pool = plan.pool("notebooks")
-    crowded = replace(pool, machines=tuple(replace(one, size=Share(900, 1900)) for one in pool.machines))
+    crowded = replace(
+        pool, machines=tuple(replace(one, size=MachineShare(900, 1900)) for one in pool.machines)
+    )
     with pytest.raises(UsageError, match=r"--slices 1: pool notebooks .* Argo's container .* 100m and 256Mi"):
         workload(replace(wish(plan, "notebooks"), pool=crowded), "kubeflow")
 

@@ -16,7 +16,7 @@ from gpupool.local.operator.advertise import PluginFailure, advertise
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout
 from gpupool.local.operator.plugin_config import PluginConfig
-from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.state import OperandMemory
 from gpupool.local.operator.strict import ConfigError
 
 A100 = Hardware(load_catalog()["a100-80gb"], 8, 81920, "p4de.24xlarge")
@@ -124,13 +124,13 @@ def test_every_label_is_one_that_kubernetes_takes() -> None:
 
 
 def test_the_memory_of_the_operands_survives_and_damage_is_forgotten() -> None:
-    memory = NodeState(plugin_loaded="x/ts", plugin_config=PluginConfig("mixed"), layouts=[None, {}])
+    memory = OperandMemory(plugin_loaded="x/ts", plugin_config=PluginConfig("mixed"), layouts=[None, {}])
     text = memory.as_text()
     node = {"metadata": {"annotations": {"simulated.gpupool.dev/state": text}}}
     assert state.read(node) == memory
     for damaged in ("{", "[]", '{"unknown": 1}', ""):
         node["metadata"]["annotations"]["simulated.gpupool.dev/state"] = damaged
-        assert state.read(node) == NodeState()
+        assert state.read(node) == OperandMemory()
 
 
 @given(st.text(max_size=60))
