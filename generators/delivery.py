@@ -2,8 +2,8 @@
 
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
 added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
-in `lasting` (what must not be deleted by accident) and `kinds` (in which order). What else applies to an
-engine is in `gpupool.plan.delivery`.
+in `deletion_protection` (what must not be deleted by accident) and `kinds` (in which order). What else
+applies to an engine is in `gpupool.plan.delivery`.
 """
 
 from __future__ import annotations

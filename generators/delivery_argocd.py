@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpupool.generators import lasting
+from gpupool.generators import deletion_protection
 from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
@@ -84,7 +84,7 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     options = ""
     if manifest.patch:
         options = _KEEP
-    elif lasting.holds_work(manifest):
+    elif deletion_protection.holds_work(manifest):
         options = _ON_REMOVAL[delivery.on_removal]
     elif manifest.recreated:
         options = _RECREATE

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpupool.generators import lasting
+from gpupool.generators import deletion_protection
 from gpupool.generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
 from gpupool.generators.layout import DELIVERY, manifest_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
@@ -64,7 +64,7 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     if manifest.recreated:
         # Only where the server refuses the change as invalid (kustomize-controller, spec v1).
         return {_RECREATE: "enabled"}
-    kept = lasting.holds_work(manifest) and delivery.on_removal != "delete"
+    kept = deletion_protection.holds_work(manifest) and delivery.on_removal != "delete"
     return {_PRUNE: "disabled"} if kept else {}
 
 

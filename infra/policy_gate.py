@@ -106,7 +106,7 @@ def _whole(plan: Plan, bundle: Bundle) -> rules.ObjectSet:
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [manifest.body for manifest in bundle if not manifest.patch]
     releases = [
-        rules.HelmRelease(release.name, release.namespace, release.chart, release.values)
+        rules.JudgedRelease(release.name, release.namespace, release.chart, release.values)
         for release in bundle.releases
     ]
     return rules.ObjectSet.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)

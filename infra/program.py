@@ -12,7 +12,7 @@ import pulumi
 
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import apply, delivered, foreign_operator, static_nodes
+from gpupool.infra import apply, foreign_operator, gitops_refusal, static_nodes
 from gpupool.infra.access import connect, kubeconfig
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
@@ -23,7 +23,7 @@ def run(environment: str) -> None:
     """Register everything of an environment. Raises GpupoolError for problems that the user can fix."""
     plan = read_plan(environment)
     if not pulumi.runtime.is_dry_run():
-        delivered.require_ours(plan)
+        gitops_refusal.require_ours(plan)
     register(plan, generate(plan))
 
 

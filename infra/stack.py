@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import access, delivered, orphans, policy_gate, readiness, recovery, under_way
+from gpupool.infra import access, gitops_refusal, orphans, policy_gate, readiness, recovery, under_way
 from gpupool.infra.engine import Report
 from gpupool.infra.recovery import ProtectedError
 from gpupool.infra.run_context import Verdict
@@ -87,7 +87,7 @@ def up(
     ProtectedError, or StackError when objects could not be applied or do not work.
     """
     plan, bundle = desired.plan, desired.bundle
-    delivered.require_ours(plan, despite_gitops)
+    gitops_refusal.require_ours(plan, despite_gitops)
     with Run(plan, bundle, "up", report, _verdict(desired)) as run:
         lost, refused = run.losses(allow_delete)
         if refused:
@@ -123,7 +123,7 @@ def destroy(environment: str, report: Report = lambda _: None, despite_gitops: b
     except GpupoolError as error:
         raise StackError(f"{error}\n{_WITHOUT_FILE}") from error
     plan, bundle = desired.plan, desired.bundle
-    delivered.require_ours(plan, despite_gitops, "destroy")
+    gitops_refusal.require_ours(plan, despite_gitops, "destroy")
     # Where the program runs for its hooks it must not protect again what the consent covers.
     freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
     with Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:

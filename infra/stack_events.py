@@ -18,7 +18,7 @@ from gpupool.cluster.kube_api import in_words
 from gpupool.generators.manifest import Manifest
 from gpupool.infra.resource_values import FIELD_MANAGER_ANNOTATION, logical_name
 from gpupool.json_keys import json_of
-from gpupool.objects.shown import FieldChange, field_changes
+from gpupool.objects.field_changes import FieldChange, field_changes
 from gpupool.plan.model import POOL_LABEL
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")

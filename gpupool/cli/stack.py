@@ -89,13 +89,13 @@ def up(
 
     Example: gpupool up local
     """
-    from gpupool.infra import delivered, stack
+    from gpupool.infra import gitops_refusal, stack
 
     _use_stand_in(stand_in)
     allowed = allow_delete or ()
     desired = stack.read(env)
     if not yes:
-        delivered.require_ours(desired.plan, despite_gitops)
+        gitops_refusal.require_ours(desired.plan, despite_gitops)
         planned = _run(f"preview {env}", lambda notify: stack.preview(desired, notify, allowed), output)
         _consent(planned, output)
     result = _run(f"up {env}", lambda notify: stack.up(desired, allowed, notify, despite_gitops), output)

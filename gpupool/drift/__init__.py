@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from gpupool.cluster.snapshot import ClusterSnapshot
-from gpupool.drift import karpenter, nodes, objects, others, owner, releases, repartitions, slices, tenants
+from gpupool.drift import (
+    karpenter,
+    nodes,
+    objects,
+    other_managers,
+    owner,
+    releases,
+    repartitions,
+    slices,
+    tenants,
+)
 from gpupool.drift.drift import LAYERS, Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.generators.manifest import Bundle
@@ -24,7 +34,7 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     slices.check,
     karpenter.check,
     tenants.check,
-    others.check,
+    other_managers.check,
     repartitions.check,
 )
 

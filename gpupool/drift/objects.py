@@ -21,11 +21,11 @@ from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.objects.changes import MISSING, Change, format_path
+from gpupool.objects.field_changes import FieldChange
 from gpupool.objects.live import SETS, differences
 from gpupool.objects.managed_fields import appliers, managers
 from gpupool.objects.owner import environment_of
 from gpupool.objects.ownership import Ownership
-from gpupool.objects.shown import FieldChange
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 
 _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})

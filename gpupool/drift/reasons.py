@@ -21,7 +21,7 @@ from gpupool.drift.operator_view import (
     OperatorView,
 )
 from gpupool.drift.pool_nodes import PoolNode
-from gpupool.drift.prepared import failed_repair
+from gpupool.drift.prepared_configs import failed_repair
 from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.plan.model import Machine
 from gpupool.sharing import GPU_RESOURCE

@@ -14,7 +14,7 @@ from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
-from gpupool.drift.prepared import label_repair
+from gpupool.drift.prepared_configs import label_repair
 from gpupool.drift.reasons import UnmetNode, likeliest, mig_failed, operand_off
 from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.objects.ownership import Ownership

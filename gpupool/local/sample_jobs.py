@@ -33,7 +33,7 @@ _POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class PoolSupply:
+class PoolOnCluster:
     """What one pool has on the cluster now."""
 
     pool: Pool
@@ -57,7 +57,7 @@ class PoolSupply:
         }
 
 
-def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolSupply]:
+def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolOnCluster]:
     """Apply one job per pool, wait until each pod runs or five minutes have passed, and say what is there.
 
     Raises GpupoolError where the environment was not applied to the cluster.
@@ -95,7 +95,7 @@ def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
     api.apply(job, _MANAGER, force=True)
 
 
-def pool_states(plan: Plan, api: KubeApi) -> list[PoolSupply]:
+def pool_states(plan: Plan, api: KubeApi) -> list[PoolOnCluster]:
     """What every pool has now; nothing is changed."""
     nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=LABEL)
     return [_state(plan, pool, nodes, pods) for pool in plan.pools]
@@ -145,7 +145,7 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
     }
 
 
-def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> PoolSupply:
+def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> PoolOnCluster:
     ours = [node for node in nodes if node["metadata"].get("labels", {}).get(POOL_LABEL) == pool.name]
     offered = [node.get("status", {}).get("allocatable", {}) for node in ours]
     slices = {name: sum(int(each.get(name, 0)) for each in offered) for name in pool.slices_per_node}
@@ -164,7 +164,7 @@ def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[
         said = f"{found[0]['status'].get('phase', 'Pending')}: {_why(found[0])}"
     else:
         said = "not created yet" if tenant else "no tenant may use the pool"
-    return PoolSupply(pool, len(ours), slices, _price(pool, ours), said, alive is not None)
+    return PoolOnCluster(pool, len(ours), slices, _price(pool, ours), said, alive is not None)
 
 
 def _why(pod: dict[str, Any]) -> str:

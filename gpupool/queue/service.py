@@ -43,7 +43,6 @@ from gpupool.queue.roles.callbacks import Callbacks
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.executor import Executor
-from gpupool.queue.roles.following import Following
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.idle import IdleWatch
 from gpupool.queue.roles.janitor import Janitor
@@ -51,8 +50,9 @@ from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership, utc_now
 from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.offering import Offering
+from gpupool.queue.roles.plan_in_force import Following
+from gpupool.queue.roles.queue_health import QueueHealth
 from gpupool.queue.roles.relay import Relay
-from gpupool.queue.roles.standing import QueueHealth
 from gpupool.queue.store import identity
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded

@@ -16,7 +16,7 @@ from gpupool.findings import GpupoolError, UsageError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan, Pool
-from gpupool.repartition import begin, closing, journal, order, owner, phases, windows
+from gpupool.repartition import journal, messages, order, owner, phases, preparation, windows
 from gpupool.repartition.cluster import PoolNodes
 from gpupool.repartition.journal import Journal, RepartitionLock
 from gpupool.repartition.result import RepartitionResult, RepartitionStatus, rows
@@ -87,10 +87,10 @@ def dry_run(
     owner.require_own(api, bundle.environment)
     nodes = PoolNodes(api, pool).read_nodes(all_jobs=True)
     noted = _matching(journal.read(api), bundle, pool, options)
-    noted = noted or begin.journal_for(api, bundle, pool, nodes, datetime.now(UTC))
+    noted = noted or preparation.journal_for(api, bundle, pool, nodes, datetime.now(UTC))
     if noted is None:
         return RepartitionResult(bundle.environment, pool.name, RepartitionStatus.nothing)
-    task = begin.task_for(noted, pool, nodes, order.order(nodes))
+    task = preparation.task_for(noted, pool, nodes, order.order(nodes))
     reboots = _reboots(pool)
     changes = [
         (name, order.change_seconds(task.old[name], task.new[name], reboots))
@@ -103,14 +103,14 @@ def dry_run(
         pool.name,
         RepartitionStatus.planned,
         rows(nodes, task),
-        closing.window_notes(pool, estimate),
+        messages.window_notes(pool, estimate),
         estimate,
     )
 
 
 def begun(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
     """What there is to do now, as far as it can be seen without beginning it."""
-    return begin.journal_for(api, bundle, pool, PoolNodes(api, pool).read_nodes(), datetime.now(UTC))
+    return preparation.journal_for(api, bundle, pool, PoolNodes(api, pool).read_nodes(), datetime.now(UTC))
 
 
 def pool_of(plan: Plan, name: str) -> Pool:
@@ -151,14 +151,16 @@ class _Run:
             if self._options.rollback:
                 return RepartitionResult(self._bundle.environment, self._pool.name, RepartitionStatus.nothing)
             nodes = self._nodes.read_nodes()
-            noted = begin.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
+            noted = preparation.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
             if noted is None:
                 return self._nothing(nodes)
             journal.write(self._api, noted)
         noted = self._prepared(noted)
         if noted.phase == "finish":
             nodes = self._nodes.read_nodes()
-            return self._finished(noted, nodes, begin.task_for(noted, self._pool, nodes, order.order(nodes)))
+            return self._finished(
+                noted, nodes, preparation.task_for(noted, self._pool, nodes, order.order(nodes))
+            )
         try:
             nodes, task, seen = self._work(noted)
         except KeyboardInterrupt:
@@ -188,18 +190,18 @@ class _Run:
             nodes = self._nodes.read_nodes()
             if not self._order:
                 self._order = order.order(self._nodes.read_nodes(all_jobs=True))
-            task = begin.task_for(noted, self._pool, nodes, self._order)
+            task = preparation.task_for(noted, self._pool, nodes, self._order)
             seen = self._watch.observe(nodes, task, time.monotonic())
             decision = decide(nodes, task, self._rules(), seen)
             for action in decision.actions:
-                self._notify(closing.step(action))
+                self._notify(messages.step(action))
                 self._nodes.do(action)
             quitting = self._interrupted and not decision.actions
             if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
                 return nodes, task, seen
             # An eviction that a disruption budget holds up is asked for again, but not without a pause.
             if all(action.act is Act.evict for action in decision.actions):
-                self._say(closing.waits(decision, self._nodes.blocked))
+                self._say(messages.waits(decision, self._nodes.blocked))
                 time.sleep(self._pace.poll)
 
     def _say(self, waits: str) -> None:
@@ -245,10 +247,10 @@ class _Run:
         status = RepartitionStatus.rolled_back if noted.backwards else RepartitionStatus.done
         notes: tuple[str, ...] = ()
         if self._options.again is None:
-            notes = closing.taken_back(bundle.environment)
+            notes = messages.taken_back(bundle.environment)
             if not noted.backwards:
                 others = remaining(api, bundle, [one for one in self._plan.pools if one.name != pool.name])
-                notes = closing.done(bundle.environment, pool.name, in_line, others)
+                notes = messages.done(bundle.environment, pool.name, in_line, others)
         # Held nodes have their usual label again.
         shown = Task(task.new, {node.name: node.shape() for node in nodes}, task.order)
         return RepartitionResult(bundle.environment, pool.name, status, rows(nodes, shown), notes)
@@ -260,7 +262,7 @@ class _Run:
             status = RepartitionStatus.interrupted
         elif seen.failed or seen.lost or self._rules().may_begin:
             status = RepartitionStatus.stopped
-        notes = closing.unfinished(environment, pool, nodes, task, seen.lost, self._options.again)
+        notes = messages.unfinished(environment, pool, nodes, task, seen.lost, self._options.again)
         return RepartitionResult(environment, pool, status, rows(nodes, task), notes)
 
 
@@ -277,7 +279,7 @@ def remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
 def towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
     """Whether the repartition that has begun brings `pool` where `bundle` wants it."""
     noted = journal.read(api)
-    return noted is not None and not noted.backwards and noted.target == begin.target(bundle, pool)
+    return noted is not None and not noted.backwards and noted.target == preparation.target(bundle, pool)
 
 
 def _matching(
@@ -292,7 +294,7 @@ def _matching(
             f"a repartition of pool {noted.pool} has begun at {noted.started}; finish it first ({how}) or "
             f"take it back ({how} --rollback)"
         )
-    if not options.rollback and not noted.backwards and noted.target != begin.target(bundle, pool):
+    if not options.rollback and not noted.backwards and noted.target != preparation.target(bundle, pool):
         raise GpupoolError(
             f"since {noted.started} pool {pool.name} is being brought into another shape than the file now "
             f"asks for; take that back first ({how} --rollback), or put the file back and finish it ({how})"

@@ -25,8 +25,8 @@ from gpupool.rules import (
     slice_memory,
     taints,
 )
-from gpupool.rules.bundle import EXTERNAL, BundleObject, HelmRelease, ObjectSet, release_of
-from gpupool.rules.rule import Judged, Rule, Violation
+from gpupool.rules.bundle import EXTERNAL, BundleObject, JudgedRelease, ObjectSet, release_of
+from gpupool.rules.rule import Judged, Rule, RuleViolation
 from vapcheck import PolicyFinding
 
 _WORDS = {
@@ -39,7 +39,7 @@ _TEXTS: Mapping[str, Mapping[str, Any]] = yaml.load(
 )
 
 
-def _rule(name: str, check: Callable[[Judged], Iterable[Violation]]) -> Rule[Judged]:
+def _rule(name: str, check: Callable[[Judged], Iterable[RuleViolation]]) -> Rule[Judged]:
     texts: dict[str, Any] = {
         key: value.format(**_WORDS) if isinstance(value, str) else value
         for key, value in _TEXTS[name].items()
@@ -100,10 +100,10 @@ __all__ = [
     "EXTERNAL",
     "RULES",
     "BundleObject",
-    "HelmRelease",
+    "JudgedRelease",
     "ObjectSet",
     "Rule",
-    "Violation",
+    "RuleViolation",
     "check_bundle",
     "check_bundles",
     "release_of",

@@ -92,7 +92,7 @@ class BundleObject:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HelmRelease:
+class JudgedRelease:
     """A Helm release: what it installs is not in the bundle, its values are."""
 
     name: str
@@ -148,7 +148,7 @@ class ObjectSet:
     environment: str
     """Name of the environment, or of the folder."""
     objects: tuple[BundleObject, ...]
-    releases: tuple[HelmRelease, ...] = ()
+    releases: tuple[JudgedRelease, ...] = ()
     plan: Plan | None = None
     """None for a folder of manifests: rules that need it are skipped."""
     external: frozenset[Identity] = field(default_factory=frozenset)
@@ -161,7 +161,7 @@ class ObjectSet:
         manifests: Iterable[Mapping[str, Any]],
         *,
         patches: Iterable[Mapping[str, Any]] = (),
-        releases: Iterable[HelmRelease] = (),
+        releases: Iterable[JudgedRelease] = (),
         plan: Plan | None = None,
     ) -> ObjectSet:
         """A bundle of plain objects. A body without a kind that names a release and a chart, as rendered
@@ -259,9 +259,9 @@ def _is_release(body: Mapping[str, Any]) -> bool:
     return "kind" not in body and bool(text(body, "release")) and bool(text(body, "chart"))
 
 
-def release_of(body: Mapping[str, Any], file: str = "", line: int = 0) -> HelmRelease:
+def release_of(body: Mapping[str, Any], file: str = "", line: int = 0) -> JudgedRelease:
     """The Helm release of a rendered folder's `releases/<name>.yaml`."""
-    return HelmRelease(
+    return JudgedRelease(
         text(body, "release"),
         text(body, "namespace"),
         text(body, "chart"),

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from gpupool.money import usd_exact
 from gpupool.plan.model import HOURS_PER_MONTH
 from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 from gpupool.spec.tenants import Budget
 
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 
 
-def ceiling(bundle: ObjectSet) -> Iterator[Violation]:
+def ceiling(bundle: ObjectSet) -> Iterator[RuleViolation]:
     plan = bundle.plan
     if plan is None or plan.monthly_usd_max is None:
         return
@@ -24,7 +24,7 @@ def ceiling(bundle: ObjectSet) -> Iterator[Violation]:
             f"it is unknown whether pools stay within {usd_exact(most)} a month: no price is known for "
             f"{', '.join(unknown)}"
         )
-        yield Violation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
+        yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
     costs = {pool.name: cost[1] for pool in plan.pools if (cost := pool.monthly_usd())}
     total = sum(costs.values())
     if total > most:
@@ -33,10 +33,10 @@ def ceiling(bundle: ObjectSet) -> Iterator[Violation]:
             f"all pools at their maximum cost {usd_exact(total)} a month, the ceiling is {usd_exact(most)}; "
             f"the most expensive is {costliest} with {usd_exact(costs[costliest])}"
         )
-        yield Violation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
+        yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 
 
-def budgets(bundle: ObjectSet) -> Iterator[Violation]:
+def budgets(bundle: ObjectSet) -> Iterator[RuleViolation]:
     plan = bundle.plan
     if plan is None or plan.monthly_usd_max is None:
         return
@@ -47,7 +47,7 @@ def budgets(bundle: ObjectSet) -> Iterator[Violation]:
             f"tenants may spend {usd_exact(total)} a month, the ceiling is {usd_exact(plan.monthly_usd_max)}"
         )
         values = {"ceiling": plan.monthly_usd_max, "budgets": spend}
-        yield Violation(message, path="cost.monthlyUsdMax", values=values)
+        yield RuleViolation(message, path="cost.monthlyUsdMax", values=values)
 
 
 def monthly(budget: Budget) -> float:

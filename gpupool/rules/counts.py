@@ -16,7 +16,7 @@ from gpupool.plan.model import POOL_LABEL
 from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, labels, mapping, text
 from gpupool.rules.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 from gpupool.sharing import sharing_modes
 from vapcheck.policy.selectors import read_selector
 
@@ -137,7 +137,7 @@ class _Overlays:
         return self._named.get(name, []) + self._any
 
 
-def agree(bundle: ObjectSet) -> Iterator[Violation]:
+def agree(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """What nodes will advertise, against what Karpenter's objects say and what the Plan counts on."""
     overlays = _Overlays(bundle)
     for found in karpenter(bundle):
@@ -151,7 +151,7 @@ def agree(bundle: ObjectSet) -> Iterator[Violation]:
 
 def _overlaid(
     found: Karpenter, name: str, expected: Counts, overlays: list[BundleObject]
-) -> Iterator[Violation]:
+) -> Iterator[RuleViolation]:
     """The capacity that Karpenter believes in: the instance type's own, and the heaviest overlay over it."""
     gpus = gpus_of(name)
     chosen = [(overlay, _chooses(overlay, found, name)) for overlay in overlays]
@@ -171,7 +171,7 @@ def _overlaid(
             node = f"a {name} of {found.node_pool.name}"
             message = f"{node} has {right} x {resource} ({gpus} GPUs); to Karpenter {said}"
             path = f"spec.capacity[{resource}]" if overlay else ""
-            yield Violation(message, source, path, {"advertised": right, "overlay": wrong, "gpus": gpus})
+            yield RuleViolation(message, source, path, {"advertised": right, "overlay": wrong, "gpus": gpus})
 
 
 def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
@@ -187,13 +187,13 @@ def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
     return True if len(sure) == len(rows) else None
 
 
-def _as_planned(bundle: ObjectSet, found: Karpenter, name: str, expected: Counts) -> Iterator[Violation]:
+def _as_planned(bundle: ObjectSet, found: Karpenter, name: str, expected: Counts) -> Iterator[RuleViolation]:
     for pool in bundle.plan.pools if bundle.plan else ():
         for machine in pool.machines if pool.name == found.pool else ():
             if machine.instance_type == name and dict(machine.slices) != dict(expected):
                 message = f"a {name} will have {_list(expected)}; the plan counts on {_list(machine.slices)}"
                 values = {"advertised": dict(expected), "planned": dict(machine.slices)}
-                yield Violation(
+                yield RuleViolation(
                     message, found.node_pool, f"spec.template.metadata.labels[{PLUGIN_LABEL}]", values
                 )
 
@@ -202,7 +202,7 @@ def _list(counts: Counts) -> str:
     return ", ".join(f"{number} x {name}" for name, number in counts.items())
 
 
-def _limits(found: Karpenter) -> Iterator[Violation]:
+def _limits(found: Karpenter) -> Iterator[RuleViolation]:
     """A NodePool's limit of slices is what its limit of nodes amounts to on its largest machine: a lower one
     keeps nodes from starting, a higher one means nothing."""
     limits = mapping(found.node_pool.body, "spec", "limits")
@@ -219,4 +219,4 @@ def _limits(found: Karpenter) -> Iterator[Violation]:
         if wrong is not None and wrong != right:
             message = f"limited to {wrong} x {resource}; its {nodes} nodes have {right}"
             values = {"limit": wrong, "nodes": nodes, "slices": right}
-            yield Violation(message, found.node_pool, f"spec.limits[{resource}]", values)
+            yield RuleViolation(message, found.node_pool, f"spec.limits[{resource}]", values)

@@ -11,7 +11,7 @@ from itertools import combinations
 from gpupool.plan.model import Plan
 from gpupool.rules.bundle import ObjectSet
 from gpupool.rules.identity import key_of
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 Pair = tuple[ObjectSet, Plan, ObjectSet, Plan]
 
@@ -32,7 +32,7 @@ def shared_cluster(first: Plan, second: Plan) -> str | None:
     return None
 
 
-def objects(bundles: Sequence[ObjectSet]) -> Iterator[Violation]:
+def objects(bundles: Sequence[ObjectSet]) -> Iterator[RuleViolation]:
     """One finding for each pair of environments, with everything that they both own."""
     for one, first, other, second in _pairs(bundles):
         cluster = shared_cluster(first, second)
@@ -50,10 +50,10 @@ def objects(bundles: Sequence[ObjectSet]) -> Iterator[Violation]:
                 f"{', '.join(shared[:3])}{more}: each would undo what the other applies"
             )
             values = {"environments": [one.environment, other.environment], "objects": shared}
-            yield Violation(message, both[0] if both else None, values=values)
+            yield RuleViolation(message, both[0] if both else None, values=values)
 
 
-def nodes(bundles: Sequence[ObjectSet]) -> Iterator[Violation]:
+def nodes(bundles: Sequence[ObjectSet]) -> Iterator[RuleViolation]:
     """Machines of static pools, by name anywhere and by selector within one cluster."""
     for one, first, other, second in _pairs(bundles):
         environments = [one.environment, other.environment]
@@ -65,12 +65,14 @@ def nodes(bundles: Sequence[ObjectSet]) -> Iterator[Violation]:
                         f"node {name!r} is in pool {owner[name]!r} of {one.environment} and in pool "
                         f"{pool.name!r} of {other.environment}"
                     )
-                    yield Violation(message, path=f"pool {pool.name}", values={"environments": environments})
+                    yield RuleViolation(
+                        message, path=f"pool {pool.name}", values={"environments": environments}
+                    )
         if shared_cluster(first, second) is not None:
             yield from _selected(one.environment, first, other.environment, second)
 
 
-def _selected(one: str, first: Plan, other: str, second: Plan) -> Iterator[Violation]:
+def _selected(one: str, first: Plan, other: str, second: Plan) -> Iterator[RuleViolation]:
     for pool in first.pools:
         for rival in second.pools:
             mine, theirs = pool.node_selector.items(), rival.node_selector.items()
@@ -78,6 +80,6 @@ def _selected(one: str, first: Plan, other: str, second: Plan) -> Iterator[Viola
                 message = (
                     f"pool {pool.name!r} of {one} and pool {rival.name!r} of {other} choose the same nodes"
                 )
-                yield Violation(
+                yield RuleViolation(
                     message, path=f"pool {rival.name}", values={"selector": dict(rival.node_selector)}
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 Key = tuple[str, str, str, str]
 
@@ -15,7 +15,7 @@ def key_of(item: BundleObject) -> Key:
     return (item.group, item.kind, item.namespace, item.name)
 
 
-def unique(bundle: ObjectSet) -> Iterator[Violation]:
+def unique(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Each object but the first of an identity. Objects without a name get one from the server."""
     first: dict[Key, BundleObject] = {}
     for item in bundle.objects:
@@ -25,9 +25,9 @@ def unique(bundle: ObjectSet) -> Iterator[Violation]:
         if other is not item:
             place = f" ({other.file}:{other.line})" if other.file else ""
             message = f"{item} appears twice in the bundle{place}: whichever is applied last wins"
-            yield Violation(message, item, "metadata.name")
+            yield RuleViolation(message, item, "metadata.name")
     releases = set[tuple[str, str]]()
     for release in bundle.releases:
         if (release.namespace, release.name) in releases:
-            yield Violation(f"{release} appears twice in the bundle", release, "release")
+            yield RuleViolation(f"{release} appears twice in the bundle", release, "release")
         releases.add((release.namespace, release.name))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.rules.bundle import BundleObject, HelmRelease, ObjectSet
+from gpupool.rules.bundle import BundleObject, JudgedRelease, ObjectSet
 from gpupool.rules.fields import at, items, mapping, parsed, text
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"
@@ -25,7 +25,7 @@ _CHART = "gpu-operator"
 class Operator:
     """One place that steers the operator."""
 
-    source: BundleObject | HelmRelease
+    source: BundleObject | JudgedRelease
     prefix: str
     """Path of `settings` in the source: `spec` or `values`."""
     settings: Mapping[str, Any]
@@ -92,7 +92,7 @@ def _layouts(config_map: BundleObject | None) -> dict[str, list[Any]] | None:
     return {str(name): items(layouts, name) for name in layouts} if isinstance(layouts, dict) else None
 
 
-def plugin_configs(bundle: ObjectSet) -> Iterator[Violation]:
+def plugin_configs(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The ConfigMap is there, its default and every nodes' key are in it, and each key can be read."""
     known = set[str]()
     seen = [operator for operator in operators(bundle) if _named(operator, "devicePlugin")]
@@ -100,7 +100,7 @@ def plugin_configs(bundle: ObjectSet) -> Iterator[Violation]:
         name, data = _named(operator, "devicePlugin"), _plugin_data(bundle, operator)
         path = f"{operator.prefix}.devicePlugin.config"
         if data is None:
-            yield Violation(
+            yield RuleViolation(
                 f"ConfigMap {name!r} of the device plugin does not exist", operator.source, f"{path}.name"
             )
             continue
@@ -108,18 +108,18 @@ def plugin_configs(bundle: ObjectSet) -> Iterator[Violation]:
         default = text(operator.settings, "devicePlugin", "config", "default")
         if default and default not in data:
             message = f"default {default!r} is not a key of ConfigMap {name!r}"
-            yield Violation(message, operator.source, f"{path}.default", {"keys": sorted(data)})
+            yield RuleViolation(message, operator.source, f"{path}.default", {"keys": sorted(data)})
         for key, document in data.items():
             if parsed(document) is None:
                 source = _config_map(bundle, operator, "devicePlugin") or operator.source
-                yield Violation(
+                yield RuleViolation(
                     "the device plugin's configuration is not a YAML mapping", source, f"data[{key}]"
                 )
     reads = ", ".join(_named(operator, "devicePlugin") for operator in seen)
     yield from _unknown(bundle, PLUGIN_LABEL, known, reads, "device plugin")
 
 
-def exporter_fields(bundle: ObjectSet) -> Iterator[Violation]:
+def exporter_fields(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The ConfigMap with the exporter's fields is there, under the key that the operator mounts: the exporter
     does not start without it."""
     for operator in operators(bundle):
@@ -128,14 +128,16 @@ def exporter_fields(bundle: ObjectSet) -> Iterator[Violation]:
             continue
         bundle_object = _config_map(bundle, operator, "dcgmExporter")
         if bundle_object is None:
-            yield Violation(f"ConfigMap {name!r} of the DCGM exporter does not exist", operator.source, path)
+            yield RuleViolation(
+                f"ConfigMap {name!r} of the DCGM exporter does not exist", operator.source, path
+            )
         elif _FIELDS_KEY not in mapping(bundle_object.body, "data"):
-            yield Violation(
+            yield RuleViolation(
                 f"key {_FIELDS_KEY}, which the DCGM exporter reads, is missing", bundle_object, "data"
             )
 
 
-def mig_configs(bundle: ObjectSet) -> Iterator[Violation]:
+def mig_configs(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The ConfigMap is there, and every layout that a node is labelled with is in it."""
     known = set[str]()
     seen = [operator for operator in operators(bundle) if _named(operator, "migManager")]
@@ -143,20 +145,20 @@ def mig_configs(bundle: ObjectSet) -> Iterator[Violation]:
         name, path = _named(operator, "migManager"), f"{operator.prefix}.migManager.config"
         config_map = _mig_config_map(bundle, operator)
         if config_map is None:
-            yield Violation(
+            yield RuleViolation(
                 f"ConfigMap {name!r} of the MIG manager does not exist", operator.source, f"{path}.name"
             )
             continue
         layouts = _layouts(config_map)
         if layouts is None:
             message = f"key {_MIG_KEY} holds no mapping `mig-configs`"
-            yield Violation(message, config_map, f"data[{_MIG_KEY}]")
+            yield RuleViolation(message, config_map, f"data[{_MIG_KEY}]")
             continue
         known |= layouts.keys()
         default = text(operator.settings, "migManager", "config", "default")
         if default and default not in layouts:
             message = f"default {default!r} is not a layout of ConfigMap {name!r}"
-            yield Violation(message, operator.source, f"{path}.default", {"layouts": sorted(layouts)})
+            yield RuleViolation(message, operator.source, f"{path}.default", {"layouts": sorted(layouts)})
     reads = ", ".join(_named(operator, "migManager") for operator in seen)
     # The operator's own list, which is not in the bundle, names its layouts so.
     for found in _unknown(bundle, MIG_LABEL, known, reads, "MIG manager"):
@@ -164,7 +166,9 @@ def mig_configs(bundle: ObjectSet) -> Iterator[Violation]:
             yield found
 
 
-def _unknown(bundle: ObjectSet, label: str, known: set[str], reads: str, operand: str) -> Iterator[Violation]:
+def _unknown(
+    bundle: ObjectSet, label: str, known: set[str], reads: str, operand: str
+) -> Iterator[RuleViolation]:
     """Nodes whose label names no configuration. Without any operator in the bundle this is unknown, unless
     the bundle is an environment's."""
     if not operators(bundle) and bundle.plan is None:
@@ -177,4 +181,4 @@ def _unknown(bundle: ObjectSet, label: str, known: set[str], reads: str, operand
             )
             message = f"nodes are labelled {label}={value}, {what}"
             values = {"value": value, "known": sorted(known)}
-            yield Violation(message, nodes.source, f"{nodes.path}[{label}]", values)
+            yield RuleViolation(message, nodes.source, f"{nodes.path}[{label}]", values)

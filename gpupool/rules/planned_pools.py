@@ -8,12 +8,12 @@ from typing import Any
 from gpupool.plan.model import POOL_LABEL, Capacity, Plan, Pool
 from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, labels, mapping, text
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 
 
-def present(bundle: ObjectSet) -> Iterator[Violation]:
+def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
     if bundle.plan is None:
         return
     node_pools = {item.name: item for item in bundle.of_kind("NodePool")}
@@ -25,25 +25,25 @@ def present(bundle: ObjectSet) -> Iterator[Violation]:
                 message = (
                     f"pool {pool.name!r} has no NodePool {capacity.name!r}, so no {capacity.type} node starts"
                 )
-                yield Violation(message, path=f"pool {pool.name}")
+                yield RuleViolation(message, path=f"pool {pool.name}")
             else:
                 yield from _node_pool(pool, capacity, item)
         for name in pool.node_names:
             if name not in nodes:
                 message = f"node {name!r} of pool {pool.name!r} gets neither its labels nor its taints"
-                yield Violation(message, path=f"pool {pool.name}")
+                yield RuleViolation(message, path=f"pool {pool.name}")
             else:
                 node = nodes[name]
                 yield from _marks(pool, node, "", node.labels, items(node.body, "spec", "taints"))
     yield from _unplanned(bundle.plan, bundle)
 
 
-def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[Violation]:
+def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[RuleViolation]:
     limits = mapping(item.body, "spec", "limits")
     for name, number in pool.limits(capacity).items():
         if count(limits.get(name)) != number:
             message = f"limit of {name} is {limits.get(name, 'missing')}, planned {number}"
-            yield Violation(message, item, f"spec.limits[{name}]", {"planned": number})
+            yield RuleViolation(message, item, f"spec.limits[{name}]", {"planned": number})
     template = at(item.body, "spec", "template")
     types = [
         value
@@ -53,29 +53,31 @@ def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[V
     ]
     if types != [capacity.type]:
         message = f"starts {', '.join(map(str, types)) or 'any'} nodes, planned {capacity.type}"
-        yield Violation(message, item, "spec.template.spec.requirements", {"planned": capacity.type})
+        yield RuleViolation(message, item, "spec.template.spec.requirements", {"planned": capacity.type})
     found = labels(template, "metadata", "labels")
     yield from _marks(pool, item, "spec.template.", found, items(template, "spec", "taints"))
 
 
-def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list[Any]) -> Iterator[Violation]:
+def _marks(
+    pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list[Any]
+) -> Iterator[RuleViolation]:
     """Labels and taints of the nodes: what the plan says and, of taints, nothing else."""
     for key, value in pool.labels.items():
         if found.get(key) != value:
             message = f"label {key} is {found.get(key, 'missing')}, planned {value}"
-            yield Violation(message, item, f"{prefix}metadata.labels[{key}]", {"planned": value})
+            yield RuleViolation(message, item, f"{prefix}metadata.labels[{key}]", {"planned": value})
     planned = [taint.as_dict() for taint in pool.taints]
     for taint in planned:
         if taint not in taints:
             message = f"taint {taint['key']}:{taint['effect']} is missing, so any pod can run on the pool"
-            yield Violation(message, item, f"{prefix}spec.taints", {"planned": taint})
+            yield RuleViolation(message, item, f"{prefix}spec.taints", {"planned": taint})
     for index, extra in enumerate(taints):
         if extra not in planned:
             message = f"taint {text(extra, 'key')} is not planned, and jobs for the pool do not tolerate it"
-            yield Violation(message, item, f"{prefix}spec.taints[{index}]", {"taint": extra})
+            yield RuleViolation(message, item, f"{prefix}spec.taints[{index}]", {"taint": extra})
 
 
-def _unplanned(plan: Plan, bundle: ObjectSet) -> Iterator[Violation]:
+def _unplanned(plan: Plan, bundle: ObjectSet) -> Iterator[RuleViolation]:
     """NodePools that have the label of a pool but are not planned."""
     pools = {pool.name: {capacity.name for capacity in pool.capacities} for pool in plan.pools}
     for item in bundle.of_kind("NodePool"):
@@ -83,4 +85,4 @@ def _unplanned(plan: Plan, bundle: ObjectSet) -> Iterator[Violation]:
         name = labels(item.body, *path).get(POOL_LABEL)
         if name is not None and item.name not in pools.get(name, ()):
             message = f"starts nodes of pool {name!r} that the plan does not know"
-            yield Violation(message, item, f"{'.'.join(path)}[{POOL_LABEL}]", {"pool": name})
+            yield RuleViolation(message, item, f"{'.'.join(path)}[{POOL_LABEL}]", {"pool": name})

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, text
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 from gpupool.spec.environment import QUEUED
 
 
-def values(bundle: ObjectSet) -> Iterator[Violation]:
+def values(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """One value each; the two classes of a priority that preempts are one priority."""
     first: dict[int, BundleObject] = {}
     for item in bundle.of_kind("PriorityClass"):
@@ -20,17 +20,17 @@ def values(bundle: ObjectSet) -> Iterator[Violation]:
             shorter, longer = sorted((other.name, item.name), key=len)
             if longer not in (shorter, f"{shorter}{QUEUED}"):
                 message = f"value {value} is that of {other.name} too, so neither goes first"
-                yield Violation(message, item, "value", {"value": value, "other": other.name})
+                yield RuleViolation(message, item, "value", {"value": value, "other": other.name})
 
 
-def default(bundle: ObjectSet) -> Iterator[Violation]:
+def default(bundle: ObjectSet) -> Iterator[RuleViolation]:
     defaults = [item for item in bundle.of_kind("PriorityClass") if at(item.body, "globalDefault") is True]
     for item in defaults[1:]:
         message = f"is the default of all pods, which {defaults[0].name} already is"
-        yield Violation(message, item, "globalDefault", {"other": defaults[0].name})
+        yield RuleViolation(message, item, "globalDefault", {"other": defaults[0].name})
 
 
-def planned(bundle: ObjectSet) -> Iterator[Violation]:
+def planned(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Each priority of the environment has its classes, with its value and their right to preempt."""
     if bundle.plan is None:
         return
@@ -40,23 +40,23 @@ def planned(bundle: ObjectSet) -> Iterator[Violation]:
     for priority, name, may_preempt in wanted:
         item = classes.get(name)
         if item is None:
-            yield Violation(
+            yield RuleViolation(
                 f"priority {priority.name!r} has no PriorityClass {name}", path=f"priorities {name}"
             )
             continue
         value = item.body.get("value")
         if value != priority.value:
             message = f"value is {value}, the environment says {priority.value}"
-            yield Violation(message, item, "value", {"value": value, "planned": priority.value})
+            yield RuleViolation(message, item, "value", {"value": value, "planned": priority.value})
         # Absent means that it preempts (Kubernetes 1.36, PriorityClass).
         preempts = (text(item.body, "preemptionPolicy") or "PreemptLowerPriority") != "Never"
         if preempts != may_preempt:
             word = "may" if preempts else "may not"
             message = f"its pods {word} push others out, which the environment says otherwise"
-            yield Violation(message, item, "preemptionPolicy", {"planned": may_preempt})
+            yield RuleViolation(message, item, "preemptionPolicy", {"planned": may_preempt})
 
 
-def bounded(bundle: ObjectSet) -> Iterator[Violation]:
+def bounded(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """No class above a tenant's highest is open to its pods."""
     if bundle.plan is None:
         return
@@ -76,7 +76,7 @@ def bounded(bundle: ObjectSet) -> Iterator[Violation]:
                 f"namespace {tenant.namespace!r} forbids {', '.join(opened)}"
             )
             namespace = bundle.find("Namespace", tenant.namespace)
-            yield Violation(message, namespace, values={"above": opened, "most": most})
+            yield RuleViolation(message, namespace, values={"above": opened, "most": most})
 
 
 def _closed(quotas: Iterable[BundleObject]) -> set[str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import count, mapping
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 OVERSUBSCRIBED = 4
 """How many times over a pool may be promised. Shares that are each used a quarter of the time still fit;
@@ -66,7 +66,7 @@ def _summed(pools: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def within_capacity(bundle: ObjectSet) -> Iterator[Violation]:
+def within_capacity(bundle: ObjectSet) -> Iterator[RuleViolation]:
     there = capacity(bundle)
     for quota in bundle.of_kind("ResourceQuota") if there is not None else ():
         for resource, number in granted(quota).items():
@@ -74,24 +74,26 @@ def within_capacity(bundle: ObjectSet) -> Iterator[Violation]:
             if number > most:
                 message = f"allows {number} x {resource}; all pools together have {most}"
                 path = f"spec.hard[{_REQUESTS}{resource}]"
-                yield Violation(message, quota, path, {"quota": number, "capacity": most})
+                yield RuleViolation(message, quota, path, {"quota": number, "capacity": most})
 
 
-def present(bundle: ObjectSet) -> Iterator[Violation]:
+def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Each tenant's namespace has a quota that names every GPU resource: one that none names is free."""
     quotas, tenants = by_namespace(bundle), _tenant_namespaces(bundle)
     resources = bundle.plan.resources if bundle.plan else sorted(capacity(bundle) or {})
     for namespace, source in tenants.items():
         named = quotas.get(namespace)
         if named is None:
-            yield Violation(f"namespace {namespace!r} has no quota, so its pods may take every GPU", source)
+            yield RuleViolation(
+                f"namespace {namespace!r} has no quota, so its pods may take every GPU", source
+            )
             continue
         free = [resource for resource in resources if resource not in named]
         if free:
             message = (
                 f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may take all of it"
             )
-            yield Violation(message, source, values={"free": free})
+            yield RuleViolation(message, source, values={"free": free})
 
 
 def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
@@ -100,7 +102,7 @@ def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
     return {item.name: item for item in bundle.of_kind("Namespace") if _TENANT_LABEL in item.labels}
 
 
-def as_granted(bundle: ObjectSet) -> Iterator[Violation]:
+def as_granted(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The figures are those of the environment file."""
     quotas = bundle.by_namespace("ResourceQuota")
     for tenant in bundle.plan.tenants if bundle.plan else ():
@@ -110,10 +112,10 @@ def as_granted(bundle: ObjectSet) -> Iterator[Violation]:
                 if number != planned:
                     message = f"allows {number} x {resource}; tenant {tenant.name!r} is granted {planned}"
                     path = f"spec.hard[{_REQUESTS}{resource}]"
-                    yield Violation(message, quota, path, {"quota": number, "granted": planned})
+                    yield RuleViolation(message, quota, path, {"quota": number, "granted": planned})
 
 
-def oversubscribed(bundle: ObjectSet) -> Iterator[Violation]:
+def oversubscribed(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Per pool where the Plan distinguishes pools, else per resource."""
     if bundle.plan is not None:
         for pool in bundle.plan.pools:
@@ -126,7 +128,7 @@ def oversubscribed(bundle: ObjectSet) -> Iterator[Violation]:
                     f"{float(total):g}: {float(total / there):.1f} times as many"
                 )
                 shares = {name: float(share) for name, share in gpus.items()}
-                yield Violation(
+                yield RuleViolation(
                     message, path=f"pool {pool.name}", values={"capacity": there, "granted": shares}
                 )
         return
@@ -137,7 +139,7 @@ def oversubscribed(bundle: ObjectSet) -> Iterator[Violation]:
         summed = sum(promised.values())
         if most and summed > OVERSUBSCRIBED * most:
             message = f"there are {most} x {resource} at most; quotas promise {summed}"
-            yield Violation(message, values={"capacity": most, "quotas": promised})
+            yield RuleViolation(message, values={"capacity": most, "quotas": promised})
 
 
 def _gpus(pool: Pool, grant: Mapping[str, int]) -> Fraction:

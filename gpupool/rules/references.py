@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.rules.bundle import BundleObject, ObjectSet, Pod
 from gpupool.rules.fields import at, items, labels, text
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 from vapcheck.policy.selectors import read_selector
 
 _TENANT_LABEL = "gpupool.dev/tenant"
@@ -42,7 +42,7 @@ class Reference:
     namespace: str = ""
 
 
-def missing(bundle: ObjectSet, references: Iterable[Reference]) -> Iterator[Violation]:
+def missing(bundle: ObjectSet, references: Iterable[Reference]) -> Iterator[RuleViolation]:
     """A finding for each reference to what does not exist. Each missing name is reported once per object."""
     reported = set[tuple[int, str, str, str]]()
     hints = dict[tuple[str, str, str], str]()
@@ -56,7 +56,7 @@ def missing(bundle: ObjectSet, references: Iterable[Reference]) -> Iterator[Viol
         if identity not in hints:
             hints[identity] = _near(bundle, reference) if len(hints) < _HINTS else ""
         message = f"{reference.kind} {where}{reference.name} does not exist{hints[identity]}"
-        yield Violation(message, reference.by, reference.path, {"missing": f"{where}{reference.name}"})
+        yield RuleViolation(message, reference.by, reference.path, {"missing": f"{where}{reference.name}"})
 
 
 def _near(bundle: ObjectSet, reference: Reference) -> str:
@@ -66,12 +66,14 @@ def _near(bundle: ObjectSet, reference: Reference) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _exist(named: Callable[[ObjectSet], Iterable[Reference]]) -> Callable[[ObjectSet], Iterator[Violation]]:
+def _exist(
+    named: Callable[[ObjectSet], Iterable[Reference]],
+) -> Callable[[ObjectSet], Iterator[RuleViolation]]:
     """The check that everything that objects of a bundle name in this way exists."""
     return lambda bundle: missing(bundle, named(bundle))
 
 
-def namespaces(bundle: ObjectSet) -> Iterator[Violation]:
+def namespaces(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Once for each namespace: the first object in it, and how many there are."""
     inside: dict[str, list[BundleObject]] = {}
     for item in bundle.objects:
@@ -81,11 +83,11 @@ def namespaces(bundle: ObjectSet) -> Iterator[Violation]:
         if not bundle.exists("Namespace", namespace):
             more = f", and {len(found) - 1} more objects are in it" if len(found) > 1 else ""
             message = f"namespace {namespace!r} is created by nothing{more}"
-            yield Violation(message, found[0], "metadata.namespace", {"objects": len(found)})
+            yield RuleViolation(message, found[0], "metadata.namespace", {"objects": len(found)})
     for release in bundle.releases:
         if not bundle.exists("Namespace", release.namespace) and release.namespace not in inside:
             message = f"namespace {release.namespace!r} is created by nothing"
-            yield Violation(message, release, "namespace")
+            yield RuleViolation(message, release, "namespace")
 
 
 @_exist
@@ -132,12 +134,12 @@ def _installed_to(bundle: ObjectSet, namespace: str) -> bool:
     return any(release.namespace == namespace for release in bundle.releases)
 
 
-def configs(bundle: ObjectSet) -> Iterator[Violation]:
+def configs(bundle: ObjectSet) -> Iterator[RuleViolation]:
     yield from missing(bundle, _contents(bundle, "ConfigMap"))
     yield from _keys(bundle)
 
 
-def secrets(bundle: ObjectSet) -> Iterator[Violation]:
+def secrets(bundle: ObjectSet) -> Iterator[RuleViolation]:
     made = {
         (item.namespace, text(item.body, *path) or item.name)
         for kind, path in _SECRET_MAKERS.items()
@@ -159,7 +161,7 @@ def _contents(bundle: ObjectSet, kind: str) -> Iterator[Reference]:
                 yield Reference(pod.owner, f"{pod.path}.{path}", kind, name, pod.owner.namespace)
 
 
-def _keys(bundle: ObjectSet) -> Iterator[Violation]:
+def _keys(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Keys of ConfigMaps that are in the bundle but lack them."""
     held = {
         item.identity: {**labels(item.body, "data"), **labels(item.body, "binaryData")}
@@ -170,7 +172,7 @@ def _keys(bundle: ObjectSet) -> Iterator[Violation]:
             data = held.get(("ConfigMap", pod.owner.namespace, name))
             if key and data is not None and key not in data:
                 message = f"ConfigMap {pod.owner.namespace}/{name} has no key {key!r}"
-                yield Violation(message, pod.owner, f"{pod.path}.{path}", {"keys": sorted(data)})
+                yield RuleViolation(message, pod.owner, f"{pod.path}.{path}", {"keys": sorted(data)})
 
 
 def _named(pod: Pod, kind: str) -> Iterator[tuple[str, str, str]]:
@@ -234,7 +236,7 @@ def admission(bundle: ObjectSet) -> Iterator[Reference]:
             yield Reference(binding, "spec.paramRef.name", kind, name, where)
 
 
-def selectors(bundle: ObjectSet) -> Iterator[Violation]:
+def selectors(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Selectors of pods that choose none in their namespace."""
     here: dict[str, list[Pod]] = {}
     for pod in bundle.pods:
@@ -247,11 +249,11 @@ def selectors(bundle: ObjectSet) -> Iterator[Violation]:
         yield from _matched(service, "spec.selector", {"matchLabels": dict(chosen)}, here)
 
 
-def _matched(item: BundleObject, path: str, body: Any, here: dict[str, list[Pod]]) -> Iterator[Violation]:
+def _matched(item: BundleObject, path: str, body: Any, here: dict[str, list[Pod]]) -> Iterator[RuleViolation]:
     selector, problems = read_selector(body)
     if problems or not selector.requirements:
         return
     pods = here.get(item.namespace, [])
     if not any(selector.matches(pod.labels) for pod in pods):
         message = f"chooses none of the {len(pods)} pods of namespace {item.namespace or 'default'!r}"
-        yield Violation(message, item, path, {"selector": body})
+        yield RuleViolation(message, item, path, {"selector": body})

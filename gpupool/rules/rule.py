@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from gpupool.rules.bundle import BundleObject, HelmRelease, ObjectSet
+from gpupool.rules.bundle import BundleObject, JudgedRelease, ObjectSet
 from vapcheck import PolicyFinding
 from vapcheck.outcome import Level
 
@@ -14,11 +14,11 @@ Judged = TypeVar("Judged", ObjectSet, Sequence[ObjectSet])
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class RuleViolation:
     """One thing that is wrong: the fact, where it is, and the figures behind it."""
 
     message: str
-    object: BundleObject | HelmRelease | None = None
+    object: BundleObject | JudgedRelease | None = None
     """None where it is about the bundle as a whole."""
     path: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Rule(Generic[Judged]):
     """A rule over one bundle, or over several."""
 
     name: str
-    check: Callable[[Judged], Iterable[Violation]]
+    check: Callable[[Judged], Iterable[RuleViolation]]
     title: str
     why: str
     fix: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 LEAST_MIB = 512
 """A process that uses PyTorch takes more before it does any work: 781 MiB in pytorch/pytorch#34323. With MPS
 clients share that, and the hardware divides MIG instances."""
 
 
-def sufficient(bundle: ObjectSet) -> Iterator[Violation]:
+def sufficient(bundle: ObjectSet) -> Iterator[RuleViolation]:
     for pool in bundle.plan.pools if bundle.plan else ():
         part = pool.gpu_memory_mib
         if part is not None and part < LEAST_MIB:
@@ -21,4 +21,4 @@ def sufficient(bundle: ObjectSet) -> Iterator[Violation]:
                 f"{slices} slices share the {pool.gpu.memory_mib / 1024:g} GiB of one {pool.gpu.title}: "
                 f"{part} MiB for each where all are in use"
             )
-            yield Violation(message, path=f"pool {pool.name}", values={"mib": part, "least": LEAST_MIB})
+            yield RuleViolation(message, path=f"pool {pool.name}", values={"mib": part, "least": LEAST_MIB})

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import BundleObject, HelmRelease, Nodes, ObjectSet, Pod
+from gpupool.rules.bundle import BundleObject, JudgedRelease, Nodes, ObjectSet, Pod
 from gpupool.rules.fields import at, items, labels, text
 from gpupool.rules.operator_configs import Operator, operators
-from gpupool.rules.rule import Violation
+from gpupool.rules.rule import RuleViolation
 
 _NFD_TOLERATIONS = ("node-feature-discovery", "worker", "tolerations")
 
@@ -45,18 +45,18 @@ def written(taint: Mapping[str, Any]) -> str:
     return f"{text(taint, 'key')}{value}:{text(taint, 'effect')}"
 
 
-def operands(bundle: ObjectSet) -> Iterator[Violation]:
+def operands(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Of an operator that others run only some fields are in the bundle, and tolerations are not."""
     for operator in operators(bundle):
         if isinstance(operator.source, BundleObject) and operator.source.patch:
             continue
         yield from _operand(operator, ("daemonsets", "tolerations"), bundle.nodes)
         # The subchart's own default knows no pool. A ClusterPolicy says nothing about it.
-        if isinstance(operator.source, HelmRelease):
+        if isinstance(operator.source, JudgedRelease):
             yield from _operand(operator, _NFD_TOLERATIONS, bundle.nodes)
 
 
-def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> Iterator[Violation]:
+def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> Iterator[RuleViolation]:
     reported = set[str]()
     for group in nodes:
         for taint in _untolerated(group, items(operator.settings, *path)):
@@ -64,10 +64,12 @@ def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> I
             if name not in reported:
                 reported.add(name)
                 message = f"taint {name} of {group} is not tolerated, so nothing there finds a GPU"
-                yield Violation(message, operator.source, ".".join((operator.prefix, *path)), {"taint": name})
+                yield RuleViolation(
+                    message, operator.source, ".".join((operator.prefix, *path)), {"taint": name}
+                )
 
 
-def pods(bundle: ObjectSet) -> Iterator[Violation]:
+def pods(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """A pod that names a pool finds it, and gets onto its nodes."""
     nodes: dict[str, list[Nodes]] = {}
     for group in bundle.nodes:
@@ -79,14 +81,16 @@ def pods(bundle: ObjectSet) -> Iterator[Violation]:
         unknown = [name for name in named if name not in nodes]
         for name in unknown:
             message = f"there is no pool {name!r}"
-            yield Violation(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
+            yield RuleViolation(
+                message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))}
+            )
         groups = [group for name in named for group in nodes.get(name, ())]
         tolerations = items(pod.spec, "tolerations")
         taints = [next(_untolerated(group, tolerations), None) for group in groups]
         if taints and taints[0] is not None and None not in taints:
             name = written(taints[0])
             message = f"taint {name} of {groups[0]} is not tolerated, so the pod never starts there"
-            yield Violation(
+            yield RuleViolation(
                 message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)}
             )
 

@@ -184,7 +184,11 @@ CHANGES = (
         row="add a rule over a whole bundle",
         edits={
             "gpupool/rules/identity.py": (
-                (END, '\n\ndef polite(bundle: Bundle) -> Iterator[Violation]:\n    yield Violation("no please")\n'),
+                (
+                    END,
+                    "\n\ndef polite(bundle: ObjectSet) -> Iterator[RuleViolation]:\n"
+                    '    yield RuleViolation("no please")\n',
+                ),
             ),
             "gpupool/rules/__init__.py": (
                 ('    _rule("namespaces-exist"', '    _rule("polite", identity.polite),\n'),

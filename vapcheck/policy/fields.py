@@ -1,7 +1,7 @@
 """Reads fields from the JSON of a policy or a binding and records everything that is wrong.
 
 Types, known names and choices are judged here, as the API server decodes them: null counts as absent, and
-in a list of texts as an empty text. What a field means is for `policy_reader` and `match_rules`.
+in a list of texts as an empty text. What a field means is for `reader` and `match_rules`.
 """
 
 from __future__ import annotations

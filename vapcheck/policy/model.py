@@ -1,6 +1,6 @@
 """ValidatingAdmissionPolicies and their bindings as plain values.
 
-It must not read files (`policy_reader`), compile expressions (`compiled_policy`) or judge objects (`judge`).
+It must not read files (`reader`), compile expressions (`compiled_policy`) or judge objects (`judge`).
 Field names are those of admissionregistration.k8s.io/v1.
 """
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.jobs import following, ids, printing, values
+from gpupool.cli.jobs import follow_job, ids, printing, values
 from gpupool.cli.jobs.cancel import cancel
 from gpupool.cli.jobs.connection import Given, LostAfterOption, asked, question
 from gpupool.cli.jobs.options import JobCommand, ServerOption, TenantOption, given, takes_fields
@@ -103,7 +103,7 @@ def submit(
             forecast = client.validate_job(**spec)
             print_answer(format, forecast.data, lambda: printing.print_forecast(forecast))
             return
-        job = following.submitted(
+        job = follow_job.submitted(
             lambda key: client.submit_job(idempotency_key=key, **spec),
             key,
             lambda key: question(key, server, tenant),
@@ -137,7 +137,7 @@ def rerun(
     with asked(server, tenant, options, wait, _seconds("--lost-after", lost_after)) as client:
         _resolve_dependencies(client, changes, options)
         id = ids.named(client, job).id
-        again = following.submitted(
+        again = follow_job.submitted(
             lambda key: client.rerun_job(id, unsuccessful=unsuccessful, idempotency_key=key, **changes),
             key,
             lambda key: question(key, server, tenant),
@@ -165,7 +165,7 @@ def _submitted(client: Client, job: Job, wait: bool, format: Format, limit_s: in
     if not wait:
         print_answer(format, job.data, lambda: printing.print_submitted(job))
         return
-    jobs = following.all_ended(client, job, limit_s)
+    jobs = follow_job.all_ended(client, job, limit_s)
     first = next((each for each in jobs if not each.succeeded), jobs[0])
     answer = {"jobs": [each.data for each in jobs]} if job.group_id else dict(first.data)
     print_answer(format, answer | {"replayed": job.replayed}, lambda: printing.print_ended(jobs))
@@ -308,7 +308,7 @@ def logs(
             ]
             print_json({"group_id": what.id, "jobs": outputs} if what.is_array else outputs[0])
             return
-        for line in following.output(client, what, follow, attempt, tail, seconds):
+        for line in follow_job.output(client, what, follow, attempt, tail, seconds):
             write_raw(f"{line}\n") if raw else print(line)
             if follow:
                 sys.stdout.flush()
@@ -332,7 +332,7 @@ def watch(
     """
     with asked(server, tenant, None, True, _seconds("--lost-after", lost_after)) as client:
         what = ids.named(client, job) if job else None
-        for event in following.events(client, what) if what else client.events():
+        for event in follow_job.events(client, what) if what else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else printing.event_line(event), flush=True)
         ended = ids.jobs_of(client.waiting(), what) if what else []

@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile
-from gpupool.local.operator import strict
+from gpupool.local.operator import strict_yaml
 from gpupool.local.operator.hardware import Hardware
-from gpupool.local.operator.strict import ConfigError
+from gpupool.local.operator.strict_yaml import ConfigError
 
 Layout = dict[str, int] | None
 """Instances per profile on one GPU; None while MIG is off, empty when it is on without instances."""
@@ -34,10 +34,10 @@ def wanted(text: str | None, name: str, hardware: Hardware) -> list[Layout]:
     """
     if text is None:
         return [_generated(name, hardware.model)] * hardware.gpus
-    value = strict.parse(text)
-    strict.only(value, {"version", "mig-configs"}, "the file")
-    strict.version(value)
-    configs = strict.mapping(value.get("mig-configs"), "mig-configs")
+    value = strict_yaml.parse(text)
+    strict_yaml.only(value, {"version", "mig-configs"}, "the file")
+    strict_yaml.version(value)
+    configs = strict_yaml.mapping(value.get("mig-configs"), "mig-configs")
     if name not in configs:
         raise ConfigError(f"mig-configs has no {name!r}; it has {', '.join(map(str, configs)) or 'none'}")
     entries = configs[name]
@@ -47,7 +47,7 @@ def wanted(text: str | None, name: str, hardware: Hardware) -> list[Layout]:
     taken: set[int] = set()
     for index, entry in enumerate(entries):
         place = f"mig-configs.{name}[{index}]"
-        for gpu, layout in _entry(strict.mapping(entry, place), place, hardware).items():
+        for gpu, layout in _entry(strict_yaml.mapping(entry, place), place, hardware).items():
             if gpu in taken:
                 raise ConfigError(f"{place}: GPU {gpu} is in more than one entry")
             taken.add(gpu)
@@ -57,7 +57,7 @@ def wanted(text: str | None, name: str, hardware: Hardware) -> list[Layout]:
 
 def _entry(entry: dict[str, Any], place: str, hardware: Hardware) -> dict[int, Layout]:
     """The layouts that one entry asks for, by GPU index; nothing where its filter names other GPUs."""
-    strict.only(entry, _ENTRY, place)
+    strict_yaml.only(entry, _ENTRY, place)
     if not isinstance(entry.get("mig-enabled"), bool):
         raise ConfigError(f"{place}.mig-enabled: {entry.get('mig-enabled')!r}; true or false is expected")
     devices = _devices(entry.get("devices"), place, hardware.gpus)
@@ -91,7 +91,7 @@ def _devices(value: Any, place: str, gpus: int) -> list[int]:
 
 def _instances(value: Any, place: str, model: GpuModel) -> dict[str, int]:
     result = {}
-    for name, count in strict.mapping(value, f"{place}.mig-devices").items():
+    for name, count in strict_yaml.mapping(value, f"{place}.mig-devices").items():
         if type(count) is not int or count < 1:
             raise ConfigError(f"{place}.mig-devices.{name}: {count!r}; a number from 1 on is expected")
         if model.mig is None:

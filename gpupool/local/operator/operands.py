@@ -16,7 +16,7 @@ from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout, NotPlaceable
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import OperandMemory
-from gpupool.local.operator.strict import ConfigError
+from gpupool.local.operator.strict_yaml import ConfigError
 
 ConfigMaps = Mapping[str, Mapping[str, str]]
 """Data of the ConfigMaps in the operator's namespace, by name."""

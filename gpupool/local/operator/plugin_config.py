@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.local.operator import strict
-from gpupool.local.operator.strict import ConfigError
+from gpupool.local.operator import strict_yaml
+from gpupool.local.operator.strict_yaml import ConfigError
 
 STRATEGIES = ("none", "single", "mixed")
 _TOP = {"version", "flags", "resources", "sharing", "imex"}
@@ -47,27 +47,27 @@ class PluginConfig:
 
 def parse(text: str) -> PluginConfig:
     """The meaning of one configuration. Raises ConfigError where upstream would fail, or lose something."""
-    value = strict.parse(text)
-    strict.only(value, _TOP, "the file")
-    strict.version(value)
-    flags = strict.mapping(value.get("flags") or {}, "flags")
-    strict.only(flags, _FLAGS, "flags")
+    value = strict_yaml.parse(text)
+    strict_yaml.only(value, _TOP, "the file")
+    strict_yaml.version(value)
+    flags = strict_yaml.mapping(value.get("flags") or {}, "flags")
+    strict_yaml.only(flags, _FLAGS, "flags")
     strategy = flags.get("migStrategy")
     if strategy is not None and strategy not in STRATEGIES:
         raise ConfigError(f"flags.migStrategy: {strategy!r}; one of {', '.join(STRATEGIES)} is expected")
-    sharing = strict.mapping(value.get("sharing") or {}, "sharing")
-    strict.only(sharing, _SHARING, "sharing")
+    sharing = strict_yaml.mapping(value.get("sharing") or {}, "sharing")
+    strict_yaml.only(sharing, _SHARING, "sharing")
     if len(sharing) > 1:
         raise ConfigError("sharing: timeSlicing and mps exclude each other")
     if not sharing:
         return PluginConfig(strategy)
     (method, settings), *_ = sharing.items()
-    return _shared(method, strict.mapping(settings, f"sharing.{method}"), strategy)
+    return _shared(method, strict_yaml.mapping(settings, f"sharing.{method}"), strategy)
 
 
 def _shared(method: str, settings: dict[str, Any], strategy: str | None) -> PluginConfig:
     place = f"sharing.{method}"
-    strict.only(settings, _METHOD, place)
+    strict_yaml.only(settings, _METHOD, place)
     for key in ("renameByDefault", "failRequestsGreaterThanOne"):
         if not isinstance(settings.get(key, False), bool):
             raise ConfigError(f"{place}.{key}: {settings[key]!r}; true or false is expected")
@@ -77,7 +77,7 @@ def _shared(method: str, settings: dict[str, Any], strategy: str | None) -> Plug
     replicas: dict[str, int] = {}
     for index, entry in enumerate(resources):
         name, count = _resource(
-            strict.mapping(entry, f"{place}.resources[{index}]"), f"{place}.resources[{index}]"
+            strict_yaml.mapping(entry, f"{place}.resources[{index}]"), f"{place}.resources[{index}]"
         )
         if name in replicas:
             raise ConfigError(f"{place}.resources[{index}].name: {name} is given twice")
@@ -91,7 +91,7 @@ def _shared(method: str, settings: dict[str, Any], strategy: str | None) -> Plug
 
 
 def _resource(entry: dict[str, Any], place: str) -> tuple[str, int]:
-    strict.only(entry, _RESOURCE, place)
+    strict_yaml.only(entry, _RESOURCE, place)
     name, count = entry.get("name"), entry.get("replicas")
     if not isinstance(name, str) or not _SHAREABLE.fullmatch(name):
         raise ConfigError(f"{place}.name: {name!r}; nvidia.com/gpu or nvidia.com/mig-<profile> is expected")

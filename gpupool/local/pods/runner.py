@@ -10,8 +10,8 @@ from pathlib import Path
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.local_layout import Layout
 from gpupool.local.pods import process
-from gpupool.local.pods.life import Life
-from gpupool.local.pods.places import make_passable
+from gpupool.local.pods.folders import make_passable
+from gpupool.local.pods.pod_life import Life
 from gpupool.local.watch import Object, follow
 from gpupool.plan.pods import RUN_LOCALLY
 

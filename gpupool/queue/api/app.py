@@ -17,8 +17,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from gpupool import __version__
-from gpupool.queue.api import job_details, jobs, metrics, pools, several, stream, usage
-from gpupool.queue.api.at_once import AtOnce
+from gpupool.queue.api import job_details, jobs, metrics, pools, several_jobs, stream, usage
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
@@ -29,6 +28,7 @@ from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
+from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission
@@ -37,7 +37,8 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.trouble import Trouble
 
 ROUTERS: tuple[APIRouter, ...] = (
-    jobs.router, several.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
+    jobs.router, several_jobs.router, job_details.router, stream.router, pools.router, usage.router,
+    metrics.router
 )  # fmt: skip
 _PROBLEM = json.loads(Path(__file__).with_name("problem.schema.json").read_text("utf-8"))
 _PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

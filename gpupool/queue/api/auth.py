@@ -14,10 +14,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from gpupool.client import local_token
+from gpupool.queue.api.client_address import client_address
 from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.credentials import KEY_PREFIX, Rejected, Unverifiable
 from gpupool.queue.api.entrance import came
-from gpupool.queue.api.forwarded import client_address
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.records import Principal
 

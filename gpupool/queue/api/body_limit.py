@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpupool.queue.api import json_bounds
-from gpupool.queue.api.at_once import HeldRequests
 from gpupool.queue.api.auth import caller_of
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.problems import ApiProblem, answer_error
+from gpupool.queue.api.request_limits import HeldRequests
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.store.errors import StoreError
 

@@ -16,12 +16,12 @@ from typing import cast
 from fastapi import Request
 
 from gpupool.plan.model import Plan
-from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.rate import Buckets
+from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.kubernetes.admission import Admission

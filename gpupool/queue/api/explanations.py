@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
-from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.cache import Cache
+from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Account, Queued, Snapshot

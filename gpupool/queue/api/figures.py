@@ -133,7 +133,7 @@ def _held(seen: Snapshot, supply: Supply) -> Iterator[Metric]:
     yield _gauge(
         "cost_usd_per_hour",
         "Price of what runs at this moment; of pods at the price of their pool.",
-        cost.Holder._fields,
+        cost.GpuHolding._fields,
         _whole(cost.per_hour(seen, supply)),
     )
 

@@ -18,7 +18,7 @@ import jwt
 from gpupool.plan.model import Plan
 from gpupool.queue.api import json_bounds, tokens
 from gpupool.queue.api.credentials import Rejected, Unverifiable
-from gpupool.queue.api.renewed import Renewed
+from gpupool.queue.api.fetched_value import Renewed
 from gpupool.queue.records import Principal
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA")

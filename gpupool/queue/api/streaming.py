@@ -17,8 +17,8 @@ from starlette.types import Receive, Scope, Send
 
 from gpupool.queue.api import auth
 from gpupool.queue.api.accept import Choice, choice_of, scope_of
-from gpupool.queue.api.at_once import AtOnce
 from gpupool.queue.api.context import RequestContext
+from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.records import Job, Principal
 
 CHECK_S = 5.0

@@ -20,7 +20,7 @@ from gpupool.plan.model import Plan
 from gpupool.queue.api import tokens
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Rejected, Unverifiable
-from gpupool.queue.api.renewed import Renewed
+from gpupool.queue.api.fetched_value import Renewed
 from gpupool.queue.records import Principal
 
 log = structlog.get_logger()

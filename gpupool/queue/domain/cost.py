@@ -12,7 +12,7 @@ from gpupool.queue.domain.state import Held, Snapshot
 from gpupool.queue.domain.supply import Supply
 
 
-class Holder(NamedTuple):
+class GpuHolding(NamedTuple):
     """Whose GPUs, and where they are."""
 
     tenant: str
@@ -24,12 +24,12 @@ class Holder(NamedTuple):
     """job, or pod: pods of a tenant's own."""
 
 
-def per_hour(seen: Snapshot, supply: Supply) -> Counter[Holder]:
+def per_hour(seen: Snapshot, supply: Supply) -> Counter[GpuHolding]:
     """Micro-USD an hour, also where it is 0."""
-    cost = Counter[Holder]()
+    cost = Counter[GpuHolding]()
     for job in seen.held:
         by = "job" if job.of_queue else "pod"
-        cost[Holder(job.tenant, job.project or "", job.pool, job.capacity_type, by)] += _rate(job, supply)
+        cost[GpuHolding(job.tenant, job.project or "", job.pool, job.capacity_type, by)] += _rate(job, supply)
     return cost
 
 

@@ -16,7 +16,7 @@ import structlog
 
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
-from gpupool.queue.kubernetes.foreign import foreign_pods
+from gpupool.queue.kubernetes.foreign_pods import foreign_pods
 from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current

@@ -20,9 +20,9 @@ from gpupool.queue.kubernetes.admission import Admission, Verdicts
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Waiting
 from gpupool.queue.roles.policies import policies_of
-from gpupool.queue.store import offering, plans
+from gpupool.queue.store import plans, waiting_jobs
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.offering import Offered, Stale
+from gpupool.queue.store.waiting_jobs import Offered, Stale
 
 log = structlog.get_logger()
 
@@ -51,12 +51,12 @@ class Offering:
             self._enacted = (epoch, current.hash)
         # Policies may look at anything of a request.
         fields = fit.FIELDS if self.admission is None else None
-        stale = await offering.stale(self.db, current.hash, BATCH, fields)
+        stale = await waiting_jobs.stale(self.db, current.hash, BATCH, fields)
         if not stale:
             return 0
         verdicts = await self.admission.verdicts(current) if self.admission is not None else None
         offered = await asyncio.to_thread(_offered, current, verdicts, stale)
-        await offering.write(self.db, epoch, current.hash, offered, self.now())
+        await waiting_jobs.write(self.db, epoch, current.hash, offered, self.now())
         count = sum(len(group.ids) for group in stale)
         refused = sum(len(group.jobs.ids) for group in offered if isinstance(group.fit, Waiting))
         log.info("offers.made", plan=current.hash, jobs=count, not_possible=refused)

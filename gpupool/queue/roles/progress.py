@@ -21,7 +21,7 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
-from gpupool.queue.roles.notes import Notes
+from gpupool.queue.roles.attempt_notes import Notes
 from gpupool.queue.store import attempts, plans
 from gpupool.queue.store.database import Database
 

@@ -30,10 +30,10 @@ from gpupool.queue.records import Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.attempt_actions import ACTIONS, AttemptAction, desired, observed
+from gpupool.queue.roles.attempt_notes import Notes
 from gpupool.queue.roles.executor import BACKOFF_S
-from gpupool.queue.roles.notes import Notes
 from gpupool.queue.roles.progress import Progress
-from gpupool.queue.roles.strays import Strays
+from gpupool.queue.roles.stray_jobs import Strays
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError

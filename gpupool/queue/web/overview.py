@@ -25,9 +25,9 @@ from gpupool.queue.records import Job, JobState, WaitReason
 from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.web import shares
+from gpupool.queue.web.page_cache import Remembered
 from gpupool.queue.web.pool_drawing import COLOURS, drawn_pool
 from gpupool.queue.web.pool_use import drawn
-from gpupool.queue.web.remembered import Remembered
 from gpupool.queue.web.rendering import visitor_page
 from gpupool.queue.web.visitor import CurrentVisitor, Visitor, still
 

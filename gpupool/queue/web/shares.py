@@ -17,7 +17,7 @@ from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.records import MICRO
 from gpupool.queue.store.accounts import DayOfUse
 from gpupool.queue.web import charts
-from gpupool.queue.web.remembered import DAYS, Remembered, since
+from gpupool.queue.web.page_cache import DAYS, Remembered, since
 from gpupool.queue.web.rendering import money
 from gpupool.queue.web.visitor import Visitor
 

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from gpupool.queue.api.problems import ERRORS, answer_error
 from gpupool.queue.web import job_pages, overview, rendering, sign_in
-from gpupool.queue.web.remembered import Remembered
+from gpupool.queue.web.page_cache import Remembered
 from gpupool.queue.web.visitor import SignInNeeded
 
 _NO_PAGES = ("/api/", "/metrics", "/healthz", "/readyz", "/openapi.json")

@@ -24,7 +24,7 @@ _LEFT = (
     "it keeps the pool's labels until somebody takes them off: GitOps takes nothing off nodes that it does "
     "not own; running pods stay"
 )
-"""Argo CD and Flux prune no object that only has fields of ours (`gpupool.generators.lasting`)."""
+"""Argo CD and Flux prune no object that only has our fields (`gpupool.generators.deletion_protection`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ import httpx2
 import pytest
 
 from gpupool.queue.api import explanations, stream
-from gpupool.queue.api.at_once import AtOnce
-from gpupool.queue.api.forwarded import client_address
+from gpupool.queue.api.client_address import client_address
 from gpupool.queue.api.problems import ApiProblem
+from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.turns import Turns
 from gpupool.queue.store import keys
 from tests.queue.api.served import HTTP_JOB, Served, listening, problem

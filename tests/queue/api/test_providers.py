@@ -16,7 +16,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from gpupool.queue.api import oidc, renewed
+from gpupool.queue.api import fetched_value, oidc
 from gpupool.queue.api.oidc import REFRESH, Oidc
 from gpupool.queue.api.token_review import PodTokens
 from tests.queue.api.served import Served, problem
@@ -165,8 +165,8 @@ def public(kid: str, key: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def test_a_slow_provider_is_in_nobodys_way(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewed, "WAIT_S", 1.0)
-    monkeypatch.setattr(renewed, "LIMIT_S", 3.0)
+    monkeypatch.setattr(fetched_value, "WAIT_S", 1.0)
+    monkeypatch.setattr(fetched_value, "LIMIT_S", 3.0)
     provider = HttpProvider(keys=[public("rsa")])
 
     async def test(served: Served) -> None:
@@ -279,7 +279,7 @@ def test_keys_that_are_weak_huge_or_of_another_use_are_none(api: Any, row: dict[
 
 def test_a_slow_api_server_is_in_the_way_of_pods_alone(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpupool.queue.api.token_review.ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(renewed, "WAIT_S", 0.5)
+    monkeypatch.setattr(fetched_value, "WAIT_S", 0.5)
     reviews, slow = list[str](), asyncio.Event()
 
     async def cluster(method: str, path: str, *, body: Any = None) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from gpupool.queue.records import JobState, Waiting, WaitReason
 from gpupool.queue.roles.attempt import Attempt
-from gpupool.queue.roles.notes import Notes
+from gpupool.queue.roles.attempt_notes import Notes
 from gpupool.queue.store import launches
 from gpupool.queue.store.attempts import AttemptStart
 from tests.queue.kubernetes.launching import World, opened

@@ -15,12 +15,13 @@ QUEUE = Path(__file__).parents[3] / "gpupool" / "queue"
 QUERIES = frozenset(path.stem for path in (QUEUE / "store" / "queries").glob("*.sql"))
 STORE = "gpupool.queue.store"
 MODULES = {
-    "api": ["api/*.py", "web/*.py", "http_server.py", "roles/standing.py", "roles/following.py"],
+    "api": ["api/*.py", "web/*.py", "http_server.py", "roles/queue_health.py", "roles/plan_in_force.py"],
     "dispatcher": [f"roles/{name}.py" for name in (
-        "dispatcher", "offering", "following", "relay", "janitor", "alerts", "idle", "leader", "standing")],
+        "dispatcher", "offering", "plan_in_force", "relay", "janitor", "alerts", "idle", "leader",
+        "queue_health")],
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
-        "executor", "launcher", "claim", "strays", "standing", "reconciler", "progress", "notes", "callbacks",
-        "http_job", "attempt", "leader", "following"))],
+        "executor", "launcher", "claim", "stray_jobs", "queue_health", "reconciler", "progress",
+        "attempt_notes", "callbacks", "http_job", "attempt", "leader", "plan_in_force"))],
     "keys": ["../cli/keys.py", "../cli/take_over.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from psycopg import sql as composed
 
 from gpupool.queue.records import Job, JobState, new_id
-from gpupool.queue.store import housekeeping, several
+from gpupool.queue.store import housekeeping, several_jobs
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -89,7 +89,7 @@ def test_each_part_that_ends_a_queued_job_lets_its_dependents_go(database: Run, 
             assert await housekeeping.expire_queued(role, NOW)
         assert await states_of(db, after, ended, last, both) == ["cancelled", "queued", "queued", "blocked"]
         if part == "api":
-            await several.cancel_all(role, "vision", JobFilter(), "ada", NOW)
+            await several_jobs.cancel_all(role, "vision", JobFilter(), "ada", NOW)
             states = await states_of(db, after, ended, last, other, both)
             assert states == ["cancelled"] * 5
             assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
@@ -123,7 +123,7 @@ def test_two_ends_at_once_are_seen_by_what_waits_for_both(database: Run) -> None
                 submitted(db, depends_on=(alone.id, group)), *(finished(db, job, "succeeded") for job in ends)
             )
             assert await states_of(db, *waiting, late) == ["queued"] * 4
-            await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
+            await several_jobs.cancel_all(db, "vision", JobFilter(), "ada", NOW)
 
     database(test)
 
@@ -141,7 +141,7 @@ def test_ends_and_cancellations_at_once_leave_no_job_behind(database: Run) -> No
             await asyncio.gather(
                 *(finished(db, job, random.choice(["succeeded", "failed"])) for job in members),
                 store.cancel(db, random.choice([left, right, both]), "ada", NOW),
-                several.cancel_all(db, "vision", JobFilter(group=group), "ada", NOW),
+                several_jobs.cancel_all(db, "vision", JobFilter(group=group), "ada", NOW),
             )
             stuck = await sql(
                 db,
@@ -153,7 +153,7 @@ def test_ends_and_cancellations_at_once_leave_no_job_behind(database: Run) -> No
                 """,
             )
             assert stuck == []
-            await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
+            await several_jobs.cancel_all(db, "vision", JobFilter(), "ada", NOW)
             assert await states_of(db, left, right, both, end) == ["cancelled"] * 4
             assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 
@@ -165,9 +165,9 @@ def test_what_is_being_changed_is_passed_over_and_said(database: Run) -> None:
         first, second = await submitted(db), await submitted(db)
         async with db.transaction() as connection:
             await connection.execute(b"SELECT FROM gpu_jobs WHERE id = %s FOR UPDATE", (first,))
-            reached = await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
+            reached = await several_jobs.cancel_all(db, "vision", JobFilter(), "ada", NOW)
             assert (reached.jobs, reached.more) == (((second, JobState.CANCELLED),), True)
-        reached = await several.cancel_all(db, "vision", JobFilter(), "ada", NOW)
+        reached = await several_jobs.cancel_all(db, "vision", JobFilter(), "ada", NOW)
         assert (reached.jobs, reached.more) == (((first, JobState.CANCELLED),), False)
 
     database(test)

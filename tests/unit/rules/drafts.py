@@ -14,7 +14,7 @@ from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle as Made
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from gpupool.rules import HelmRelease, ObjectSet, check_bundle
+from gpupool.rules import JudgedRelease, ObjectSet, check_bundle
 from vapcheck import PolicyFinding
 
 SHIPPED = ("dev", "homelab", "local", "prod", "staging")
@@ -29,7 +29,7 @@ class Draft:
     environment: str
     bodies: list[Body]
     patches: list[Body]
-    releases: list[HelmRelease] = field(default_factory=list)
+    releases: list[JudgedRelease] = field(default_factory=list)
 
     def one(self, kind: str, name: str | None = None) -> Body:
         """The object of that kind and name, or the first of that kind."""
@@ -66,7 +66,7 @@ def draft_of(plan: Plan, made: Made | None = None) -> Draft:
     bodies = [copy.deepcopy(dict(found.body)) for found in made.manifests if not found.patch]
     patches = [copy.deepcopy(dict(found.body)) for found in made.manifests if found.patch]
     releases = [
-        HelmRelease(found.name, found.namespace, found.chart, copy.deepcopy(dict(found.values)))
+        JudgedRelease(found.name, found.namespace, found.chart, copy.deepcopy(dict(found.values)))
         for found in made.releases
     ]
     return Draft(plan, plan.environment, bodies, patches, releases)

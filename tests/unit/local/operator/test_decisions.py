@@ -17,7 +17,7 @@ from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout
 from gpupool.local.operator.plugin_config import PluginConfig
 from gpupool.local.operator.state import OperandMemory
-from gpupool.local.operator.strict import ConfigError
+from gpupool.local.operator.strict_yaml import ConfigError
 
 A100 = Hardware(load_catalog()["a100-80gb"], 8, 81920, "p4de.24xlarge")
 DRIVER = "595.91.07"

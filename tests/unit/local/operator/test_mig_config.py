@@ -14,7 +14,7 @@ from gpupool.catalog.models import GpuModel
 from gpupool.local.operator import mig_config
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import NotPlaceable
-from gpupool.local.operator.strict import ConfigError
+from gpupool.local.operator.strict_yaml import ConfigError
 
 CATALOG = load_catalog()
 A100 = CATALOG["a100-80gb"]

@@ -10,11 +10,11 @@ from hypothesis import given
 
 from gpupool.generators import generate
 from gpupool.plan.model import Plan, Pool
-from gpupool.repartition import closing, configs
-from gpupool.repartition.begin import task_for
+from gpupool.repartition import configs, messages
 from gpupool.repartition.configs import held_key
-from gpupool.repartition.joined import new_shape, old_shape
+from gpupool.repartition.joining_nodes import new_shape, old_shape
 from gpupool.repartition.journal import Journal
+from gpupool.repartition.preparation import task_for
 from gpupool.repartition.shapes import LiveNode, Mark, Shape, wanted
 from gpupool.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
 from gpupool.repartition.watch import Watch
@@ -176,6 +176,6 @@ def test_a_failure_is_not_passed_over_where_no_slices_can_decide() -> None:
 
 
 def test_an_unknown_old_shape_is_not_called_nothing() -> None:
-    assert closing.step(NodeAction(Act.relabel, "late", UNKNOWN)) == "change to its old shape on late"
+    assert messages.step(NodeAction(Act.relabel, "late", UNKNOWN)) == "change to its old shape on late"
     known = replace(UNKNOWN, slices={"nvidia.com/mig-3g.40gb": 2})
-    assert closing.step(NodeAction(Act.relabel, "late", known)) == "change to 2 mig-3g.40gb on late"
+    assert messages.step(NodeAction(Act.relabel, "late", known)) == "change to 2 mig-3g.40gb on late"

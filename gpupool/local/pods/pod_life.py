@@ -18,8 +18,8 @@ from gpupool.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
 from gpupool.cluster.local_layout import Layout
 from gpupool.local.pods import command, status
 from gpupool.local.pods.command import NotYetError, UnsupportedPod
+from gpupool.local.pods.folders import make_passable
 from gpupool.local.pods.output import PodOutput
-from gpupool.local.pods.places import make_passable
 from gpupool.local.pods.process import Process
 from gpupool.local.watch import Object
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.queue.plan_source import AGAIN, DIFFERS, PlanSource
-from gpupool.queue.roles.following import Following
+from gpupool.queue.roles.plan_in_force import Following
 from gpupool.queue.store.database import Database
 from tests.queue.acting import As
 from tests.queue.roles.running import LOCAL, opened

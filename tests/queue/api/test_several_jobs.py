@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpupool.queue.records import JobState
-from gpupool.queue.store import several
+from gpupool.queue.store import several_jobs
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, Served, problem
 from tests.queue.store.samples import dispatched, finished, read
 
@@ -31,7 +31,7 @@ def test_a_beginning_of_an_id_finds_jobs_and_arrays_of_ones_own_tenants(api: Any
         for id in (array["group_id"], array["group_id"].upper(), array["group_id"][:30]):
             assert (await found(served, id, own))["arrays"] == [array["group_id"]]
         many = await found(served, alone["id"][:8], own)
-        assert (len(many["jobs"]), many["more"]) == (several.LISTED, True)
+        assert (len(many["jobs"]), many["more"]) == (several_jobs.LISTED, True)
         assert await found(served, alone["id"], other) == {"jobs": [], "arrays": [], "more": False}
         for wrong in ("", "0195", alone["id"][:7], "0195d6c8_", "0195d6c82f3a", f"{alone['id']}0", "x" * 8):
             assert (
@@ -49,7 +49,7 @@ async def post(served: Served, path: str, headers: dict[str, str], **body: Any) 
 
 
 async def states(served: Served, array: str) -> list[str]:
-    return [member.state.value for member in await several.members(served.db, array)]
+    return [member.state.value for member in await several_jobs.members(served.db, array)]
 
 
 def test_jobs_come_after_arrays_and_after_several_jobs(api: Any) -> None:
@@ -128,7 +128,7 @@ def test_cancelling_by_a_filter_reaches_its_jobs_and_no_others(api: Any) -> None
 def test_cancelling_several_is_bounded_and_says_what_is_left(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several.cancel_all, "__defaults__", (2,))
+    monkeypatch.setattr(several_jobs.cancel_all, "__defaults__", (2,))
 
     async def test(served: Served) -> None:
         headers = served.owner | VISION
@@ -227,7 +227,7 @@ def test_an_array_runs_again_with_its_indexes(api: Any) -> None:
             ({}, two, [1]),
         ):
             again = (await post(served, f"/{id}/rerun", served.owner | VISION, **body)).json()
-            members = await several.members(served.db, again["group_id"])
+            members = await several_jobs.members(served.db, again["group_id"])
             assert [member.index for member in members] == indexes
             assert [member.id for member in members] == again["job_ids"]
         wrong = await post(served, f"/{two}/rerun", served.owner, changes={"array": 2})

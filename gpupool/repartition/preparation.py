@@ -14,7 +14,7 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Pool
-from gpupool.repartition import configs, joined, karpenter
+from gpupool.repartition import configs, joining_nodes, karpenter
 from gpupool.repartition.journal import Journal
 from gpupool.repartition.shapes import LiveNode, Shape, wanted
 from gpupool.repartition.steps import Task
@@ -75,8 +75,8 @@ def task_for(journal: Journal, pool: Pool, nodes: Sequence[LiveNode], order: Seq
     names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
     old, new = journal.old, journal.new
     return Task(
-        new={node.name: new.get(node.name) or joined.new_shape(journal, pool, node) for node in nodes},
-        old={node.name: old.get(node.name) or joined.old_shape(journal, pool, node) for node in nodes},
+        new={node.name: new.get(node.name) or joining_nodes.new_shape(journal, pool, node) for node in nodes},
+        old={node.name: old.get(node.name) or joining_nodes.old_shape(journal, pool, node) for node in nodes},
         order=names,
         backwards=journal.backwards,
     )

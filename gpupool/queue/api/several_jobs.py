@@ -27,7 +27,7 @@ from gpupool.queue.api.jobs import (
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import BEGINNING, CancelRequest, JobRequest, RerunRequest
 from gpupool.queue.records import Job, JobState, Principal
-from gpupool.queue.store import jobs, several
+from gpupool.queue.store import jobs, several_jobs
 from gpupool.queue.store.dependents import is_id
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -63,11 +63,11 @@ async def find(
     ],
 ) -> dict[str, Any]:
     """Jobs and arrays of the caller's tenants whose id begins so."""
-    beginning = await several.find(
+    beginning = await several_jobs.find(
         context.db, id.replace("-", "").lower()[:32], scope_of(principal, choice.tenant)
     )
-    ids = {"jobs": beginning.jobs[: several.LISTED], "arrays": beginning.arrays[: several.LISTED]}
-    return {**ids, "more": max(len(beginning.jobs), len(beginning.arrays)) > several.LISTED}
+    ids = {"jobs": beginning.jobs[: several_jobs.LISTED], "arrays": beginning.arrays[: several_jobs.LISTED]}
+    return {**ids, "more": max(len(beginning.jobs), len(beginning.arrays)) > several_jobs.LISTED}
 
 
 class CancelledJob(BaseModel):
@@ -103,15 +103,15 @@ async def cancel_jobs(
         group=body.group,
         name=body.name,
     )
-    cancelled = await several.cancel_all(context.db, tenant, filter, principal.subject, context.clock())
+    cancelled = await several_jobs.cancel_all(context.db, tenant, filter, principal.subject, context.clock())
     return {"jobs": [{"id": id, "state": state} for id, state in cancelled.jobs], "more": cancelled.more}
 
 
 async def _members(
     context: RequestContext, principal: Principal, choice: Choice, id: str
-) -> list[several.Member]:
+) -> list[several_jobs.Member]:
     """The jobs of an array, if the caller may see it. Raises ApiProblem."""
-    members = await several.members(context.db, id)
+    members = await several_jobs.members(context.db, id)
     if not members:
         raise ApiProblem("not-found", f"there is no job and no array {id[:100]}")
     tenant = members[0].tenant
@@ -155,7 +155,7 @@ async def _rerun(
     context: RequestContext, principal: Principal, choice: Choice, id: str, unsuccessful: bool
 ) -> tuple[Job, list[int]]:
     """A job that is to run again, and of an array the indexes of those that are. Raises ApiProblem."""
-    if (members := await several.members(context.db, id) if is_id(id) else []) == []:
+    if (members := await several_jobs.members(context.db, id) if is_id(id) else []) == []:
         job = await visible(context, principal, choice.tenant, id)
         return job, [] if job.group_index is None else [job.group_index]
     members = await _members(context, principal, choice, id)
