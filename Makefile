@@ -145,12 +145,14 @@ client: setup ## build the client's own wheel, gpupool-client, into build
 	@rm -rf build/client && mkdir -p build && cp -RL gpupool/client build/client
 	@cd build/client && python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --wheel-dir .. .
 
-schema: setup ## write schemas of the environment file, GPU models, jobs and the chart's values, and what is made in gpupool/client
+schema: setup ## write what follows from the code: schemas, the API's document and problems, modules of gpupool/client
 	@for of in environment catalog; do \
 	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
 	@python -m gpupool.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
 	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
 	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
+	@python -m gpupool.queue.api.openapi > build-schema.tmp && mv build-schema.tmp docs/queue-openapi.json
+	@python -m gpupool.queue.api.problems > build-schema.tmp && mv build-schema.tmp docs/queue-problems.md
 	@for of in gpu_types sync_client; do \
 	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
 

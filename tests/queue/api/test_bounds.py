@@ -343,7 +343,7 @@ def test_every_refusal_of_the_domain_is_a_type_of_the_table() -> None:
     import inspect
     import re
 
-    named = set(re.findall(r'Refused\(\s*"([a-z-]+)"', inspect.getsource(offers)))
+    named = set(re.findall(r'UnservableRequest\(\s*"([a-z-]+)"', inspect.getsource(offers)))
     assert len(named) >= 6
     assert named <= set(TYPES)
 
