@@ -20,7 +20,7 @@ from gpupool.findings import GpupoolError
 from gpupool.generators.kinds import KINDS, Kind, rank_of
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.generators.metadata import TENANT_LABEL
-from gpupool.infra import under_way
+from gpupool.infra import repartition_mark
 from gpupool.infra.resource_values import FIELD_MANAGER, logical_name
 from gpupool.objects import owner
 from gpupool.objects.managed_fields import appliers, managers
@@ -44,7 +44,7 @@ class ForeignError(GpupoolError):
 
 
 @dataclass(frozen=True)
-class Held:
+class OwnObjects:
     """What the cluster holds of an environment."""
 
     manifests: tuple[Manifest, ...] = ()
@@ -61,7 +61,7 @@ class Held:
         """Those that neither the file nor the state names, except the ConfigMap of a repartition."""
         wanted = {key_of(manifest.body) for manifest in bundle}
         left = (one for one in self.unrecorded(deployment) if key_of(one.body) not in wanted)
-        return tuple(manifest for manifest in left if not under_way.is_map(manifest))
+        return tuple(manifest for manifest in left if not repartition_mark.is_map(manifest))
 
     def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that the state does not name."""
@@ -86,7 +86,7 @@ def in_state(deployment: Mapping[str, Any]) -> frozenset[Key]:
     )
 
 
-def find(api: KubeApi, environment: str) -> Held:
+def find(api: KubeApi, environment: str) -> OwnObjects:
     """What the cluster holds of the environment: one list of metadata for each kind, several at once.
 
     Raises UnreachableError, and ApiError but for kinds that we may not list.
@@ -97,7 +97,7 @@ def find(api: KubeApi, environment: str) -> Held:
         answers = list(pool.map(lambda kind: _list(api, kind, selector), LISTED))
     hidden = tuple(kind.name for kind, found in zip(LISTED, answers, strict=True) if found is None)
     ours = [Manifest(body) for answer in answers for body in answer or () if _is_ours(body)]
-    return Held(tuple(sorted(ours, key=lambda manifest: manifest.key)), hidden)
+    return OwnObjects(tuple(sorted(ours, key=lambda manifest: manifest.key)), hidden)
 
 
 def _list(api: KubeApi, kind: Kind, selector: str) -> list[dict[str, Any]] | None:
@@ -126,7 +126,7 @@ def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:
 
     Called before the engine may take over existing objects, because it does not check who owns them.
     """
-    rows = [manifest for manifest in wanted if not under_way.is_map(manifest)]
+    rows = [manifest for manifest in wanted if not repartition_mark.is_map(manifest)]
     where = api.require("v1", "Namespace").collection(None)
     spaces = {row["metadata"]["name"] for row in api.request("GET", where, accept=METADATA)[1]["items"]}
     possible = [m for m in rows if m.namespace is None or m.namespace in spaces]

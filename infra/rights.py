@@ -83,12 +83,12 @@ def _needed(bundle: Bundle) -> Iterator[Right]:
     # Which slices running nodes have, and how many jobs a change would hit (`sharing_changes`).
     yield Right("", "nodes", "list")
     yield Right("", "pods", "list")
-    # Which settings the operator follows, and whether a repartition is under way (`under_way`).
+    # Which settings the operator follows, and whether a repartition is under way (`repartition_mark`).
     yield Right("nvidia.com", "clusterpolicies", "list")
     yield Right("", "configmaps", "get", SYSTEM_NAMESPACE)
     yield Right("", "configmaps", "list", OPERATOR_NAMESPACE)
     yield Right("", "configmaps", "delete", OPERATOR_NAMESPACE)
-    # Which cluster it is (`unrecorded`, `recovery`), and whose objects there are (`orphans`).
+    # Which cluster it is (`run_marks`, `recovery`), and whose objects there are (`orphans`).
     yield Right("", "namespaces", "get")
     yield Right("", "namespaces", "list")
     if any(manifest.kind == "ValidatingAdmissionPolicy" for manifest in bundle):

@@ -1,22 +1,26 @@
 """What one run of the engine knows: what it is to do, what it has found so far, and the stack's state.
 
-Filled by the steps in `stack_steps`, in their order, and used by the run itself (`stack_run`).
+Filled by the steps before the engine (`stack_steps`) and those of the operation (`operations`), in order.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pulumi.automation import errors as automation_errors
 
+from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.infra import locks, orphans, state_files, unrecorded
+from gpupool.infra import locks, orphans, run_marks, state_files
 from gpupool.infra.disk_reserve import DiskReserve
-from gpupool.infra.engine import PROJECT, EngineError, EngineStack, Report
+from gpupool.infra.engine import PROJECT, Command, EngineError, EngineStack, Report
 from gpupool.infra.stack_events import ObjectChange
+from gpupool.infra.stack_result import Result
 from gpupool.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -36,25 +40,38 @@ class RunContext:
         operation: str,
         report: Report,
         verdict: Verdict = tuple,
+        allow_delete: Iterable[str] = (),
     ) -> None:
         self.plan, self.bundle, self.operation, self.report = plan, bundle, operation, report
-        self.verdict = verdict
+        self.verdict, self.allow_delete = verdict, frozenset(allow_delete)
+        self.started = time.monotonic()
         self.warnings: tuple[PolicyFinding, ...] = ()
         self.notes: list[str] = []
         self.stack: EngineStack
-        self.marks: unrecorded.Marks
+        self.command: Command
+        """The engine's process, which is interrupted by it."""
+        self.begun = False
+        """Whether the program was reached: up to there nothing is registered, and nothing was changed."""
+        self.program_error: GpupoolError | None = None
+        self.marks: run_marks.Marks
         self.recorded: dict[str, Any] | None = None
         """The stack's state as it was found; None where there was no such stack."""
         self.deployment: dict[str, Any] = {}
         """The state on which the engine goes on."""
         self.disk = DiskReserve("", PROJECT, plan.environment)
-        self.held = orphans.Held()
+        self.held = orphans.OwnObjects()
         """What the cluster holds of the environment."""
-        self.withheld: dict[str, ObjectChange] = {}
-        """By URN: what will be done without the engine."""
+        self.lost: list[str] = []
+        """URNs of the protected things that the engine would delete."""
+        self.refused: str | None = None
+        """Why they may not go, and how to consent; None where they may."""
+        self.apart: dict[str, ObjectChange] = {}
+        """By URN: what is done, or would be, without the engine."""
         self.orphans: tuple[Manifest, ...] = ()
         """Objects of this environment in the cluster that are not in the state and, except for `destroy`, not
         in the file."""
+        self.result: Result
+        """Since the engine has run."""
 
     @property
     def stack_name(self) -> str:
@@ -93,10 +110,21 @@ class RunContext:
             self.stack.workspace.create_stack(self.stack.name)  # unless another run just did
         return {}
 
+    def unprotect(self, what: str) -> None:
+        """Allow one URN, or `--all`, to be deleted."""
+        args = ["state", "unprotect", what, "--yes", "--stack", self.stack.name]
+        workspace = self.stack.workspace
+        with self.in_our_words():
+            workspace.pulumi_command.run(args, workspace.work_dir, workspace.env_vars)
+
     def note(self, text: str) -> None:
         """Report, and keep for the result."""
         self.notes.append(text)
         self.report(text)
+
+    def add_notes(self, *notes: str) -> None:
+        """To the result, which is there by now."""
+        self.result = dataclasses.replace(self.result, notes=(*self.result.notes, *notes))
 
 
 def plain_error(error: Exception) -> str:

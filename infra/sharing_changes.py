@@ -23,7 +23,7 @@ from gpupool.cluster.live_objects import (
     offered,
 )
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.under_way import PLUGIN_PREFIX, maps_of
+from gpupool.infra.repartition_mark import PLUGIN_PREFIX, maps_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
 
 

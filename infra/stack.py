@@ -1,7 +1,8 @@
-"""preview, up, refresh and destroy of one environment: the engine's runs, with our own words for them.
+"""preview, up, refresh and destroy of one environment, from its file: what is read, judged and consented to.
 
-Same project, program, stack and state as the plain Pulumi CLI. Everything that can be known to be wrong
-is found before anything is sent: a wrong file, what policy denies, a lock, protected things that would go.
+What each does is in `operations`. Same project, program, stack and state as the plain Pulumi CLI. Everything
+that can be known to be wrong is found before anything is sent: a wrong file, what policy denies, a lock,
+protected things that would go.
 """
 
 from __future__ import annotations
@@ -16,13 +17,11 @@ from typing import TYPE_CHECKING
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import access, gitops_refusal, orphans, policy_gate, readiness, recovery, under_way
+from gpupool.infra import gitops_refusal, policy_gate
 from gpupool.infra.engine import Report
-from gpupool.infra.recovery import ProtectedError
-from gpupool.infra.run_context import Verdict
-from gpupool.infra.stack_events import deletion, removal
+from gpupool.infra.operations import carry_out
+from gpupool.infra.run_context import RunContext, Verdict
 from gpupool.infra.stack_result import Result, StackError
-from gpupool.infra.stack_run import Run
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 
@@ -36,8 +35,6 @@ _WITHOUT_FILE = (
     "pulumi destroy -s NAME"
 )
 _MEANWHILE = "{0} has changed meanwhile; what was read before is what was applied; go on with: gpupool up {0}"
-_DELETIONS = 128
-"""Objects that `destroy` deletes at once (Pulumi: 4 per processor); a namespace's end is 5 s of waiting."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +60,9 @@ def preview(desired: Desired, report: Report = lambda _: None, allow_delete: Ite
     the result says how to consent. Raises GpupoolError: PolicyRefusalError before anything is tried,
     UsageError for a name that would not be deleted.
     """
-    with Run(desired.plan, desired.bundle, "preview", report, _verdict(desired)) as run:
-        lost, refused = run.losses(allow_delete)
-        rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
-        # The engine refuses to preview these, so they are withheld from it and reported here.
-        run.withheld = {urn: deletion(rows[urn]) for urn in lost}
-        run.withheld |= {f"orphan:{manifest}": removal(manifest) for manifest in run.orphans}
-        result = run.do(lambda **options: run.stack.preview(exclude=lost or None, **options))
-    notes = (*result.notes, *filter(None, [orphans.summary(run.orphans)]))
-    return dataclasses.replace(result, refused=refused, notes=notes)
+    return carry_out(
+        RunContext(desired.plan, desired.bundle, "preview", report, _verdict(desired), allow_delete)
+    )
 
 
 def up(
@@ -86,30 +77,18 @@ def up(
     Argo CD or Flux delivers. Raises UsageError, DeliveredError or PolicyRefusalError before anything is sent,
     ProtectedError, or StackError when objects could not be applied or do not work.
     """
-    plan, bundle = desired.plan, desired.bundle
-    gitops_refusal.require_ours(plan, despite_gitops)
-    with Run(plan, bundle, "up", report, _verdict(desired)) as run:
-        lost, refused = run.losses(allow_delete)
-        if refused:
-            raise ProtectedError(refused)
-        for urn in lost:
-            run.unprotect(urn)
-        result = run.do(run.stack.up)
-        run.remove_orphans(run.orphans, result)
-    left = under_way.clear_left(access.connect(plan), bundle)
-    if left:
-        notice = f"removed what a repartition had left: ConfigMap {', '.join(left)}"
-        result = dataclasses.replace(result, notes=(*result.notes, notice))
+    gitops_refusal.require_ours(desired.plan, despite_gitops)
+    run = RunContext(desired.plan, desired.bundle, "up", report, _verdict(desired), allow_delete)
+    carry_out(run)
     if _changed(desired):
-        result = dataclasses.replace(result, notes=(*result.notes, _MEANWHILE.format(desired.environment)))
-    return _with_readiness(plan, bundle, result)
+        run.add_notes(_MEANWHILE.format(desired.environment))
+    return run.result
 
 
 def refresh(desired: Desired, report: Report = lambda _: None) -> Result:
     """Find what others have changed or deleted, and record it in the state, so that the next `up` restores
     it."""
-    with Run(desired.plan, desired.bundle, "refresh", report) as run:
-        return run.do(run.stack.refresh)
+    return carry_out(RunContext(desired.plan, desired.bundle, "refresh", report))
 
 
 def destroy(environment: str, report: Report = lambda _: None, despite_gitops: bool = False) -> Result:
@@ -122,21 +101,11 @@ def destroy(environment: str, report: Report = lambda _: None, despite_gitops: b
         desired = read(environment)
     except GpupoolError as error:
         raise StackError(f"{error}\n{_WITHOUT_FILE}") from error
-    plan, bundle = desired.plan, desired.bundle
-    gitops_refusal.require_ours(plan, despite_gitops, "destroy")
+    gitops_refusal.require_ours(desired.plan, despite_gitops, "destroy")
     # Where the program runs for its hooks it must not protect again what the consent covers.
-    freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
-    with Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:
-        if recovery.protected(run.deployment):
-            run.unprotect("--all")
-        hooks = recovery.has_hooks(run.deployment)
-        destroy, at_once = run.stack.destroy, _DELETIONS
-        first = orphans.before_the_engine(run.orphans)
-        removed = run.remove_orphans(first)
-        result = run.do(lambda **options: destroy(run_program=hooks, parallel=at_once, **options))
-        result.outcome.objects |= removed
-        run.remove_orphans([manifest for manifest in run.orphans if manifest not in first], result)
-        return result
+    freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in desired.bundle)
+    bundle = dataclasses.replace(desired.bundle, manifests=freed)
+    return carry_out(RunContext(desired.plan, bundle, "destroy", report))
 
 
 def _changed(desired: Desired) -> bool:
@@ -163,15 +132,3 @@ def _verdict(desired: Desired) -> Verdict:
         return policy_gate.shown(report)
 
     return wait
-
-
-def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
-    """Add what does not work yet; what can't ever work by itself is an error."""
-    # After a change controllers get a moment to judge it; after none their verdict is there already.
-    wait = readiness.WAIT_SECONDS if result.objects else 0.0
-    report = readiness.inspect(access.connect(plan), bundle, wait)
-    whole = dataclasses.replace(result, notes=(*result.notes, *report.waiting))
-    if report.broken:
-        whole.outcome.errors.extend(report.broken)
-        raise StackError("\n".join(report.broken), whole)
-    return whole

@@ -66,7 +66,7 @@ class ObjectChange:
 
 
 @dataclass
-class Outcome:
+class EngineOutcome:
     """Everything that one run of the engine reports."""
 
     objects: dict[str, ObjectChange] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Collector:
     """Receives engine events, from whatever thread, and builds the Outcome."""
 
     def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
-        self.outcome = Outcome()
+        self.outcome = EngineOutcome()
         self.silent = False
         """Whether steps are reported no longer: something else is to be read."""
         self._notify = notify

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpupool.findings import GpupoolError
-from gpupool.infra.stack_events import ObjectChange, Outcome
+from gpupool.infra.stack_events import EngineOutcome, ObjectChange
 
 if TYPE_CHECKING:
     from vapcheck import PolicyFinding
@@ -28,7 +28,7 @@ class Result:
     environment: str
     operation: str
     """preview, up, refresh or destroy."""
-    outcome: Outcome
+    outcome: EngineOutcome
     seconds: float
     outputs: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -2,13 +2,14 @@
 
 The order is a tuple, and says why. A step takes what the steps before it have left in the run, and raises
 GpupoolError where the run must not go on. Up to the step in which policy is heard nothing has been changed,
-but for what killed runs left.
+but for what killed runs left. What each operation then does is in `operations`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from pulumi import automation
 
@@ -19,21 +20,34 @@ from gpupool.infra import (
     locks,
     orphans,
     recovery,
+    repartition_mark,
+    run_marks,
     sharing_changes,
     state_files,
-    under_way,
-    unrecorded,
 )
 from gpupool.infra.disk_reserve import DiskReserve
 from gpupool.infra.engine import PROJECT
 from gpupool.infra.run_context import RunContext
+from gpupool.infra.run_marks import cluster_id
 from gpupool.infra.stack_result import StackError
-from gpupool.infra.unrecorded import cluster_id
 from gpupool.pulumi_plugins import env as pulumi_env
 
 UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 """Has the Kubernetes plugin take over objects that are there already."""
-Step = Callable[[RunContext], None]
+
+
+class Step(NamedTuple):
+    title: str
+    """What is being done, shown as progress; empty for a step that takes no time."""
+    do: Callable[[RunContext], None]
+
+
+def take(steps: Iterable[Step], run: RunContext) -> None:
+    """One after the other. Raises what they raise, GpupoolError."""
+    for step in steps:
+        if step.title:
+            run.report(step.title)
+        step.do(run)
 
 
 def require_cluster(run: RunContext) -> None:
@@ -71,7 +85,7 @@ def reserve_disk(run: RunContext) -> None:
 
 def read_state(run: RunContext) -> None:
     """The stack's state, and whether an earlier run ended before it saved its own."""
-    run.marks = unrecorded.Marks(run.backend, PROJECT, run.stack_name)
+    run.marks = run_marks.Marks(run.backend, PROJECT, run.stack_name)
     run.recorded = run.exported()
 
 
@@ -97,10 +111,10 @@ def require_same_cluster(run: RunContext) -> None:
         if run.operation not in ("up", "preview"):
             return
         if run.operation == "up":
-            under_way.require_none(api, run.stack_name)
-        unseen = under_way.unseen(api, run.bundle, run.deployment)
+            repartition_mark.require_none(api, run.stack_name)
+        unseen = repartition_mark.unseen(api, run.bundle, run.deployment)
         run.notes += sharing_changes.notes(api, run.plan, run.bundle, unseen)
-        if under_way.left_maps(api, run.bundle, run.deployment):
+        if repartition_mark.left_maps(api, run.bundle, run.deployment):
             run.stack.variables[UPSERT] = "true"
 
 
@@ -137,20 +151,23 @@ def go_on_after_an_interrupted_run(run: RunContext) -> None:
         run.stack.variables[UPSERT] = "true"
 
 
-BEFORE_THE_ENGINE: tuple[Step, ...] = (require_cluster, require_charts)
+BEFORE_THE_ENGINE = (
+    Step("reaching the cluster", require_cluster),
+    Step("", require_charts),
+)
 """Before anything is started."""
-STEPS: tuple[Step, ...] = (
+PREPARATION = (
     # A killed run's lock would refuse the next steps.
-    clear_what_killed_runs_left,
+    Step("", clear_what_killed_runs_left),
     # A full disk is found before the state is written, and nothing of ours is written before.
-    reserve_disk,
-    read_state,
+    Step("", reserve_disk),
+    Step("reading the state", read_state),
     # Judging went on beside all of the above; what it denies has changed nothing.
-    hear_policy,
-    have_a_stack,
-    require_same_cluster,
-    look_for_our_objects,
+    Step("judging by policy", hear_policy),
+    Step("", have_a_stack),
+    Step("comparing the state with the cluster", require_same_cluster),
+    Step("looking for objects of the environment", look_for_our_objects),
     # Needs to know what is ours in the cluster, and that it is the same one.
-    go_on_after_an_interrupted_run,
+    Step("looking for interrupted runs", go_on_after_an_interrupted_run),
 )
 """With the engine at hand, before its run."""

@@ -18,8 +18,8 @@ from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpupool.doctor.model import Diagnosis, Result
-    from gpupool.doctor.reasons import Reason, State
+    from gpupool.doctor.model import CheckResult, Diagnosis
+    from gpupool.doctor.reasons import CheckState, Reason
 
 
 def doctor(
@@ -75,7 +75,7 @@ def _print(diagnosis: Diagnosis) -> None:
     sys.stdout.write(f"{BOLD}{_summary(diagnosis)}{PLAIN}\n" if colours else f"{_summary(diagnosis)}\n")
 
 
-def _gathered(results: Sequence[Result]) -> list[Result]:
+def _gathered(results: Sequence[CheckResult]) -> list[CheckResult]:
     """The results, with those that say the same of nothing but their check on one line."""
     bare: dict[tuple[Reason, str], list[str]] = {}
     for row in results:
@@ -91,21 +91,26 @@ def _gathered(results: Sequence[Result]) -> list[Result]:
     return rows
 
 
-def _cells(row: Result) -> tuple[str, str, str]:
+def _cells(row: CheckResult) -> tuple[str, str, str]:
     return row.check, row.state.value.replace("-", " "), row.subject
 
 
-def _colours() -> dict[State, str]:
-    from gpupool.doctor.reasons import State
+def _colours() -> dict[CheckState, str]:
+    from gpupool.doctor.reasons import CheckState
 
-    return {State.OK: GREEN, State.MISSING: RED, State.DIFFERS: RED, State.UNKNOWN: YELLOW}
+    return {
+        CheckState.OK: GREEN,
+        CheckState.MISSING: RED,
+        CheckState.DIFFERS: RED,
+        CheckState.UNKNOWN: YELLOW,
+    }
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    from gpupool.doctor.reasons import State
+    from gpupool.doctor.reasons import CheckState
 
     blocking = sum(row.blocks for row in diagnosis.results)
-    unknown = sum(row.state is State.UNKNOWN for row in diagnosis.results)
+    unknown = sum(row.state is CheckState.UNKNOWN for row in diagnosis.results)
     tail = f"; {unknown} can't be known from here" if unknown else ""
     if not blocking:
         return f"{diagnosis.environment}: nothing that `up` needs is missing{tail}"

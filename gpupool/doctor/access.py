@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.doctor.model import Inputs, Result, Target, result
+from gpupool.doctor.model import CheckResult, Inputs, NamedCluster, result
 from gpupool.doctor.reasons import Reason
 from gpupool.infra import access
 
@@ -19,7 +19,7 @@ _SELF = "SelfSubjectReview"
 _REFUSED = (401, 403)
 
 
-def cluster(target: Target) -> tuple[KubeApi | None, str, tuple[Result, ...]]:
+def cluster(target: NamedCluster) -> tuple[KubeApi | None, str, tuple[CheckResult, ...]]:
     """A client where the cluster can be used, the user's name as the server knows it, and what was found."""
     context = target.cluster.kube_context or ""
     try:
@@ -53,7 +53,7 @@ def _whoami(api: KubeApi) -> str:
     return str(api.create({**review, "metadata": {}})["status"]["userInfo"]["username"])
 
 
-def version(inputs: Inputs) -> Iterator[Result]:
+def version(inputs: Inputs) -> Iterator[CheckResult]:
     """The server's Kubernetes against the file's. Whether it is too old shows in the kinds that it serves."""
     assert inputs.api is not None
     assert inputs.target is not None

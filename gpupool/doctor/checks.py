@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.doctor import access, components, kinds, machine, references, rights
-from gpupool.doctor.model import Check, Diagnosis, Inputs, Result, Target, result
+from gpupool.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedCluster, result
 from gpupool.doctor.reasons import Reason
 from gpupool.findings import Finding, GpupoolError, SpecError
 from gpupool.generators import generate
@@ -99,14 +99,14 @@ def _read(env: str, path: Path, notify: Callable[[str], None]) -> tuple[Inputs, 
     return inputs, ()
 
 
-def _target(loaded: Loaded) -> Target | None:
+def _target(loaded: Loaded) -> NamedCluster | None:
     """The cluster that the file names, None where it is among what could not be read."""
     if loaded.environment is None or loaded.gaps.touches(("cluster",)):
         return None
-    return Target(loaded.environment.metadata.name, loaded.environment.cluster)
+    return NamedCluster(loaded.environment.metadata.name, loaded.environment.cluster)
 
 
-def _of_file(findings: Iterable[Finding]) -> Iterator[Result]:
+def _of_file(findings: Iterable[Finding]) -> Iterator[CheckResult]:
     rows = list(findings)
     if not rows:
         yield result("file", Reason.FILE_VALID)
@@ -121,7 +121,7 @@ def _of_file(findings: Iterable[Finding]) -> Iterator[Result]:
         )
 
 
-def _run(registered: Registered, inputs: Inputs) -> Iterator[Result]:
+def _run(registered: Registered, inputs: Inputs) -> Iterator[CheckResult]:
     delivery = inputs.plan.delivery if inputs.plan else None
     if registered.of_up and delivery is not None and delivery.gitops:
         yield result(registered.name, Reason.NOT_BY_UP, engine=delivery.by.title)
@@ -147,6 +147,6 @@ def _run(registered: Registered, inputs: Inputs) -> Iterator[Result]:
         yield result(registered.name, Reason.FAILED, problem=error)
 
 
-def _results(name: str, rows: Iterable[Result]) -> Iterator[Result]:
+def _results(name: str, rows: Iterable[CheckResult]) -> Iterator[CheckResult]:
     for row in rows:
         yield replace(row, check=name)

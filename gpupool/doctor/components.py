@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpupool.cluster.live_objects import cluster_policy
-from gpupool.doctor.model import Inputs, Result, result
+from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.generators.manifest import HelmRelease
 from gpupool.infra import foreign_operator
@@ -24,7 +24,7 @@ _RELEASE_NAME, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/r
 """Annotations by which Helm knows its own objects (Helm 3)."""
 
 
-def operator(inputs: Inputs) -> Iterator[Result]:
+def operator(inputs: Inputs) -> Iterator[CheckResult]:
     """Which GPU Operator there will be, and whether it would follow the pools."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -54,7 +54,7 @@ def operator(inputs: Inputs) -> Iterator[Result]:
             yield result(subject, Reason.OPERATOR_UNFIT, name=patch.name, problem=error)
 
 
-def prometheus(inputs: Inputs) -> Iterator[Result]:
+def prometheus(inputs: Inputs) -> Iterator[CheckResult]:
     """The kind that ServiceMonitors are made of, where the file asks for some."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -75,7 +75,7 @@ def prometheus(inputs: Inputs) -> Iterator[Result]:
     yield result("Prometheus operator", reason, version=version, kind=kind, field=" and ".join(asking))
 
 
-def charts(inputs: Inputs) -> Iterator[Result]:
+def charts(inputs: Inputs) -> Iterator[CheckResult]:
     """Whether each chart can be pulled from here."""
     assert inputs.bundle is not None
     if not inputs.bundle.releases:
@@ -119,7 +119,7 @@ def _succeeds(helm: Path, arguments: list[str]) -> bool:
     return done.returncode == 0
 
 
-def queue(inputs: Inputs) -> Iterator[Result]:
+def queue(inputs: Inputs) -> Iterator[CheckResult]:
     """The queue's image, as far as the cluster shows that it can be pulled."""
     assert inputs.api is not None
     assert inputs.plan is not None

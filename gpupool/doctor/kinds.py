@@ -10,7 +10,7 @@ from typing import Any
 
 from gpupool.cluster.karpenter_gates import is_on
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.model import Inputs, Result, result
+from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import Manifest
@@ -37,7 +37,7 @@ GATES: Mapping[str, Callable[[Manifest], bool]] = {
 """Feature gates of Karpenter, and which manifests need each."""
 
 
-def kinds(inputs: Inputs) -> Iterator[Result]:
+def kinds(inputs: Inputs) -> Iterator[CheckResult]:
     """How many kinds are served, and each that is not."""
     assert inputs.api is not None
     assert inputs.bundle is not None
@@ -52,7 +52,7 @@ def kinds(inputs: Inputs) -> Iterator[Result]:
     yield result("kinds", Reason.KINDS_SERVED, count=served, used=len(used))
 
 
-def _unserved(inputs: Inputs, api: KubeApi, version: str, kind: str, charts: set[str]) -> Result:
+def _unserved(inputs: Inputs, api: KubeApi, version: str, kind: str, charts: set[str]) -> CheckResult:
     assert inputs.target is not None
     chart = kind_of(kind).chart
     if chart is None:
@@ -75,7 +75,7 @@ def _versions(api: KubeApi, version: str, kind: str) -> Iterator[str]:
             yield from (name for name in names if api.resource(name, kind) is not None)
 
 
-def gates(inputs: Inputs) -> Iterator[Result]:
+def gates(inputs: Inputs) -> Iterator[CheckResult]:
     """Whether Karpenter has the gates on that the manifests need."""
     assert inputs.api is not None
     assert inputs.bundle is not None
@@ -98,7 +98,7 @@ def gates(inputs: Inputs) -> Iterator[Result]:
             yield from (_in(deployment, gate) for deployment in deployments)
 
 
-def _in(deployment: Mapping[str, Any], gate: str) -> Result:
+def _in(deployment: Mapping[str, Any], gate: str) -> CheckResult:
     metadata = deployment["metadata"]
     reason = Reason.GATE_ON if is_on(deployment, gate) else Reason.GATE_OFF
     return result(gate, reason, gate=gate, where=f"{metadata['namespace']}/{metadata['name']}")

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from gpupool.doctor.model import Inputs, Result, result
+from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.infra import engine
 from gpupool.programs import binaries, gobuild
@@ -19,7 +19,7 @@ from gpupool.pulumi_plugins import env as pulumi_env
 _ENGINE = "pulumi"
 
 
-def project(_: Inputs) -> Iterator[Result]:
+def project(_: Inputs) -> Iterator[CheckResult]:
     """The folder that states are found by."""
     try:
         yield result("Pulumi.yaml", Reason.PROJECT_FOUND, folder=engine.work_dir())
@@ -27,7 +27,7 @@ def project(_: Inputs) -> Iterator[Result]:
         yield result("Pulumi.yaml", Reason.PROJECT_MISSING, problem=error)
 
 
-def engine_program(_: Inputs) -> Iterator[Result]:
+def engine_program(_: Inputs) -> Iterator[CheckResult]:
     """The engine: where it is, or how `up` gets it."""
     program = binaries.programs()[_ENGINE]
     path = binaries.find(_ENGINE)
@@ -50,7 +50,7 @@ def engine_program(_: Inputs) -> Iterator[Result]:
     yield result(_ENGINE, Reason.ENGINE_BUILT, go=go, **values)
 
 
-def kubernetes_plugin(inputs: Inputs) -> Iterator[Result]:
+def kubernetes_plugin(inputs: Inputs) -> Iterator[CheckResult]:
     """Pulumi's plugin for Kubernetes, or what stands in for it."""
     assert inputs.target is not None
     subject, pinned = pulumi_env.KUBERNETES_PLUGIN, pulumi_env.pinned_plugin()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.reasons import Reason, State
+from gpupool.doctor.reasons import CheckState, Reason
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.rights import Right
 from gpupool.json_keys import Keys, json_of
@@ -16,7 +16,7 @@ from gpupool.spec.environment import Cluster, Environment
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """One thing that a check says."""
 
     subject: str
@@ -30,7 +30,7 @@ class Result:
     """The check's name."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> CheckState:
         return self.reason.state
 
     @property
@@ -49,7 +49,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class NamedCluster:
     """The cluster that a file names, whatever else is wrong with the file (`gpupool.infra.access.Target`)."""
 
     environment: str
@@ -64,7 +64,7 @@ class Inputs:
     """ENV as it was typed."""
     notify: Callable[[str], None]
     """For what takes long."""
-    target: Target | None = None
+    target: NamedCluster | None = None
     """None where the file does not say which cluster."""
     environment: Environment | None = None
     plan: Plan | None = None
@@ -76,12 +76,12 @@ class Inputs:
     """Who the cluster takes us for; empty where it does not say."""
 
 
-Check = Callable[[Inputs], Iterator[Result]]
+Check = Callable[[Inputs], Iterator[CheckResult]]
 
 
-def result(subject: str, reason: Reason, /, **values: Any) -> Result:
+def result(subject: str, reason: Reason, /, **values: Any) -> CheckResult:
     """What a check yields."""
-    return Result(subject, reason, values)
+    return CheckResult(subject, reason, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Diagnosis:
 
     environment: str
     file: str
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     grant: tuple[Mapping[str, Any], ...]
     """Objects that give the account what it lacks; empty where it lacks nothing."""
 
@@ -107,5 +107,5 @@ class Diagnosis:
 
 _KEYS: Keys = {
     Diagnosis: "environment file ready results grant",
-    Result: "check subject state=state.value reason=reason.key blocks message fix",
+    CheckResult: "check subject state=state.value reason=reason.key blocks message fix",
 }

@@ -10,7 +10,7 @@ from enum import Enum, unique
 from typing import Any
 
 
-class State(Enum):
+class CheckState(Enum):
     OK = "ok"
     MISSING = "missing"
     DIFFERS = "differs"
@@ -20,7 +20,7 @@ class State(Enum):
     """`up` brings it."""
 
 
-_OK, _MISSING, _DIFFERS, _UNKNOWN, _COMES = State
+_OK, _MISSING, _DIFFERS, _UNKNOWN, _COMES = CheckState
 
 
 @unique
@@ -231,7 +231,7 @@ class Reason(Enum):
     )
 
     @property
-    def state(self) -> State:
+    def state(self) -> CheckState:
         return self.value[0]
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from gpupool.doctor.model import Inputs, Result, result
+from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.infra import static_nodes
 from gpupool.plan.model import SYSTEM_NAMESPACE
@@ -21,7 +21,7 @@ from gpupool.spec.environment import Environment
 from gpupool.spec.queue import SecretRef
 
 
-def nodes(inputs: Inputs) -> Iterator[Result]:
+def nodes(inputs: Inputs) -> Iterator[CheckResult]:
     """Whether the nodes that pools name can be part of them."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -79,7 +79,7 @@ def _references(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Secret
             yield from _references(item, (*path, str(key)))
 
 
-def secrets(inputs: Inputs) -> Iterator[Result]:
+def secrets(inputs: Inputs) -> Iterator[CheckResult]:
     """Whether each Secret that the file names is there, with the key that is named."""
     assert inputs.environment is not None
     rows = list(named_secrets(inputs.environment))
@@ -89,7 +89,7 @@ def secrets(inputs: Inputs) -> Iterator[Result]:
         yield _secret(inputs, row)
 
 
-def _secret(inputs: Inputs, row: NamedSecret) -> Result:
+def _secret(inputs: Inputs, row: NamedSecret) -> CheckResult:
     assert inputs.api is not None
     assert inputs.plan is not None
     key = row.key or "KEY"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.model import Inputs, Result, result
+from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.infra.rights import EVERYTHING, Escalation, Right, escalations, helpful, needed
 
@@ -25,7 +25,7 @@ _SHOWN = 3
 _ACCOUNT = "system:serviceaccount:"
 
 
-def check(inputs: Inputs) -> Iterator[Result]:
+def check(inputs: Inputs) -> Iterator[CheckResult]:
     """A result for each resource on which verbs are missing, and for each role that can't be made."""
     assert inputs.api is not None
     assert inputs.bundle is not None
@@ -96,7 +96,7 @@ class _Reviews:
         return bool(self._api.create(review)["status"].get("allowed"))
 
 
-def _by_resource(lacking: Iterable[Right], reason: Reason) -> Iterator[Result]:
+def _by_resource(lacking: Iterable[Right], reason: Reason) -> Iterator[CheckResult]:
     """One result for each resource and set of verbs, with all namespaces that it is about."""
     verbs: dict[tuple[str, str, str], list[Right]] = defaultdict(list)
     for right in lacking:
@@ -119,7 +119,7 @@ def _where(namespaces: list[str], all_of_them: bool) -> str:
     return f"in {', '.join(namespaces[:_SHOWN])}{more}"
 
 
-def _unmade(escalation: Escalation, asked: _Reviews) -> Result:
+def _unmade(escalation: Escalation, asked: _Reviews) -> CheckResult:
     instead = escalation.instead
     example = next(iter(asked.lacking(escalation.held)), instead)
     what = f"{example.resource}.{example.group}" if example.group else example.resource
@@ -134,7 +134,7 @@ def _unmade(escalation: Escalation, asked: _Reviews) -> Result:
     return replace(row, grants=(instead,))
 
 
-def _of_charts(inputs: Inputs) -> Result:
+def _of_charts(inputs: Inputs) -> CheckResult:
     assert inputs.bundle is not None
     releases = inputs.bundle.releases
     oci = {release: release.repository.startswith("oci://") for release in releases}

@@ -11,7 +11,7 @@ from gpupool.generators.kinds import NODE_CLASSES
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from gpupool.infra.under_way import MIG_PREFIX, PLUGIN_PREFIX
+from gpupool.infra.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX
 from gpupool.objects.changes import MISSING, Step
 
 _KARPENTER = frozenset({"NodePool", "NodeOverlay", *NODE_CLASSES})

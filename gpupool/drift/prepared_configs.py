@@ -15,7 +15,7 @@ from gpupool.drift import repair
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import OperatorView
 from gpupool.drift.pool_nodes import PoolNode
-from gpupool.infra.under_way import maps_of
+from gpupool.infra.repartition_mark import maps_of
 
 
 class Prepared(StrEnum):

@@ -14,7 +14,7 @@ from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
-from gpupool.infra.under_way import JOURNAL, MARK, maps_of, noted
+from gpupool.infra.repartition_mark import JOURNAL, MARK, maps_of, noted
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})

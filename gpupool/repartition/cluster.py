@@ -17,9 +17,9 @@ from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
+from gpupool.infra.repartition_mark import MARK
 from gpupool.infra.resource_values import FIELD_MANAGER, properties
 from gpupool.infra.static_nodes import fit
-from gpupool.infra.under_way import MARK
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.repartition.journal import MANAGER
 from gpupool.repartition.shapes import LiveNode, Mark, Shape, mark_of, read_node

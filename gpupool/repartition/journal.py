@@ -26,7 +26,7 @@ import psutil
 
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.infra.under_way import JOURNAL, JOURNAL_KEY
+from gpupool.infra.repartition_mark import JOURNAL, JOURNAL_KEY
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.repartition.shapes import Shape
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.infra import under_way
+from gpupool.infra import repartition_mark
 from gpupool.objects.owner import OURS, environment_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
@@ -49,11 +49,11 @@ def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
             yield f"{kind} {_where(live)}", environment_of(live)
     # Where others run the operator, its policy has no label, but the settings that it names have. Maps that
     # nothing names may be left of an environment that has gone.
-    for name in sorted(under_way.in_force(api)):
+    for name in sorted(repartition_mark.in_force(api)):
         named = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
         if named is not None and (owner := environment_of(named)):
             yield f"ConfigMap {_where(named)}", owner
-    begun = under_way.find(api)
+    begun = repartition_mark.find(api)
     if begun is not None:
         yield f"the repartition of pool {begun.pool} that has begun", begun.environment
 

@@ -21,8 +21,8 @@ from gpupool.cluster.live_objects import (
     is_ready,
     offered,
 )
+from gpupool.infra.repartition_mark import MARK
 from gpupool.infra.sharing_changes import asked
-from gpupool.infra.under_way import MARK
 from gpupool.plan.model import Pool
 
 

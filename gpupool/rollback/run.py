@@ -18,7 +18,7 @@ from pathlib import Path
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.generators import generate
-from gpupool.infra import under_way
+from gpupool.infra import repartition_mark
 from gpupool.plan.model import Plan
 from gpupool.plan.policy_files import SHIPPED
 from gpupool.repartition import owner, run
@@ -115,7 +115,7 @@ def nodes_back(
     results = []
     bundle = generate(good)
     options = dataclasses.replace(options, again=f"gpupool rollback {good.environment}")
-    begun = under_way.find(api)
+    begun = repartition_mark.find(api)
     if begun is not None:
         # A rollback that was cut off is one as well, and goes on.
         forward = run.towards(api, bundle, run.pool_of(good, begun.pool))

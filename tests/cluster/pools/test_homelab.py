@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.infra import under_way
+from gpupool.infra import repartition_mark
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
@@ -87,8 +87,8 @@ def test_what_repartition_has_changed_is_given_back_all_the_same(homelab: Comman
     homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
     homelab.change(lambda data: data["tenants"][0]["pools"].update(desk={"slices": 2}))
     underway = {"environment": "homelab", "pool": "desk"}
-    meta = {"name": under_way.JOURNAL, "namespace": "gpupool-system"}
-    data = {under_way.JOURNAL_KEY: json.dumps(underway)}
+    meta = {"name": repartition_mark.JOURNAL, "namespace": "gpupool-system"}
+    data = {repartition_mark.JOURNAL_KEY: json.dumps(underway)}
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
     homelab.run("up", "--yes", code=1)
     assert offers("4"), "`up` does not cut across a repartition"

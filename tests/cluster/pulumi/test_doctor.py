@@ -12,7 +12,7 @@ import yaml
 
 from gpupool.doctor import kinds
 from gpupool.doctor.checks import CHECKS, diagnose
-from gpupool.doctor.model import Diagnosis, Inputs, Target
+from gpupool.doctor.model import Diagnosis, Inputs, NamedCluster
 from gpupool.doctor.reasons import Reason
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
@@ -228,7 +228,7 @@ def test_kinds_that_a_cluster_lacks_are_told_apart(homelab: Any) -> None:
         ("batch/v9", "CronJob"),
         ("v1", "Namespace"),
     )
-    target = Target(plan.environment, plan.cluster)
+    target = NamedCluster(plan.environment, plan.cluster)
     inputs = Inputs("trial-home", lambda _: None, target, plan=plan, bundle=wanted, api=homelab.kube.api)
     said = {row.subject: row for row in kinds.kinds(inputs)}
     assert {name: row.reason for name, row in said.items()} == {

@@ -18,8 +18,8 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, PLUGIN_LABEL
 from gpupool.generators import generate
 from gpupool.infra import static_nodes
+from gpupool.infra.repartition_mark import MARK
 from gpupool.infra.resource_values import properties
-from gpupool.infra.under_way import MARK
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan

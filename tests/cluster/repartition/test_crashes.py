@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.infra import under_way
+from gpupool.infra import repartition_mark
 from gpupool.local.control_plane import ControlPlane
 from gpupool.repartition.result import RepartitionStatus
 from tests.cluster.repartition.conftest import LARGE, Lab
@@ -47,7 +47,7 @@ def test_every_write_may_be_the_last(lab: Lab) -> None:
         lab.share(0, **asked)
         api = lab.mortal(dies_after=point)
         whole = not lab.dies(api)
-        begun = under_way.find(lab.kube.api) is not None
+        begun = repartition_mark.find(lab.kube.api) is not None
         again = lab.mortal()
         result = lab.repartition(again, rollback=begun and point % 2 == 1)
         assert max(api.most_down, again.most_down) <= 1, met

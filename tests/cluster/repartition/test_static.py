@@ -11,7 +11,7 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.infra import sharing_changes, under_way
+from gpupool.infra import repartition_mark, sharing_changes
 from gpupool.repartition import journal
 from gpupool.repartition.owner import OtherEnvironmentError
 from gpupool.repartition.result import RepartitionStatus
@@ -160,8 +160,8 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
         "go on: gpupool repartition lab parted",
         "take it back: gpupool repartition lab parted --rollback",
     )
-    with pytest.raises(under_way.UnderWayError, match="gpupool repartition lab parted --rollback"):
-        under_way.require_none(lab.kube.api, "lab")
+    with pytest.raises(repartition_mark.UnderWayError, match="gpupool repartition lab parted --rollback"):
+        repartition_mark.require_none(lab.kube.api, "lab")
     fail(lab, "node-1", None)
     assert lab.repartition().status is RepartitionStatus.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
@@ -224,21 +224,21 @@ def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None
     api, before = lab.kube.api, generate(lab.plan)
     maps = {m.name for m in before if m.kind == "ConfigMap" and m.namespace == "gpu-operator"}
     state = {"resources": [{"inputs": {"metadata": {"name": name}}} for name in maps]}
-    assert not under_way.unseen(api, before, state)
+    assert not repartition_mark.unseen(api, before, state)
     lab.share(0, mode="mig", layout=SMALL)
     assert lab.repartition().status is RepartitionStatus.done
-    assert not under_way.unseen(api, generate(lab.plan), state), "`up` has something to note"
-    made = under_way.in_force(api) - maps
+    assert not repartition_mark.unseen(api, generate(lab.plan), state), "`up` has something to note"
+    made = repartition_mark.in_force(api) - maps
     assert len(made) == 1
     lab.share(0, mode="mig", layout=LARGE)
-    assert under_way.unseen(api, before, state)
+    assert repartition_mark.unseen(api, before, state)
     (note,) = sharing_changes.notes(api, lab.plan, before, unseen=True)
     assert note.startswith("pool parted: 3 nodes have other slices than the file says, by a repartition")
     assert "gpupool repartition lab parted" in note
-    assert under_way.clear_left(api, before) == (), "the operator follows it"
+    assert repartition_mark.clear_left(api, before) == (), "the operator follows it"
     lab.apply()
-    assert under_way.clear_left(api, dataclasses.replace(before, environment="other")) == ()
-    assert under_way.clear_left(api, before) == tuple(made)
+    assert repartition_mark.clear_left(api, dataclasses.replace(before, environment="other")) == ()
+    assert repartition_mark.clear_left(api, before) == tuple(made)
     left = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", "gpu-operator")}
     assert left & (maps | made) == maps
 

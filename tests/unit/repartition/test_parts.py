@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.findings import GpupoolError
-from gpupool.infra.under_way import MARK
+from gpupool.infra.repartition_mark import MARK
 from gpupool.plan.capacity import parse_window
 from gpupool.repartition.configs import Configs, held_key
 from gpupool.repartition.journal import Journal, _stale

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest
-from gpupool.infra.unrecorded import MarkError, Marks, found_again
+from gpupool.infra.run_marks import MarkError, Marks, found_again
 
 CHART = HelmRelease("karpenter", "kube-system", "karpenter", "oci://charts.example/k", "1.14.1", {})
 POLICY = Manifest(
