@@ -1,8 +1,8 @@
 """The account of a conversion: every single value of the input, and what happened to it.
 
-Nothing can be dropped silently: `Account` has the leaves of all documents from the start, readers mark those
-that they use, and leaves without a mark are listed at the end. A reader that forgets a field therefore makes
-the list longer, never the result wrong.
+Nothing can be dropped silently: `ConversionAccount` has the leaves of all documents from the start, readers
+mark those that they use, and leaves without a mark are listed at the end. A reader that forgets a field
+therefore makes the list longer, never the result wrong.
 
 It does not interpret the values.
 """
@@ -50,7 +50,7 @@ class _Page:
     """Empty leaves, which do not prevent their parent from being listed as a whole."""
 
 
-class Account:
+class ConversionAccount:
     """What happened to every leaf of some documents. A leaf is a scalar, or an empty mapping or list."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -99,7 +99,7 @@ class Part:
     that readers need not ask first.
     """
 
-    account: Account = field(repr=False)
+    account: ConversionAccount = field(repr=False)
     page: _Page = field(repr=False)
     loc: Loc
     value: Any = field(repr=False)

@@ -31,9 +31,9 @@ from gpupool.convert import (
     wrappers,
     write,
 )
-from gpupool.convert.account import Account, Part
+from gpupool.convert.account import ConversionAccount, Part
 from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
-from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.device_plugin import NamedPluginConfig
 from gpupool.convert.documents import Document
 from gpupool.convert.draft import Choices, Draft, DraftPool
 from gpupool.convert.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
@@ -81,7 +81,7 @@ class _Input:
     fleets: list[Fleet] = field(default_factory=list)
     classes: dict[str, NodeClass] = field(default_factory=dict)
     overlays: list[Part] = field(default_factory=list)
-    plugins: list[PluginConfig] = field(default_factory=list)
+    plugins: list[NamedPluginConfig] = field(default_factory=list)
     layouts: list[MigConfig] = field(default_factory=list)
     operators: list[OperatorSettings] = field(default_factory=list)
     plugin_charts: list[Part] = field(default_factory=list)
@@ -109,7 +109,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         opened.append(filled)
         unfilled += entries
     held = [(index, loc, inner) for index, document in enumerate(opened) for loc, inner in embedded(document)]
-    account = Account([*opened, *(inner for _, _, inner in held)])
+    account = ConversionAccount([*opened, *(inner for _, _, inner in held)])
     parts, given = account.parts, _Input()
     for entry in unfilled:
         account.note(entry)
@@ -232,7 +232,7 @@ def _chart(part: Part, given: _Input) -> None:
         )
 
 
-def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
+def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft:
     draft = Draft(choices.name, kube_context=choices.kube_context)
     draft.platform = choices.platform or _platform(given)
     sharings = Sharings(given.plugins, given.layouts)

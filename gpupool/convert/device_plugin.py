@@ -37,7 +37,7 @@ NOT_RENAMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class PluginConfig:
+class NamedPluginConfig:
     """One configuration, as a node's label nvidia.com/device-plugin.config names it."""
 
     name: str
@@ -55,7 +55,7 @@ class PluginConfig:
         return f"device-plugin configuration {self.name}{where}"
 
 
-def read(part: Part, name: str, config_map: str) -> PluginConfig:
+def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     """The configuration at `part`."""
     part.says("v1", "version")
     _strategy(part)
@@ -72,7 +72,7 @@ def read(part: Part, name: str, config_map: str) -> PluginConfig:
         _behaviour(section)
         if replicas is not None:
             sharing = {"mode": method, "replicas": replicas}
-    return PluginConfig(name, config_map, part, sharing)
+    return NamedPluginConfig(name, config_map, part, sharing)
 
 
 def _strategy(part: Part) -> None:

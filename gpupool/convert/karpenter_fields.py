@@ -12,7 +12,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class VersionFields:
     """Paths in one version; None where the version has no such field."""
 
     labels: Path
@@ -38,7 +38,7 @@ class Fields:
 _TEMPLATE = ("spec", "template", "spec")
 _METADATA = ("spec", "template", "metadata")
 
-V1ALPHA5 = Fields(
+V1ALPHA5 = VersionFields(
     labels=("spec", "labels"),
     annotations=("spec", "annotations"),
     taints=("spec", "taints"),
@@ -51,7 +51,7 @@ V1ALPHA5 = Fields(
     empty_seconds=("spec", "ttlSecondsAfterEmpty"),
     consolidation_enabled=("spec", "consolidation", "enabled"),
 )
-V1BETA1 = Fields(
+V1BETA1 = VersionFields(
     labels=(*_METADATA, "labels"),
     annotations=(*_METADATA, "annotations"),
     taints=(*_TEMPLATE, "taints"),
@@ -70,7 +70,7 @@ V1 = replace(
     expire_after=(*_TEMPLATE, "expireAfter"),
     termination_grace_period=(*_TEMPLATE, "terminationGracePeriod"),
 )
-VERSIONS: dict[tuple[str, str], Fields] = {
+VERSIONS: dict[tuple[str, str], VersionFields] = {
     ("karpenter.sh/v1alpha5", "Provisioner"): V1ALPHA5,
     ("karpenter.sh/v1beta1", "NodePool"): V1BETA1,
     ("karpenter.sh/v1", "NodePool"): V1,

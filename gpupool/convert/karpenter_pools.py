@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from gpupool.convert import machines, node_labels, requirements
 from gpupool.convert.account import Part
-from gpupool.convert.karpenter_fields import VERSIONS, Fields
+from gpupool.convert.karpenter_fields import VERSIONS, VersionFields
 from gpupool.convert.machines import Selection
 from gpupool.convert.quantities import duration, duration_or_never
 from gpupool.convert.requirements import KEEP, Bought
@@ -39,7 +39,7 @@ class Fleet:
 
     part: Part
     name: str
-    fields: Fields
+    fields: VersionFields
     selection: Selection
     bought: Bought
     pool: str

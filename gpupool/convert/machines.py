@@ -23,23 +23,23 @@ _NUMERIC = ("Gt", "Lt", "Gte", "Lte")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineType:
     """One instance type and the GPU in it."""
 
     gpu: GpuModel
     type: InstanceType
 
 
-def _family(machine: Machine) -> str:
+def _family(machine: MachineType) -> str:
     return machine.type.name.partition(".")[0]
 
 
-def _match(machine: Machine, group: str) -> str:
+def _match(machine: MachineType, group: str) -> str:
     match = _FAMILY.fullmatch(_family(machine))
     return match[group] if match else ""
 
 
-_ATTRIBUTES: dict[str, Callable[[Machine], str | int]] = {
+_ATTRIBUTES: dict[str, Callable[[MachineType], str | int]] = {
     INSTANCE_TYPE: lambda m: m.type.name,
     f"{_AWS}family": _family,
     f"{_AWS}size": lambda m: m.type.name.partition(".")[2],
@@ -64,7 +64,7 @@ _NEEDS_GPUS = tuple(f"{_AWS}gpu-{name}" for name in ("name", "manufacturer", "co
 class Selection:
     """What requirements allow."""
 
-    machines: list[Machine]
+    machines: list[MachineType]
     asks_for_gpus: bool = False
     """Whether a requirement names GPUs or machines that have them."""
     refuses_gpus: bool = False
@@ -81,7 +81,9 @@ class Selection:
 
 def select(requirements: list[Part]) -> Selection:
     """The machines that satisfy all of `requirements`; requirements about anything else are handed on."""
-    everything = [Machine(gpu, row) for gpu in catalog_here().models.values() for row in gpu.instance_types]
+    everything = [
+        MachineType(gpu, row) for gpu in catalog_here().models.values() for row in gpu.instance_types
+    ]
     selection = Selection([machine for machine in everything if machine.type.provider == "aws"])
     named = list[str]()
     for part in requirements:
@@ -111,7 +113,11 @@ def select(requirements: list[Part]) -> Selection:
 
 
 def _judge(
-    found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
+    found: Selection,
+    part: Part,
+    name: str,
+    everything: list[MachineType],
+    test: Callable[[MachineType], bool],
 ) -> None:
     """Note whether the requirement is about GPUs, and values that are not."""
     values = list(part.at("values").each()) if _operator(part) == "In" else []
@@ -149,7 +155,7 @@ def _values(part: Part) -> str:
     return ", ".join(str(item.value) for item in part.at("values").each())
 
 
-def test_of(part: Part) -> Callable[[Machine], bool] | None:
+def test_of(part: Part) -> Callable[[MachineType], bool] | None:
     """The requirement as a test of a machine; None if it is not about machines, or Karpenter would not accept
     it."""
     attribute, operator = _ATTRIBUTES.get(_key(part)), _operator(part)
@@ -175,9 +181,9 @@ def _compare(operator: str, value: str | int, bound: int) -> bool:
     return results[operator]
 
 
-def by_model(machines: list[Machine]) -> Iterator[tuple[GpuModel, list[InstanceType]]]:
+def by_model(machines: list[MachineType]) -> Iterator[tuple[GpuModel, list[InstanceType]]]:
     """The machines of each GPU model, in the order in which models first appear."""
-    groups: dict[str, list[Machine]] = {}
+    groups: dict[str, list[MachineType]] = {}
     for machine in machines:
         groups.setdefault(machine.gpu.key, []).append(machine)
     for group in groups.values():

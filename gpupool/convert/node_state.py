@@ -26,7 +26,7 @@ _SLICES = f"{GPU_RESOURCE}{RENAMED}"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class ReportedNode:
     """What a node says."""
 
     sharing: dict[str, Any] | None
@@ -69,7 +69,7 @@ def product(labels: Mapping[str, str]) -> str:
     return labels.get(PRODUCT, "").partition(PARTITIONED)[0].removesuffix(_SHARED)
 
 
-def of(labels: Mapping[str, str], capacity: Mapping[str, Any], gpu: GpuModel) -> NodeState:
+def of(labels: Mapping[str, str], capacity: Mapping[str, Any], gpu: GpuModel) -> ReportedNode:
     """What the node with these labels and this capacity says of its `gpu`s."""
     node = _Node(labels, capacity, gpu)
     _, single, profile = labels.get(PRODUCT, "").partition(PARTITIONED)
@@ -80,7 +80,7 @@ def of(labels: Mapping[str, str], capacity: Mapping[str, Any], gpu: GpuModel) ->
     return _replicated(node)
 
 
-def _single(node: _Node, profile: str) -> NodeState:
+def _single(node: _Node, profile: str) -> ReportedNode:
     """Instances of one profile, which the node counts as GPUs."""
     replicas = node.number(_REPLICAS) or 1
     name = profile.removesuffix(_SHARED)
@@ -97,7 +97,7 @@ def _single(node: _Node, profile: str) -> NodeState:
         why = f"{count} instances of {name} do not fill GPUs with {known[1]} each: its layout is unknown"
         return _unknown(node, why)
     assumed = f"{count} instances of {name} are {gpus} GPUs with {known[1]} each"
-    return NodeState({"mode": "mig", "layout": {known[0]: known[1]}}, gpus, "", assumed, single=True)
+    return ReportedNode({"mode": "mig", "layout": {known[0]: known[1]}}, gpus, "", assumed, single=True)
 
 
 def _instances(node: _Node) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _instances(node: _Node) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _mixed(node: _Node, instances: Mapping[str, int]) -> NodeState:
+def _mixed(node: _Node, instances: Mapping[str, int]) -> ReportedNode:
     if not node.gpus:
         return _unknown(node, f"it has MIG instances, and no label {COUNT} says of how many GPUs")
     layout: dict[str, int] = {}
@@ -131,10 +131,10 @@ def _mixed(node: _Node, instances: Mapping[str, int]) -> NodeState:
                 node, f"{count} {resource} on {node.gpus} GPUs: its GPUs are not partitioned alike"
             )
         layout[known[0]] = each
-    return NodeState({"mode": "mig", "layout": layout}, node.gpus)
+    return ReportedNode({"mode": "mig", "layout": layout}, node.gpus)
 
 
-def _replicated(node: _Node) -> NodeState:
+def _replicated(node: _Node) -> ReportedNode:
     """Whole GPUs, or slices of them."""
     replicas, strategy = node.number(_REPLICAS), node.labels.get(_STRATEGY)
     suffix = node.labels.get(PRODUCT, "").endswith(_SHARED)
@@ -148,8 +148,8 @@ def _replicated(node: _Node) -> NodeState:
             return _unknown(node, f"its label says {strategy}, and none says into how many slices")
         if suffix or renamed or (offered or 0) > gpus:
             why = "it has slices of GPUs, and no label says how they are shared"
-            return NodeState(None, gpus, why, sliced=True)
-        return NodeState({"mode": "exclusive"} if offered else None, gpus)
+            return ReportedNode(None, gpus, why, sliced=True)
+        return ReportedNode({"mode": "exclusive"} if offered else None, gpus)
     if replicas == 1:
         if strategy not in (None, "none") or suffix or renamed:
             return _unknown(node, f"its label {_REPLICAS} says 1, and others say that its GPUs are shared")
@@ -163,11 +163,11 @@ def _replicated(node: _Node) -> NodeState:
     if offered and offered != gpus * replicas:
         why = f"its labels say {replicas} slices of {gpus} GPUs, and its capacity has {offered}"
         return _unknown(node, why)
-    return NodeState(sharing, gpus, renamed=renamed)
+    return ReportedNode(sharing, gpus, renamed=renamed)
 
 
-def _unknown(node: _Node, problem: str) -> NodeState:
-    return NodeState(None, node.gpus or 1, problem)
+def _unknown(node: _Node, problem: str) -> ReportedNode:
+    return ReportedNode(None, node.gpus or 1, problem)
 
 
 def _profile(gpu: GpuModel, spelled: str) -> tuple[str, int] | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from gpupool.convert import node_labels, operator_pins
 from gpupool.convert.account import Part
-from gpupool.convert.device_plugin import NOT_MIXED, PluginConfig
+from gpupool.convert.device_plugin import NOT_MIXED, NamedPluginConfig
 from gpupool.convert.draft import Draft
 from gpupool.convert.implied import implied
 from gpupool.convert.mig_parted import MigConfig
@@ -101,7 +101,7 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
             )
 
 
-def _pointed_at(name: Part, values: Part, configs: Sequence[PluginConfig | MigConfig]) -> None:
+def _pointed_at(name: Part, values: Part, configs: Sequence[NamedPluginConfig | MigConfig]) -> None:
     """Mark the name of a ConfigMap as used where its configurations were read."""
     read = any(
         config.config_map == name.value

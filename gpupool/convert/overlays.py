@@ -14,7 +14,7 @@ from gpupool.catalog.project import catalog_here
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.machines import INSTANCE_TYPE, Machine, test_of
+from gpupool.convert.machines import INSTANCE_TYPE, MachineType, test_of
 from gpupool.convert.pools import Made
 from gpupool.convert.quantities import quantity
 from gpupool.convert.sharing import slices
@@ -52,7 +52,7 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
 def _sizes(wanted: Sequence[Part], made: Made) -> list[int]:
     """GPUs of one node, of each kind of the pool's machines that the requirements accept."""
     gpu = catalog_here()[made.pool.gpu]
-    machines = [Machine(gpu, gpu.instance_type(name)) for name in made.pool.instance_types]
+    machines = [MachineType(gpu, gpu.instance_type(name)) for name in made.pool.instance_types]
     fitting = [
         machine
         for machine in machines
@@ -61,7 +61,7 @@ def _sizes(wanted: Sequence[Part], made: Made) -> list[int]:
     return sorted({machine.type.gpus for machine in fitting})
 
 
-def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
+def _allows(item: Part, machine: MachineType, fleet: Fleet) -> bool:
     """Whether a requirement accepts a machine of a NodePool."""
     if test := test_of(item):
         return test(machine)

@@ -14,7 +14,7 @@ from gpupool.catalog.models import GpuModel
 from gpupool.convert import mig_parted
 from gpupool.convert.account import Part
 from gpupool.convert.bottlerocket import UserDataSharing
-from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.device_plugin import NamedPluginConfig
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
 from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
@@ -24,12 +24,12 @@ from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
 class Sharings:
     """Every configuration that was found, and those that the operator is pointed at."""
 
-    plugins: Sequence[PluginConfig]
+    plugins: Sequence[NamedPluginConfig]
     layouts: Sequence[MigConfig]
     plugin_map: str = ""
     """ConfigMap that the operator reads device-plugin configurations from; empty: any."""
     mig_map: str = ""
-    default: PluginConfig | None = None
+    default: NamedPluginConfig | None = None
     """Configuration of nodes without the label."""
     conflict: str = ""
     """Why the configuration of nodes without the label is unknown; empty where it is known."""

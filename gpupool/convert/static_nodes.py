@@ -21,7 +21,7 @@ from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.leftovers import Kind
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.convert.node_state import PARTITIONED, PRODUCT, NodeState
+from gpupool.convert.node_state import PARTITIONED, PRODUCT, ReportedNode
 from gpupool.convert.sharing import Sharings, problem_of, slices, spelled
 from gpupool.convert.values import as_whole
 from gpupool.plan.model import POOL_LABEL
@@ -55,7 +55,7 @@ class _Node:
     """A node, and how its GPUs are shared."""
 
     part: Part
-    state: NodeState
+    state: ReportedNode
     sharing: dict[str, Any]
     origin: list[str]
     problem: str

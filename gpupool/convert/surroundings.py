@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpupool.convert.account import Account, Part
+from gpupool.convert.account import ConversionAccount, Part
 from gpupool.convert.cluster_objects import ClusterObjects, ours
 from gpupool.convert.draft import Choices, Draft, about
 from gpupool.convert.karpenter_pools import Fleet
@@ -50,7 +50,11 @@ def account_for(part: Part) -> None:
 
 
 def place(
-    draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects, choices: Choices, account: Account
+    draft: Draft,
+    fleets: Sequence[Fleet],
+    cluster: ClusterObjects,
+    choices: Choices,
+    account: ConversionAccount,
 ) -> None:
     """The draft's cluster: its name, region and version, and what machines need on EKS."""
     draft.kubernetes_version = choices.kubernetes_version
@@ -77,7 +81,7 @@ def _region(draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects) -> s
     return [*regions, *cluster.regions(), None][0] if draft.platform == "eks" else None
 
 
-def _eks(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
+def _eks(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccount) -> None:
     if draft.region is None:
         draft.region = "us-east-1"
         why = "no input names the region: us-east-1 was written"
@@ -96,7 +100,7 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
     _controller(draft, fleets, account)
 
 
-def _controller(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
+def _controller(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccount) -> None:
     """Set `karpenter.install`: no object says who installs Karpenter, but pools of others show that others
     do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
@@ -115,7 +119,7 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None
         account.note(about(draft, "karpenter.install", why, advice))
 
 
-def check(text: str, draft: Draft, account: Account) -> tuple[Finding, ...]:
+def check(text: str, draft: Draft, account: ConversionAccount) -> tuple[Finding, ...]:
     """What `gpupool validate` says of `text`; each finding is listed as something to do."""
     findings: tuple[Finding, ...] = ()
     try:

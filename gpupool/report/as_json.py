@@ -21,10 +21,10 @@ from gpupool.report.model import (
     NodeEffect,
     PodAtRisk,
     PolicyNote,
-    PoolNodes,
+    PoolNodeChange,
+    ProjectState,
     Report,
     Risk,
-    State,
     TenantUse,
     WaiverNote,
 )
@@ -32,7 +32,7 @@ from gpupool.report.model import (
 SCHEMA = 1
 _KEYS = {
     Report: "base head today costThreshold valid dangers cautions environments together notes",
-    State: "name commit dirty",
+    ProjectState: "name commit dirty",
     EnvironmentReport: "name file change edited platform invalid risks nodesMax=nodes gpusMax=gpus "
     "slicesMax=resources monthlyUsd=cost effects pools tenants settings findings waivers live notes",
     BeforeAfter: "before after",
@@ -51,7 +51,7 @@ _KEYS = {
     FindingChanges: "new fixed remaining",
     WaiverNote: "policy namespace owner reason until daysLeft change",
     LiveState: "cluster nodes overQuota",
-    PoolNodes: "pool count=nodes",
+    PoolNodeChange: "pool count=nodes",
     TenantUse: "tenant namespace resource used quota",
 }
 

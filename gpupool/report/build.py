@@ -27,7 +27,7 @@ from gpupool.plan.resolve import resolve
 from gpupool.report.effects.order import node_effects
 from gpupool.report.effects.sentences import explained, in_words
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.git_states import Snapshot
+from gpupool.report.git_states import ProjectFiles
 from gpupool.report.judgement import NONE, Judge
 from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
 from gpupool.report.risks import risks
@@ -55,8 +55,8 @@ class _Read:
 
 
 def build(
-    base: Snapshot,
-    head: Snapshot,
+    base: ProjectFiles,
+    head: ProjectFiles,
     names: Sequence[str],
     today: date,
     cost_threshold: float,
@@ -102,7 +102,7 @@ def build(
     )
 
 
-def _pair(name: str, base: Snapshot, head: Snapshot) -> tuple[_Read, _Read]:
+def _pair(name: str, base: ProjectFiles, head: ProjectFiles) -> tuple[_Read, _Read]:
     """The environment in both states; what is the same in both is read once."""
     new = _read(name, head)
     same = base.root == head.root and base.environments.get(name) == head.environments.get(name)
@@ -112,7 +112,7 @@ def _pair(name: str, base: Snapshot, head: Snapshot) -> tuple[_Read, _Read]:
     return (new if same else _read(name, base)), new
 
 
-def _read(name: str, snapshot: Snapshot) -> _Read:
+def _read(name: str, snapshot: ProjectFiles) -> _Read:
     content = snapshot.environments.get(name)
     if content is None:
         return _Read(None, None, None, ())
@@ -134,7 +134,7 @@ def _read(name: str, snapshot: Snapshot) -> _Read:
     return _Read(content, loaded.environment, state, ())
 
 
-def _invalid(finding: Finding, snapshot: Snapshot) -> PolicyNote:
+def _invalid(finding: Finding, snapshot: ProjectFiles) -> PolicyNote:
     file = _relative(snapshot, finding.file)
     return PolicyNote(
         level="invalid",
@@ -146,7 +146,7 @@ def _invalid(finding: Finding, snapshot: Snapshot) -> PolicyNote:
     )
 
 
-def _relative(snapshot: Snapshot, text: str) -> str:
+def _relative(snapshot: ProjectFiles, text: str) -> str:
     """`text` with paths as they are in the project, wherever it was read from."""
     here = Path.cwd()
     shown = [f"{snapshot.root}/", f"{snapshot.root.resolve()}/"]
@@ -162,7 +162,7 @@ def _environment(
     name: str,
     old: _Read,
     new: _Read,
-    head: Snapshot,
+    head: ProjectFiles,
     today: date,
     cost_threshold: float,
     judge: Judge,
@@ -260,7 +260,7 @@ def _policies_differ(before: EnvironmentState | None, after: EnvironmentState | 
     return (before.plan.policies.files if before else ()) != (after.plan.policies.files if after else ())
 
 
-def _notes(base: Snapshot, head: Snapshot) -> list[str]:
+def _notes(base: ProjectFiles, head: ProjectFiles) -> list[str]:
     notes = [
         f"{snapshot.state.name} has no {snapshot.folder} folder with environments in it."
         for snapshot in (base, head)

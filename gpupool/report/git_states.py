@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from gpupool.findings import UsageError
 from gpupool.git import FETCH, Repository
 from gpupool.project import environments_folder
-from gpupool.report.model import State
+from gpupool.report.model import ProjectState
 
 WORKING_TREE = "working tree"
 _POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
@@ -30,10 +30,10 @@ _LINK, _FILES = "120000", ("100644", "100755")
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ProjectFiles:
     """The project's files in one state."""
 
-    state: State
+    state: ProjectState
     environments: Mapping[str, bytes]
     """Name -> content of environments/<name>.yaml."""
     policies: Mapping[str, bytes]
@@ -56,7 +56,7 @@ class Snapshot:
 @contextmanager
 def snapshots(
     folder: Path, base: str, head: str | None, *, merge_base: bool = False
-) -> Iterator[tuple[Snapshot, Snapshot]]:
+) -> Iterator[tuple[ProjectFiles, ProjectFiles]]:
     """Both states of the project whose environments are in `folder`; `head` None is the working tree.
 
     With `merge_base` the base is where head's history left that of `base`, as pull requests count. Files that
@@ -70,22 +70,22 @@ def snapshots(
             base_commit = git.fork(base_commit, head_commit)
             base = f"merge base with {base}"
         after = head_commit if head is not None else None
-        old = git.snapshot(State(base, base_commit, False), base_commit, folder.name, after)
+        old = git.snapshot(ProjectState(base, base_commit, False), base_commit, folder.name, after)
         if head is None:
-            state = State(
+            state = ProjectState(
                 WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/", f"{_GPUS}/"])
             )
             new = _from_disk(state, folder)
         else:
             assert head_commit is not None
-            new = git.snapshot(State(head, head_commit, False), head_commit, folder.name)
+            new = git.snapshot(ProjectState(head, head_commit, False), head_commit, folder.name)
             new = _written(new, Path(scratch) / "head")
         # One folder for both where they have the same files, so that those are read once.
         same = (dict(old.policies), dict(old.gpus)) == (dict(new.policies), dict(new.gpus))
         yield (replace(old, root=new.root) if same else _written(old, Path(scratch) / "base")), new
 
 
-def _written(snapshot: Snapshot, root: Path) -> Snapshot:
+def _written(snapshot: ProjectFiles, root: Path) -> ProjectFiles:
     """The snapshot with its policies and GPU models written below `root`, which must not exist."""
     files = {f"{_POLICIES}/{name}": text for name, text in snapshot.policies.items()}
     files |= {f"{_GPUS}/{name}": text for name, text in snapshot.gpus.items()}
@@ -95,7 +95,7 @@ def _written(snapshot: Snapshot, root: Path) -> Snapshot:
     return replace(snapshot, root=root)
 
 
-def _from_disk(state: State, folder: Path) -> Snapshot:
+def _from_disk(state: ProjectState, folder: Path) -> ProjectFiles:
     root = folder.parent
 
     def read(name: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
@@ -106,11 +106,11 @@ def _from_disk(state: State, folder: Path) -> Snapshot:
 
 
 def _snapshot(
-    state: State, root: Path, folder: str, read: Callable[[str, tuple[str, ...]], dict[str, bytes]]
-) -> Snapshot:
+    state: ProjectState, root: Path, folder: str, read: Callable[[str, tuple[str, ...]], dict[str, bytes]]
+) -> ProjectFiles:
     """`read` gives name and content of the files right in a folder that have one of some suffixes."""
     environments = read(folder, (".yaml",))
-    return Snapshot(
+    return ProjectFiles(
         state,
         {name.removesuffix(".yaml"): content for name, content in environments.items()},
         read(_POLICIES, (".yaml", ".yml")),
@@ -143,7 +143,9 @@ class _States(Repository):
         """Whether anything below `paths` differs from the commit, files that Git does not know included."""
         return bool(self.ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
 
-    def snapshot(self, state: State, commit: str, folder: str, after: str | None = None) -> Snapshot:
+    def snapshot(
+        self, state: ProjectState, commit: str, folder: str, after: str | None = None
+    ) -> ProjectFiles:
         """The project's files in `commit`, not yet written anywhere. `after`: the commit that it is compared
         with, None for the working tree."""
         prefix = self.ask("rev-parse", "--show-prefix").decode().rstrip("\n")

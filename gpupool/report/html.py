@@ -1,9 +1,9 @@
 """The report as one HTML page that stands alone: to attach to a pull request, to keep, or to print.
 
-Lays out what `gpupool.report.model` says and computes nothing of it. The page asks for nothing outside itself
-and runs nothing: its content security policy allows one style sheet, by its hash. Every word of it may come
-from a file that somebody else wrote, so everything is escaped, links lead only into the page itself, and
-characters that would hide or reorder text are shown as what they are.
+Lays out the blocks of `gpupool.report.document`, and knows of a report nothing else. The page asks for
+nothing outside itself and runs nothing: its content security policy allows one style sheet, by its hash.
+Every word of it may come from a file that somebody else wrote, so everything is escaped, links lead only into
+the page itself, and characters that would hide or reorder text are shown as what they are.
 """
 
 from __future__ import annotations
@@ -11,35 +11,71 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from gpupool.drawings import bars, drawable, svg
+from gpupool.drawings.gpu import drawing
 from gpupool.drawings.page_style import page_style, visible
-from gpupool.plan.changes import wording
-from gpupool.report import html_words as words
-from gpupool.report import phrases
-from gpupool.report.html_figures import figures, gpu_figures, signed
+from gpupool.plan.changes.model import BeforeAfter, PoolState
+from gpupool.report.blocks import Figure
+from gpupool.report.document import document_of
 from gpupool.report.model import Report
+from gpupool.report.phrases import capitalised
 
 FOLDER = Path(__file__).parent / "templates"
+SHOWN = 6
+"""Dangers that the overview lists; all of them are listed where they belong."""
+
+
+class Picture(NamedTuple):
+    """One GPU in one state."""
+
+    heading: str
+    title: str
+    note: str
+    drawing: Markup | None
+    """None where it can't be drawn."""
 
 
 def page(report: Report) -> str:
     """The whole page as text; ends with a line break."""
-    environment = _templates()
     style = page_style()
-    return environment.get_template("report.html.j2").render(
-        report=report,
-        style=Markup(style),  # noqa: S704 - our own file
-        style_hash=_hash(style),
+    return (
+        _templates()
+        .get_template("page.html.j2")
+        .render(
+            document=document_of(report),
+            style=Markup(style),  # noqa: S704 - our own file
+            style_hash=_hash(style),
+        )
     )
 
 
 def _hash(style: str) -> str:
     """The source expression that allows exactly this style sheet (CSP level 2)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+
+def bars_of(figure: Figure, identity: str) -> Markup:
+    """The figure before and after."""
+    return Markup(bars(figure.name, figure.bars, identity))  # noqa: S704 - escapes what it draws
+
+
+def pictures(gpu: BeforeAfter[PoolState | None], identity: str) -> Iterator[Picture]:
+    """One GPU in each state that has one."""
+    for heading, state in (("Before", gpu.before), ("After", gpu.after)):
+        drawn = drawable(state)
+        if drawn is not None:
+            gpu_drawing = drawing(*drawn)
+            picture = Markup(svg(*drawn, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
+            yield Picture(heading, gpu_drawing.title, gpu_drawing.note, picture)
+        elif state is not None:
+            yield Picture(heading, f"{state.gpu}, {state.sharing}: can't be drawn", "", None)
 
 
 @functools.cache
@@ -53,12 +89,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(
-        age=phrases.age,
-        capitalised=words.capitalised,
-        plural=phrases.plural,
-        resource=wording.resource_name,
-        signed=signed,
+    environment.filters["capitalised"] = capitalised
+    environment.globals.update(
+        bars=bars_of, kind=lambda block: type(block).__name__, pictures=pictures, shown=SHOWN
     )
-    environment.globals.update(figures=figures, phrases=phrases, gpu_figures=gpu_figures, words=words)
     return environment

@@ -20,7 +20,7 @@ from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodes, TenantUse
+from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodeChange, TenantUse
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
@@ -52,7 +52,7 @@ class Live:
         pools = dict.fromkeys(pool.name for plan in self.plans for pool in plan.pools)
         return LiveState(
             cluster=self.plans[-1].cluster.name,
-            nodes=tuple(PoolNodes(pool, len(self.snapshot.nodes_of(pool))) for pool in pools),
+            nodes=tuple(PoolNodeChange(pool, len(self.snapshot.nodes_of(pool))) for pool in pools),
             over_quota=tuple(self._over_quota()),
         )
 

@@ -9,14 +9,31 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from gpupool.report import phrases
-from gpupool.report.model import EnvironmentReport, Report, State
+from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.report.blocks import (
+    Alert,
+    Alerts,
+    Block,
+    Change,
+    Changes,
+    Chapter,
+    Figures,
+    Finding,
+    Findings,
+    Groups,
+    Paragraph,
+    Piece,
+    Section,
+    Steps,
+    Table,
+    Words,
+)
+from gpupool.report.document import document_of, unchanged_paragraph
+from gpupool.report.model import Report
+from gpupool.report.phrases import capitalised
 
 MARKER = "<!-- gpupool report -->"
 """First line, by which a later run finds the comment that it replaces."""
@@ -28,7 +45,7 @@ ROWS = 40
 SHOWN_RISKS = 8
 """Risks of an environment that are not folded."""
 DRAWINGS = 6
-"""Pools whose layouts are drawn."""
+"""GPUs of a list that are drawn."""
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
@@ -37,75 +54,176 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f
 
 def comment(report: Report) -> str:
     """The whole comment; ends with a line break."""
-    text = _template().render(report=report, marker=MARKER)
-    text = re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
-    if len(text) <= LONGEST:
-        return text
-    short = _template().render(report=report, marker=MARKER, short=True)
-    text = re.sub(r"\n{3,}", "\n\n", short).strip() + "\n"
-    if len(text) <= LONGEST:
-        return text
+    for drawings in (DRAWINGS, 0):
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(_comment(report, drawings))).strip() + "\n"
+        if len(text) <= LONGEST:
+            return text
     end = text.rfind("\n", 0, LONGEST)
     return text[:end] + "\n\nThe rest is too long for a comment: `gpupool report --format html` has it all.\n"
 
 
-@functools.cache
-def _template() -> Any:
-    environment = Environment(  # noqa: S701 - Markdown has an escaping of its own, put to every value
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        finalize=_finalized,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def _comment(report: Report, drawings: int) -> Iterator[str]:
+    document = document_of(report)
+    yield from (MARKER, f"## GPU pools: {plain(document.headline)}", "")
+    before, after = document.states.before, document.states.after
+    states = (
+        _code(document.before),
+        f" ({_words(before)}) to ",
+        _code(document.after),
+        f" ({_words(after)}).",
     )
-    environment.globals.update(
-        rows=ROWS,
-        drawings=_drawings,
-        is_cut=_is_cut,
-        raw=_Raw,
-        shown_risks=SHOWN_RISKS,
-        short=False,
-        state=_state,
-        words=phrases,
-    )
-    environment.filters["code"] = _code
-    return environment.get_template("report.md.j2")
+    yield f"From {''.join(states)}"
+    for note in document.notes:
+        yield from ("", f"> {plain(note)}")
+    for chapter in document.chapters:
+        yield from _chapter(chapter, drawings)
+    if unchanged := unchanged_paragraph(document):
+        yield from ("", _words(unchanged.words))
 
 
-class _Raw(str):
-    """Text that is Markdown already."""
-
-    __slots__ = ()
-
-
-def _finalized(value: Any) -> Any:
-    return value if isinstance(value, _Raw) else plain(value)
+def _chapter(chapter: Chapter, drawings: int) -> Iterator[str]:
+    change = f": {chapter.change}" if chapter.change else ""
+    yield from ("", f"### {plain(chapter.title)}{change}", "")
+    for block in chapter.blocks:
+        yield from ("", *_lines(block, drawings))
 
 
-def plain(value: Any) -> str:
+@functools.singledispatch
+def _lines(block: Block, drawings: int) -> Iterator[str]:
+    raise NotImplementedError(type(block))
+
+
+@_lines.register
+def _(block: Section, drawings: int) -> Iterator[str]:
+    title = plain(": ".join(filter(None, (block.title, block.gist))))
+    body = [line for inner in block.blocks for line in ("", *_lines(inner, drawings))]
+    yield from (f"**{title}**", *body) if block.fold == "never" else _folded(title, body)
+
+
+def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"<details><summary>{title}</summary>", "", *lines, "", "</details>")
+
+
+@_lines.register
+def _(block: Paragraph, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    if not block.quiet:
+        yield from (_words(block.words), "")
+
+
+@_lines.register
+def _(block: Alerts, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    first, rest = block.rows[:SHOWN_RISKS], block.rows[SHOWN_RISKS:]
+    yield from map(_alert, first)
+    if rest:
+        yield from ("", *_folded(f"{len(rest)} more risks", [*map(_alert, rest[:ROWS]), *_cut(rest)]))
+
+
+def _alert(alert: Alert) -> str:
+    severity = "DANGER" if alert.severity == "danger" else "Caution"
+    return f"- **{severity}, {plain(alert.kind)}:** {plain(alert.text)}"
+
+
+@_lines.register
+def _(block: Figures, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    rows = [
+        (plain(row.name), plain(row.before), "the same" if row.same else plain(row.after))
+        for row in block.rows
+        if row.always or not row.same
+    ]
+    yield from _table(("", "before", "after"), rows, numbers=(1, 2))
+
+
+@_lines.register
+def _(block: Changes, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    yield from _table(("setting", "before", "after"), [_change(row) for row in block.rows])
+
+
+def _change(change: Change) -> tuple[str, ...]:
+    return (_piece(change.name), plain(change.before or "-"), plain(change.after or "-"))
+
+
+@_lines.register
+def _(block: Groups, drawings: int) -> Iterator[str]:
+    rows = []
+    for group in block.rows[:ROWS]:
+        changes = [_change(change) for change in group.rows] or [(plain(group.gist), "", "")]
+        for index, change in enumerate(changes):
+            rows.append((*((plain(group.name), group.change) if index == 0 else ("", "")), *change))
+    yield from _table((block.of, "change", "setting", "before", "after"), rows, most=len(rows))
+    yield from _cut(block.rows)
+    drawn = [(group.name, group.gpu) for group in block.rows if group.gpu is not None]
+    for name, gpu in drawn[:drawings]:
+        picture = characters_before_and_after(drawable(gpu.before), drawable(gpu.after))
+        yield from ("", f"Each GPU of {plain(name)}:", "", "```text", *picture, "```")
+
+
+@_lines.register
+def _(block: Steps, drawings: int) -> Iterator[str]:
+    for step in block.rows[:ROWS]:
+        what = f"**{step.title}: {plain(step.where.text)}.** {plain(capitalised(step.what))}."
+        yield f"1. {what}<br>Why: {plain(step.why)}."
+        if step.table is not None:
+            yield from ("", *(f"   {line}".rstrip() for line in _lines(step.table, drawings)), "")
+    yield from _cut(block.rows)
+
+
+@_lines.register
+def _(block: Findings, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    for finding in block.rows[:ROWS]:
+        yield from (_finding(finding), "")
+    yield from _cut(block.rows)
+
+
+def _finding(finding: Finding) -> str:
+    mark = " ".join(filter(None, (finding.change, finding.level)))
+    fix = f"; {plain(finding.fix)}" if finding.fix else ""
+    return f"- **{mark}** {_words(finding.about)}: {plain(finding.message)}{fix}"
+
+
+@_lines.register
+def _(block: Table, drawings: int) -> Iterator[str]:  # noqa: ARG001
+    yield from (f"{plain(block.title)}:", "")
+    numbers = [index for index, column in enumerate(block.columns) if column.number]
+    rows = [[_words(cell) for cell in row] for row in block.rows]
+    yield from _table([column.title for column in block.columns], rows, numbers)
+
+
+def _table(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = (), most: int = ROWS
+) -> Iterator[str]:
+    """With `most` of the rows. Those of numbers are aligned on the right."""
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'|'.join('--:' if index in numbers else ':--' for index in range(len(titles)))}|"
+    yield from (f"| {' | '.join(row)} |" for row in rows[:most])
+    if len(rows) > most:
+        yield from _cut(rows)
+
+
+def _cut(rows: Sequence[Any]) -> Iterator[str]:
+    """How many rows are beyond the longest list."""
+    if len(rows) > ROWS:
+        yield from ("", f"... and {len(rows) - ROWS} more: `gpupool report --format html` lists them all.")
+
+
+def _words(words: Words) -> str:
+    return "".join(map(_piece, words))
+
+
+def _piece(piece: Piece) -> str:
+    if piece.style == "code":
+        return _code(piece.text)
+    return f"**{plain(piece.text)}**" if piece.style == "strong" else plain(piece.text)
+
+
+def plain(value: str) -> str:
     """`value` on one line, with nothing in it that Markdown, HTML or a forge would take for its own."""
-    text = _UNSEEN.sub(" ", str(value))
+    text = _UNSEEN.sub(" ", value)
     return _MENTION.sub("@<!-- -->", _MARKUP.sub(r"\\\1", text).replace("\\<", "&lt;").replace("\\>", "&gt;"))
 
 
-def _code(value: Any) -> _Raw:
+def _code(value: str) -> str:
     """`value` in a code span, fit for a table's cell too."""
-    text = _UNSEEN.sub(" ", str(value)).replace("|", "\\|")
+    text = _UNSEEN.sub(" ", value).replace("|", "\\|")
     ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
-    return _Raw(f"{ticks}{space}{text}{space}{ticks}")
-
-
-def _state(state: State) -> _Raw:
-    commit = f" ({state.commit[:10]})" if state.commit else ""
-    dirty = " with changes that are not committed" if state.dirty else ""
-    return _Raw(f"{_code(state.name)}{commit}{dirty}")
-
-
-def _is_cut(items: Sequence[Any]) -> int:
-    """How many of `items` are beyond the longest list."""
-    return max(0, len(items) - ROWS)
-
-
-def _drawings(environment: EnvironmentReport) -> list[tuple[str, _Raw]]:
-    return [(name, _Raw("\n".join(lines))) for name, lines in phrases.layout_drawings(environment)[:DRAWINGS]]
+    return f"{ticks}{space}{text}{space}{ticks}"

@@ -37,7 +37,7 @@ WaiverChange = Literal["added", "removed", "extended", "shortened", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ProjectState:
     """One of the two states of the repository."""
 
     name: str
@@ -167,7 +167,7 @@ class TenantUse:
     quota: int
 
 
-class PoolNodes(NamedTuple):
+class PoolNodeChange(NamedTuple):
     pool: str
     nodes: int
     """How many it has now."""
@@ -179,7 +179,7 @@ class LiveState:
 
     cluster: str
     """What it is called in the file."""
-    nodes: tuple[PoolNodes, ...]
+    nodes: tuple[PoolNodeChange, ...]
     """Pools of both states, in the order of the report."""
     over_quota: tuple[TenantUse, ...]
 
@@ -235,8 +235,8 @@ class EnvironmentReport:
 class Report:
     """What happens when the repository goes from one state to another."""
 
-    base: State
-    head: State
+    base: ProjectState
+    head: ProjectState
     today: date
     """By it waivers end."""
     cost_threshold: float

@@ -1,37 +1,16 @@
-"""The words that text and Markdown put around what the model says: headlines, counts, rows of small tables.
-
-Sentences about effects and risks are the model's; none are made here.
-"""
+"""Numbers and counts in words, for every part of a report."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from gpupool.drawings import characters_before_and_after, drawable
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import Cost, PoolChange, PoolState
-from gpupool.report.model import EnvironmentReport, NodeEffect, Report, WaiverNote
-
-Row = tuple[str, str, str]
-"""What, before, after."""
+from gpupool.money import usd
+from gpupool.plan.changes.model import BeforeAfter, Cost
+from gpupool.report.model import NodeEffect
 
 _ORDER = ("added", "removed", "renamed", "changed", "unchanged")
-
-
-def headline(report: Report) -> str:
-    """The whole report in one or two sentences."""
-    if not report.changed:
-        return "no environment changes"
-    several = len(report.changed) != 1
-    changed = f"{len(report.changed)} of {plural(len(report.environments), 'environment')} change"
-    said = [changed + ("" if several else "s")]
-    broken = [each.name for each in report.environments if each.invalid.after]
-    if broken:
-        said.append(f"{', '.join(broken)} can't be used")
-    counts = Counter(risk.severity for each in report.environments for risk in each.risks)
-    said += [plural(counts[name], name) for name in ("danger", "caution") if counts[name]]
-    return ", ".join(said if counts or broken else [*said, "no risk is known"])
+_SAME = "as before"
 
 
 def disturbed(effects: Sequence[NodeEffect]) -> str:
@@ -47,92 +26,24 @@ def disturbed(effects: Sequence[NodeEffect]) -> str:
     return ", ".join(f"{'some' if most is None else f'up to {most}'} {kind}" for kind, most in totals.items())
 
 
-def changes_said(changes: Iterable[str]) -> str:
+def counted_changes(changes: Iterable[str]) -> str:
     """How many there are of each change: `1 added, 2 changed, 4 as before`."""
     counts = Counter(changes)
-    names = {"unchanged": "as before"}
+    names = {"unchanged": _SAME}
     return ", ".join(f"{counts[name]} {names.get(name, name)}" for name in _ORDER if counts[name])
 
 
-def figures(environment: EnvironmentReport) -> Iterator[Row]:
-    """What the environment amounts to: what differs, and the cost in any case."""
-    rows = [
-        ("nodes at most", str(environment.nodes.before), str(environment.nodes.after)),
-        ("physical GPUs at most", str(environment.gpus.before), str(environment.gpus.after)),
-    ]
-    rows += [
-        (f"{wording.resource_name(each.resource)} slices at most", str(each.before), str(each.after))
-        for each in environment.resources
-    ]
-    yield from (row for row in rows if row[1] != row[2])
-    before, after = _cost(environment.cost.before), _cost(environment.cost.after)
-    yield "cost a month", before, "the same" if after == before != "-" else after
+def platform(platforms: BeforeAfter[str | None]) -> str:
+    """` on eks, before on static`; empty where no state says."""
+    after = f" on {platforms.after or platforms.before}" if platforms.after or platforms.before else ""
+    moved = platforms.changed and platforms.before and platforms.after
+    return f"{after}, before on {platforms.before}" if moved else after
 
 
-def _cost(cost: Cost | None) -> str:
-    return wording.cost_range(cost) if cost else "-"
-
-
-def pool_rows(pool: PoolChange) -> Iterator[Row]:
-    """What differs in a pool; the figures of an added or removed one."""
-    if pool.before and pool.after:
-        for field in pool.fields:
-            yield field.name, field.before or "-", field.after or "-"
-        return
-    before, after = _amounts(pool.before), _amounts(pool.after)
-    for name in after or before:
-        yield name, before.get(name, "-"), after.get(name, "-")
-
-
-def _amounts(state: PoolState | None) -> dict[str, str]:
-    if state is None:
-        return {}
-    return {
-        "GPU": state.gpu_title,
-        "sharing": state.sharing,
-        "machines": ", ".join(state.instance_types) or "nodes that exist already",
-        "nodes at most": f"{state.nodes_max}, {state.warm} of them kept ready",
-        "slices at most": wording.counts(state.slices_max),
-        "cost a month": _cost(state.cost),
-    }
-
-
-def tenant_rows(environment: EnvironmentReport) -> Iterator[tuple[str, str, str, str, str]]:
-    """Tenant, change, what, before, after: one row for each thing that differs."""
-    for tenant in environment.changed_tenants:
-        rows = [
-            (f"quota {wording.resource_name(each.resource)}", str(each.before), str(each.after))
-            for each in tenant.quota
-            if each.before != each.after
-        ]
-        if tenant.budget.changed:
-            rows.append(("budget", tenant.budget.before or "none", tenant.budget.after or "none"))
-        rows += [(field.name, field.before or "-", field.after or "-") for field in tenant.fields]
-        for index, row in enumerate(rows or [(f"namespace {tenant.namespace}", "", "")]):
-            yield ((tenant.name, tenant.change) if index == 0 else ("", "")) + row
-
-
-def layout_drawings(environment: EnvironmentReport) -> list[tuple[str, tuple[str, ...]]]:
-    """Pool and picture of every MIG layout that comes, goes or changes, as lines."""
-    return [
-        (pool.name, characters_before_and_after(drawable(pool.before), drawable(pool.after)))
-        for pool in environment.changed_pools
-        if pool.layout_changed
-    ]
-
-
-def waiver_words(note: WaiverNote) -> str:
-    """A waiver on one line."""
-    where = f"in {note.namespace}" if note.namespace else "everywhere"
-    change = "" if note.change == "unchanged" else f"{note.change}: "
-    until = f"until {note.until.isoformat()}, {days_said(note.days_left)}"
-    return f"{change}{note.policy} is waived {where} {until} ({note.owner}: {note.reason})"
-
-
-def days_said(left: int) -> str:
-    if left == 0:
+def days_left(days: int) -> str:
+    if days == 0:
         return "ends today"
-    return f"{plural(left, 'day')} left" if left > 0 else f"ended {plural(-left, 'day')} ago"
+    return f"{plural(days, 'day')} left" if days > 0 else f"ended {plural(-days, 'day')} ago"
 
 
 def plural(count: int, noun: str) -> str:
@@ -146,3 +57,35 @@ def age(seconds: int) -> str:
         if seconds >= size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def percent(before: float, after: float) -> str:
+    """`3% more`, `12% less`, `as before`; an amount where there was none before."""
+    if before == after:
+        return _SAME
+    if before == 0:
+        return "before nothing"
+    return f"{abs(after - before) / before * 100:.0f}% {'more' if after > before else 'less'}"
+
+
+def signed(difference: int) -> str:
+    """`+8`, `-3`, or `as before`."""
+    return f"{difference:+,}" if difference else _SAME
+
+
+def cost_change(before: Cost, after: Cost) -> str:
+    """How least and most differ: `at least as before, at most +$1,000`."""
+    differences = (("at least", after.floor - before.floor), ("at most", after.ceiling - before.ceiling))
+    return ", ".join(f"{name} {_signed_usd(difference)}" for name, difference in differences)
+
+
+def _signed_usd(difference: float) -> str:
+    if difference == 0:
+        return _SAME
+    return f"{'+' if difference > 0 else '-'}{usd(abs(difference))}"
+
+
+def capitalised(sentence: str) -> str:
+    """With a capital letter in front, unless it begins with a name, and with no full stop at the end."""
+    first, _, _ = sentence.partition(" ")
+    return (sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence).rstrip(".")

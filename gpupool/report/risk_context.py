@@ -9,7 +9,7 @@ from gpupool.report.model import EnvironmentReport
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RiskContext:
     """The input of a rule."""
 
     report: EnvironmentReport

@@ -15,7 +15,7 @@ from gpupool.report import capacity_risks, delivery_risks, priority_risks, tenan
 from gpupool.report.environment_state import kept_pools
 from gpupool.report.model import EnvironmentReport, Risk, Severity
 from gpupool.report.policy_risks import policy_risks
-from gpupool.report.risk_context import Context
+from gpupool.report.risk_context import RiskContext
 
 
 def risks(
@@ -23,12 +23,12 @@ def risks(
 ) -> tuple[Risk, ...]:
     """All risks, dangers first, otherwise in the order of the rules. The plans are None where there is none,
     or where one of the states can't be read."""
-    context = Context(report, before, after, cost_threshold)
+    context = RiskContext(report, before, after, cost_threshold)
     found = [risk for rule in RULES for risk in rule(context)]
     return tuple(sorted(found, key=lambda risk: risk.severity != "danger"))
 
 
-def _invalid(context: Context) -> Iterator[Risk]:
+def _invalid(context: RiskContext) -> Iterator[Risk]:
     if context.report.invalid.after:
         count = len(context.report.invalid.after)
         what = f"{count} finding{'s' if count != 1 else ''}"
@@ -55,7 +55,7 @@ def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None],
     )
 
 
-def _environment_removed(context: Context) -> Iterator[Risk]:
+def _environment_removed(context: RiskContext) -> Iterator[Risk]:
     if context.report.change == "removed":
         yield Risk(
             "delete",
@@ -65,7 +65,7 @@ def _environment_removed(context: Context) -> Iterator[Risk]:
         )
 
 
-def _nodes(context: Context) -> Iterator[Risk]:
+def _nodes(context: RiskContext) -> Iterator[Risk]:
     words = {"replaced": "drain", "deleted": "delete", "relabelled": "relabel", "restarted": "restart"}
     old, new = context.before, context.after
     moved = bool(old and new and any(was != now for _, was, now in _identity(old, new)))
@@ -84,7 +84,7 @@ def _nodes(context: Context) -> Iterator[Risk]:
         yield Risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", severity, effect)
 
 
-def _renamed(context: Context) -> Iterator[Risk]:
+def _renamed(context: RiskContext) -> Iterator[Risk]:
     for pool in context.report.pools:
         if pool.change == "renamed":
             yield Risk(
@@ -95,7 +95,7 @@ def _renamed(context: Context) -> Iterator[Risk]:
             )
 
 
-def _cost(context: Context) -> Iterator[Risk]:
+def _cost(context: RiskContext) -> Iterator[Risk]:
     cost, limit = context.report.cost, context.cost_threshold
     if context.after is not None and context.before is not None and cost.before and cost.after is None:
         yield Risk("cost", "the price of a machine is unknown after the change, so no cost is known")
@@ -124,7 +124,7 @@ def _ceiling(old: Plan, new: Plan) -> Iterator[Risk]:
         yield Risk("budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
 
 
-def _above_maximum(context: Context) -> Iterator[Risk]:
+def _above_maximum(context: RiskContext) -> Iterator[Risk]:
     counts = dict(context.report.live.nodes) if context.report.live else {}
     for pool in context.report.changed_pools:
         now = counts.get(pool.name, 0)
@@ -194,7 +194,7 @@ def _interruptions(old: Plan, new: Plan) -> Iterator[Risk]:
         yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained")
 
 
-def _denied(context: Context) -> Iterator[Risk]:
+def _denied(context: RiskContext) -> Iterator[Risk]:
     denied = [note for note in context.report.findings.new if note.level == "deny"]
     if denied:
         rules = ", ".join(sorted({note.rule for note in denied}))
@@ -202,7 +202,7 @@ def _denied(context: Context) -> Iterator[Risk]:
         yield Risk("policy", f"policy refuses it: {len(denied)} new {noun} ({rules})", "danger")
 
 
-def _waivers(context: Context) -> Iterator[Risk]:
+def _waivers(context: RiskContext) -> Iterator[Risk]:
     for note in context.report.waivers:
         where = f"in {note.namespace}" if note.namespace else "everywhere"
         if note.change in ("added", "extended") and note.days_left >= 0:
@@ -213,14 +213,14 @@ def _waivers(context: Context) -> Iterator[Risk]:
             )
 
 
-def _both(rule: Callable[[Plan, Plan], Iterator[Risk]]) -> Callable[[Context], Iterator[Risk]]:
+def _both(rule: Callable[[Plan, Plan], Iterator[Risk]]) -> Callable[[RiskContext], Iterator[Risk]]:
     """A rule that compares two plans, where there are two."""
     return lambda context: (
         rule(context.before, context.after) if context.before and context.after else iter(())
     )
 
 
-RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
+RULES: tuple[Callable[[RiskContext], Iterator[Risk]], ...] = (
     _invalid,
     _environment_removed,
     _both(_elsewhere),

@@ -9,10 +9,10 @@ from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
 from gpupool.report.model import Risk
-from gpupool.report.risk_context import Context
+from gpupool.report.risk_context import RiskContext
 
 
-def tenants(context: Context) -> Iterator[Risk]:
+def tenants(context: RiskContext) -> Iterator[Risk]:
     for tenant in context.report.tenants:
         if tenant.change == "removed" and context.after is not None:
             yield Risk(
@@ -42,7 +42,7 @@ def tenants(context: Context) -> Iterator[Risk]:
                 )
 
 
-def over_quota(context: Context) -> Iterator[Risk]:
+def over_quota(context: RiskContext) -> Iterator[Risk]:
     for use in context.report.live.over_quota if context.report.live else ():
         yield Risk(
             "quota",
@@ -52,7 +52,7 @@ def over_quota(context: Context) -> Iterator[Risk]:
         )
 
 
-def budgets(context: Context) -> Iterator[Risk]:
+def budgets(context: RiskContext) -> Iterator[Risk]:
     old = {tenant.name: tenant.budget for tenant in context.before.tenants} if context.before else {}
     for tenant in context.after.tenants if context.after else ():
         was, now = old.get(tenant.name), tenant.budget
@@ -82,7 +82,7 @@ _WIDER = {"access.exposure": "Services of {tenant} may be reached from outside b
 """What is opened where an entry is added to a setting, if it is not an account or a namespace."""
 
 
-def access(context: Context) -> Iterator[Risk]:
+def access(context: RiskContext) -> Iterator[Risk]:
     """Access that is widened, and access that is removed."""
     for tenant in context.report.tenants:
         if tenant.change not in ("changed", "renamed"):

@@ -1,23 +1,35 @@
-"""The report for a terminal: the same facts in the same order as the Markdown comment, in plain lines.
+"""The report for a terminal, in plain lines, nothing folded.
 
 Colour only where it is asked for; every mark is a word, so that nothing is lost without it.
 """
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gpupool.report import phrases
-from gpupool.report.model import (
-    EnvironmentReport,
-    FindingChanges,
-    NodeEffect,
-    PolicyNote,
-    Report,
-    Risk,
-    State,
+from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.report.blocks import (
+    Alert,
+    Alerts,
+    Block,
+    Change,
+    Changes,
+    Chapter,
+    Figures,
+    Finding,
+    Findings,
+    Groups,
+    Paragraph,
+    Section,
+    Step,
+    Steps,
+    Table,
+    Words,
 )
+from gpupool.report.document import document_of, unchanged_paragraph
+from gpupool.report.model import Report
 from gpupool.terminal import BOLD, PLAIN, RED, YELLOW
 
 _WIDTH = 100
@@ -25,150 +37,145 @@ _WIDTH = 100
 
 def text(report: Report, *, colour: bool = False) -> str:
     """The whole report; ends with a line break."""
-    lines = [f"{_state(report.base)} -> {_state(report.head)}", phrases.headline(report)]
-    lines += [line for note in report.notes for line in _wrapped(note)]
-    for environment in report.changed:
-        lines += ["", *_environment(environment, colour)]
-    if report.together.new or report.together.fixed:
-        lines += ["", "all environments together", *_findings(report.together)]
-    unchanged = [_unchanged(environment) for environment in report.unchanged]
-    if unchanged:
-        lines += ["", f"unchanged: {', '.join(unchanged)}"]
-    for environment in report.unchanged:
-        for note in environment.waivers:
-            lines += _wrapped(f"{environment.name}: {phrases.waiver_words(note)}")
+    document = document_of(report)
+    before, after = (_plain(state) for state in (document.states.before, document.states.after))
+    lines = [f"{document.before} ({before}) -> {document.after} ({after})", document.headline]
+    lines += [line for note in document.notes for line in _wrapped(note, 2)]
+    for chapter in document.chapters:
+        lines += ["", *_chapter(chapter, colour)]
+    if unchanged := unchanged_paragraph(document):
+        lines += ["", *_wrapped(_plain(unchanged.words), 0)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _state(state: State) -> str:
-    commit = f" ({state.commit[:10]}{', with changes' if state.dirty else ''})" if state.commit else ""
-    return f"{state.name}{commit}"
-
-
-def _unchanged(environment: EnvironmentReport) -> str:
-    edited = " (edited, to no effect)" if environment.edited else ""
-    return environment.name + (" (can't be used, as before)" if environment.invalid.after else edited)
-
-
-def _environment(environment: EnvironmentReport, colour: bool) -> Iterator[str]:
+def _chapter(chapter: Chapter, colour: bool) -> Iterator[str]:
     bold, plain = (BOLD, PLAIN) if colour else ("", "")
-    yield f"{bold}{environment.name}: {environment.change}{plain}"
-    for when, notes in (("after", environment.invalid.after), ("before", environment.invalid.before)):
-        if notes:
-            yield f"  {environment.file} can't be used {when} the change, so there is nothing to compare:"
-        for note in notes:
-            where = " ".join(part for part in (note.object, note.path) if part)
-            yield from _note(where, note)
-    for risk in environment.risks:
-        yield from _risk(risk, colour)
-    if environment.pools or environment.settings:
-        yield ""
-        figures = phrases.figures(environment)
-        yield from _table([(name, before, "->", after) for name, before, after in figures])
-    if environment.effects:
-        yield from ("", "  nodes, in the order in which it happens:")
-        for number, effect in enumerate(environment.effects, 1):
-            yield from _effect(number, effect)
-        for explained in environment.notes:
-            yield from _wrapped(explained, 5)
-    yield from _pools(environment)
-    yield from _tenants(environment)
-    if environment.settings:
-        yield from ("", "  other settings:")
-        yield from _table([(f.name, f.before or "-", "->", f.after or "-") for f in environment.settings])
-    if environment.findings.new or environment.findings.fixed:
-        yield from ("", f"  policy ({environment.findings.remaining} findings as before):")
-        yield from _findings(environment.findings)
-    if environment.waivers:
-        yield from ("", "  waivers:")
-        for waiver in environment.waivers:
-            yield from _wrapped(phrases.waiver_words(waiver), 4)
-    yield from _live(environment)
+    yield f"{bold}{': '.join(filter(None, (chapter.title, chapter.change)))}{plain}"
+    for block in chapter.blocks:
+        yield from _lines(block, 2, colour)
 
 
-def _risk(risk: Risk, colour: bool) -> Iterator[str]:
-    mark = "DANGER" if risk.severity == "danger" else "caution"
-    first, *rest = _wrapped(f"{mark} {risk.kind}: {risk.text}")
+@functools.singledispatch
+def _lines(block: Block, indent: int, colour: bool) -> Iterator[str]:
+    raise NotImplementedError(type(block))
+
+
+@_lines.register
+def _(block: Section, indent: int, colour: bool) -> Iterator[str]:
+    gist = f" ({block.gist})" if block.gist else ""
+    yield from ("", " " * indent + f"{block.title}{gist}:")
+    for inner in block.blocks:
+        yield from _lines(inner, indent + 2, colour)
+
+
+@_lines.register
+def _(block: Paragraph, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+    if not block.quiet:
+        yield from _wrapped(_plain(block.words), indent)
+
+
+@_lines.register
+def _(block: Alerts, indent: int, colour: bool) -> Iterator[str]:
+    for alert in block.rows:
+        yield from _alert(alert, indent, colour)
+
+
+def _alert(alert: Alert, indent: int, colour: bool) -> Iterator[str]:
+    mark = "DANGER" if alert.severity == "danger" else "caution"
+    first, *rest = _wrapped(f"{mark} {alert.kind}: {alert.text}", indent)
     if colour:
-        first = first.replace(mark, f"{RED if risk.severity == 'danger' else YELLOW}{mark}{PLAIN}", 1)
+        first = first.replace(mark, f"{RED if alert.severity == 'danger' else YELLOW}{mark}{PLAIN}", 1)
     yield from (first, *rest)
 
 
-def _effect(number: int, effect: NodeEffect) -> Iterator[str]:
-    where = effect.pool or "every pool"
-    if effect.node_pool and effect.node_pool != effect.pool:
-        where += f" ({effect.node_pool})"
-    yield from _wrapped(f"{number}. {effect.kind} {where}: {effect.what}", 4, 7)
-    yield from _wrapped(f"why: {effect.reason}", 7)
-    if effect.pods_at_risk:
-        rows = [
-            (
-                f"{pod.namespace}/{pod.name}",
-                pod.tenant or "no tenant",
-                pod.node,
-                pod.requests,
-                phrases.age(pod.age_seconds),
-                (pod.owner or "nothing brings it back") + (", holds its node" if pod.protected else ""),
-            )
-            for pod in effect.pods_at_risk
-        ]
-        yield from _table(rows, 7)
+@_lines.register
+def _(block: Figures, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+    shown = [figure for figure in block.rows if figure.always or not figure.same]
+    yield ""
+    yield from _columns(
+        [(row.name, row.before, "->", "the same" if row.same else row.after) for row in shown], indent + 2
+    )
 
 
-def _pools(environment: EnvironmentReport) -> Iterator[str]:
-    if not environment.changed_pools:
-        return
-    yield from ("", f"  pools ({phrases.changes_said(pool.change for pool in environment.pools)}):")
+@_lines.register
+def _(block: Changes, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+    yield from _columns([_change(row) for row in block.rows], indent)
+
+
+def _change(change: Change) -> tuple[str, ...]:
+    return (change.name.text, change.before or "-", "->", change.after or "-")
+
+
+@_lines.register
+def _(block: Groups, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
     rows = []
-    for pool in environment.changed_pools:
-        for index, (name, before, after) in enumerate(phrases.pool_rows(pool)):
-            head = (pool.name, pool.change) if index == 0 else ("", "")
-            rows.append((*head, name, before, "->", after))
-    yield from _table(rows)
-    for name, lines in phrases.layout_drawings(environment):
-        yield from ("", f"  partitions of each GPU of {name}:", *(f"    {line}" for line in lines))
+    for group in block.rows:
+        changes = [_change(change) for change in group.rows] or [(group.gist, "", "", "")]
+        for index, change in enumerate(changes):
+            rows.append((*((group.name, group.change) if index == 0 else ("", "")), *change))
+    yield from _columns(rows, indent)
+    for group in block.rows:
+        if group.gpu is not None:
+            yield from ("", " " * indent + f"each GPU of {group.name}:")
+            pictures = characters_before_and_after(drawable(group.gpu.before), drawable(group.gpu.after))
+            yield from (" " * indent + line for line in pictures)
 
 
-def _tenants(environment: EnvironmentReport) -> Iterator[str]:
-    if not environment.changed_tenants:
+@_lines.register
+def _(block: Steps, indent: int, colour: bool) -> Iterator[str]:
+    for number, step in enumerate(block.rows, 1):
+        yield from _step(number, step, indent, colour)
+
+
+def _step(number: int, step: Step, indent: int, colour: bool) -> Iterator[str]:
+    yield from _wrapped(f"{number}. {step.title}: {step.where.text}: {step.what}", indent, indent + 3)
+    yield from _wrapped(f"why: {step.why}", indent + 3)
+    if step.table is not None:
+        yield from _lines(step.table, indent + 3, colour)
+
+
+@_lines.register
+def _(block: Findings, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+    for finding in block.rows:
+        yield from _wrapped(_finding(finding), indent)
+
+
+def _finding(finding: Finding) -> str:
+    mark = " ".join(filter(None, (finding.change, finding.level)))
+    return "; ".join(filter(None, (f"{mark} {_plain(finding.about)}: {finding.message}", finding.fix)))
+
+
+@_lines.register
+def _(block: Table, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+    yield from _wrapped(f"{block.title}:", indent)
+    rows = [[_plain(cell) for cell in row] for row in block.rows]
+    titles = [column.title for column in block.columns]
+    lines = list(_columns([titles, *rows], indent + 2))
+    if max(map(len, lines)) <= _WIDTH:
+        yield from lines
         return
-    yield from ("", f"  tenants ({phrases.changes_said(tenant.change for tenant in environment.tenants)}):")
-    rows = phrases.tenant_rows(environment)
-    yield from _table([(*start, before, "->", after) for *start, before, after in rows])
+    for first, *cells in rows:  # too wide for a table
+        said = [f"{title.lower()} {cell}" for title, cell in zip(titles[1:], cells, strict=True)]
+        yield from _wrapped("; ".join([first, *said]), indent + 2)
 
 
-def _findings(findings: FindingChanges) -> Iterator[str]:
-    for word, notes in (("new", findings.new), ("fixed", findings.fixed)):
-        for note in notes:
-            about = ", ".join(part for part in (note.rule, note.object, note.path) if part)
-            yield from _note(f"{word} {note.level} {about}", note)
+def _plain(words: Words) -> str:
+    return "".join(piece.text for piece in words)
 
 
-def _note(about: str, note: PolicyNote) -> list[str]:
-    return _wrapped("; ".join(part for part in (f"{about}: {note.message}", note.fix) if part), 4)
-
-
-def _live(environment: EnvironmentReport) -> Iterator[str]:
-    live = environment.live
-    if live is None:
-        return
-    counts = ", ".join(f"{pool} {count}" for pool, count in live.nodes) or "none"
-    yield from ("", *_wrapped(f"nodes in {live.cluster} now: {counts}"))
-
-
-def _wrapped(sentence: str, indent: int = 2, after: int | None = None) -> list[str]:
-    hanging = indent + 2 if after is None else after
+def _wrapped(sentence: str, indent: int, after: int | None = None) -> list[str]:
     return textwrap.wrap(
         " ".join(sentence.split()),
         _WIDTH,
         initial_indent=" " * indent,
-        subsequent_indent=" " * hanging,
+        subsequent_indent=" " * (indent + 2 if after is None else after),
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _table(rows: Sequence[Sequence[str]], indent: int = 4) -> Iterator[str]:
+def _columns(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
+    """As a table whose columns are as wide as they must be."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

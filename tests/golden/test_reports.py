@@ -1,7 +1,7 @@
 """What `gpupool report` says of typical pull requests, word by word.
 
 Each folder of `report/` is a case: `base.yaml` and `head.yaml` (one of them missing where the environment
-comes or goes), and what is expected as Markdown and as JSON. `make golden` writes what is expected again;
+comes or goes), and what is expected as Markdown, as text and as JSON. `make golden` writes what is expected again;
 read the difference before committing it: it is what reviewers will see.
 """
 
@@ -19,9 +19,9 @@ import pytest
 from gpupool.plan.changes.model import SettingChange
 from gpupool.report.as_json import as_json
 from gpupool.report.build import build
-from gpupool.report.git_states import Snapshot
+from gpupool.report.git_states import ProjectFiles
 from gpupool.report.markdown import MARKER, comment
-from gpupool.report.model import PolicyNote, Report, State
+from gpupool.report.model import PolicyNote, ProjectState, Report
 from gpupool.report.text import text
 
 HERE = Path(__file__).parent / "report"
@@ -52,11 +52,11 @@ CASES = {
 }
 
 
-def snapshot(case: str, state: str) -> Snapshot:
+def snapshot(case: str, state: str) -> ProjectFiles:
     file = HERE / case / f"{state}.yaml"
     found = {"trial": file.read_bytes()} if file.is_file() else {}
     commit = ("b" if state == "base" else "a") * 40
-    return Snapshot(State(state, commit, False), found, {}, {}, {}, HERE, "environments")
+    return ProjectFiles(ProjectState(state, commit, False), found, {}, {}, {}, HERE, "environments")
 
 
 @cache
@@ -68,14 +68,15 @@ def test_every_folder_is_a_case() -> None:
     assert {path.name for path in HERE.iterdir()} == set(CASES)
 
 
+@pytest.mark.parametrize(("name", "make"), [("report.md", comment), ("report.txt", text)])
 @pytest.mark.parametrize("case", CASES)
-def test_markdown(case: str) -> None:
-    said = comment(report(case))
-    expected = HERE / case / "report.md"
+def test_words(case: str, name: str, make: Callable[[Report], str]) -> None:
+    words = make(report(case))
+    expected = HERE / case / name
     if WRITING:
-        expected.write_text(said, encoding="utf-8")
-    assert said == expected.read_text(encoding="utf-8")
-    assert said.startswith(MARKER)
+        expected.write_text(words, encoding="utf-8")
+    assert words == expected.read_text(encoding="utf-8")
+    assert words.startswith(MARKER) == (make is comment)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.account import NO_PLACE, Account, Part
+from gpupool.convert.account import NO_PLACE, ConversionAccount, Part
 from gpupool.convert.documents import parse_documents
 from gpupool.spec.yaml_scalars import Unclear
 
@@ -19,14 +19,14 @@ spec:
 """
 
 
-def account() -> tuple[Account, Part]:
+def account() -> tuple[ConversionAccount, Part]:
     documents, findings = parse_documents("x.yaml", TEXT)
     assert not findings
-    made = Account(documents)
+    made = ConversionAccount(documents)
     return made, made.parts[0]
 
 
-def listed(made: Account) -> list[tuple[str, str, str]]:
+def listed(made: ConversionAccount) -> list[tuple[str, str, str]]:
     return [(entry.path, entry.value, entry.why) for entry in made.leftovers()]
 
 
@@ -66,7 +66,7 @@ def test_values_are_compared_as_yaml_means_them() -> None:
 def test_entries_have_one_line_whatever_is_in_them() -> None:
     raw = b'kind: Thing\n"a\\nb\\u001b[31m": "x\\ny"\n'
     documents, _ = parse_documents("x.yaml", raw)
-    made: Any = Account(documents)
+    made: Any = ConversionAccount(documents)
     (text,) = {str(entry) for entry in made.leftovers()}
     assert "\n" not in text
     assert "\x1b" not in text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.convert import budgets
-from gpupool.convert.account import Account
+from gpupool.convert.account import ConversionAccount
 from gpupool.convert.documents import Document
 from gpupool.convert.pools import _share
 from gpupool.convert.quantities import duration, quantity, seconds
@@ -52,13 +52,13 @@ def test_what_is_no_duration(text: object) -> None:
 
 
 def read(rows: list[dict[str, object]], nodes: int = 10) -> tuple[int | None, str | None]:
-    account = Account([Document("x.yaml", {"budgets": rows}, None)])
+    account = ConversionAccount([Document("x.yaml", {"budgets": rows}, None)])
     return budgets.read(list(account.parts[0].at("budgets").each()), nodes)
 
 
 def test_a_budget_that_is_not_of_the_window_is_listed_beside_it() -> None:
     closed = {"nodes": "0", "schedule": "@daily", "duration": "22h"}
-    account = Account([Document("x.yaml", {"budgets": [closed, closed | {"nodes": "1"}]}, None)])
+    account = ConversionAccount([Document("x.yaml", {"budgets": [closed, closed | {"nodes": "1"}]}, None)])
     assert budgets.read(list(account.parts[0].at("budgets").each()), 10) == (None, "daily 22:00-00:00 UTC")
     assert "budgets[1]" in {entry.path for entry in account.leftovers()}
 

@@ -34,7 +34,7 @@ def instances(**counts: int) -> dict[str, int]:
     return {f"nvidia.com/mig-{name}": count for name, count in counts.items()}
 
 
-def state(said: dict[str, str], capacity: dict[str, object], gpu: str) -> node_state.NodeState:
+def state(said: dict[str, str], capacity: dict[str, object], gpu: str) -> node_state.ReportedNode:
     return node_state.of(said, capacity, catalog_here()[gpu])
 
 

@@ -13,8 +13,8 @@ import yaml
 from gpupool.generators import generate
 from gpupool.report.build import build
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.git_states import Snapshot
-from gpupool.report.model import EnvironmentReport, Report, State
+from gpupool.report.git_states import ProjectFiles
+from gpupool.report.model import EnvironmentReport, ProjectState, Report
 from tests.environment_strategies import plan_of
 
 Data = dict[str, Any]
@@ -77,10 +77,10 @@ def state(data: Data) -> EnvironmentState:
     return EnvironmentState(plan, generate(plan))
 
 
-def snapshot(root: Path, name: str, **environments: Data) -> Snapshot:
+def snapshot(root: Path, name: str, **environments: Data) -> ProjectFiles:
     """A state of a project with these environments, and no policies of its own."""
     files = {key: yaml.safe_dump(value, sort_keys=False).encode() for key, value in environments.items()}
-    return Snapshot(State(name, None, False), files, {}, {}, {}, root, "environments")
+    return ProjectFiles(ProjectState(name, None, False), files, {}, {}, {}, root, "environments")
 
 
 def report(root: Path, data: Data, edit: Edit, **options: Any) -> Report:

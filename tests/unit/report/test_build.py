@@ -12,7 +12,7 @@ import yaml
 from gpupool.findings import UsageError
 from gpupool.infra import policy_gate
 from gpupool.report.build import build
-from gpupool.report.git_states import Snapshot
+from gpupool.report.git_states import ProjectFiles
 from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, snapshot, state
 from vapcheck.policy.compiled_policy import Compiler
 
@@ -123,7 +123,7 @@ def own_policy(resource: str, message: str) -> bytes:
     return yaml.safe_dump_all([policy, binding]).encode()
 
 
-def with_policy(state: Snapshot, text: bytes) -> Snapshot:
+def with_policy(state: ProjectFiles, text: bytes) -> ProjectFiles:
     (state.root / "policies").mkdir(parents=True, exist_ok=True)
     (state.root / "policies" / "own.yaml").write_bytes(text)
     return dataclasses.replace(state, policies={"own.yaml": text})

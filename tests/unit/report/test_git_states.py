@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import UsageError
-from gpupool.report.git_states import Snapshot, project_folder, snapshots
+from gpupool.report.git_states import ProjectFiles, project_folder, snapshots
 
 PLAIN = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
@@ -53,7 +53,7 @@ def project(tmp_path: Path) -> Path:
 
 def both(
     folder: Path, base: str, head: str | None = None, merge_base: bool = False
-) -> tuple[Snapshot, Snapshot]:
+) -> tuple[ProjectFiles, ProjectFiles]:
     with snapshots(folder / "environments", base, head, merge_base=merge_base) as found:
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpupool.plan.changes.model import SettingChange
-from gpupool.report import phrases
+from gpupool.report.environment_blocks import figures
 from tests.unit.report.plans import EKS, STATIC, Data, change, edited
 
 CLASS = {"name": "train", "value": 500, "level": "high"}
@@ -72,9 +72,9 @@ def test_a_list_is_described_by_added_and_removed_items(tmp_path: Path) -> None:
 
 def test_a_cost_that_stays_is_not_written_twice(tmp_path: Path) -> None:
     environment = change(tmp_path, EKS, lambda data: data["pools"][0].update(labels={"a": "b"}))
-    ((name, before, after),) = phrases.figures(environment)
-    assert (name, after) == ("cost a month", "the same")
-    assert before.startswith("$")
+    (shown,) = [figure for figure in figures(environment) if figure.always or not figure.same]
+    assert (shown.name, shown.same) == ("cost a month", True)
+    assert shown.before.startswith("$")
 
 
 def test_days_of_a_window_are_in_the_order_of_a_week(tmp_path: Path) -> None:
