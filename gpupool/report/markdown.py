@@ -130,7 +130,7 @@ def _(block: Figures, drawings: int) -> Iterator[str]:  # noqa: ARG001
         for row in block.rows
         if row.always or not row.same
     ]
-    yield from _table(("", "before", "after"), rows, numbers=(1, 2))
+    yield from _table((plain(block.title), "before", "after"), rows, numbers=(1, 2))
 
 
 @_lines.register

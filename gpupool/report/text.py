@@ -91,7 +91,7 @@ def _alert(alert: Alert, indent: int, colour: bool) -> Iterator[str]:
 @_lines.register
 def _(block: Figures, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
     shown = [figure for figure in block.rows if figure.always or not figure.same]
-    yield ""
+    yield from ("", " " * indent + f"{block.title}:")
     yield from _columns(
         [(row.name, row.before, "->", "the same" if row.same else row.after) for row in shown], indent + 2
     )
