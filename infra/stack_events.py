@@ -17,7 +17,7 @@ from typing import Any
 from gpupool.cluster.kube_api import in_words
 from gpupool.generators.manifest import Manifest
 from gpupool.infra.resource_values import FIELD_MANAGER_ANNOTATION, logical_name
-from gpupool.json_keys import json_of
+from gpupool.json_output import JsonObject
 from gpupool.objects.field_changes import FieldChange, field_changes
 from gpupool.plan.model import POOL_LABEL
 
@@ -58,11 +58,26 @@ class ObjectChange:
 
     def as_dict(self) -> dict[str, Any]:
         """The object as `--format json` promises it."""
-        keys = {ObjectChange: "op kind namespace name pool fields error", FieldChange: "path old new"}
-        return dict(json_of(self, keys))
+        return _ObjectJson.of(self)
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.kind, self.namespace, self.name)))
+
+
+class _FieldJson(JsonObject):
+    path: str
+    old: Any
+    new: Any
+
+
+class _ObjectJson(JsonObject):
+    op: str
+    kind: str
+    namespace: str | None
+    name: str
+    pool: str | None
+    fields: list[_FieldJson]
+    error: str | None
 
 
 @dataclass

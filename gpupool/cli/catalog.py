@@ -9,20 +9,56 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig, Profile, Source
+from gpupool.catalog.models import CatalogError, GpuModel, Mig
 from gpupool.catalog.project import catalog_here, gpu_file
 from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import UsageError
-from gpupool.json_keys import json_of
+from gpupool.json_output import JsonObject, Number, OrNull, read
 
-_KEYS = {
-    InstanceType: "name provider gpus gpuMemoryMib vcpus memoryGib arch usdPerHour "
-    "typicalSpotUsdPerHour=spot_usd_per_hour karpenter note",
-    Mig: "slots computeSlices driverMinimum engineBudget? placementsInferred profiles",
-    Profile: "name id=nvml_id resource size starts max=max_count computeSlices memoryGib sm attribute "
-    "engines? driverMinimum aliases",
-    Source: "facts origin inferred",
-}
+
+class _InstanceTypeJson(JsonObject):
+    name: str
+    provider: str
+    gpus: int
+    gpu_memory_mib: int
+    vcpus: int
+    memory_gib: Number
+    arch: str
+    usd_per_hour: Number | None
+    typical_spot_usd_per_hour: Number | None = read("spot_usd_per_hour")
+    karpenter: bool
+    note: str | None
+
+
+class _ProfileJson(JsonObject):
+    name: str
+    id: int | None = read("nvml_id")
+    resource: str
+    size: int
+    starts: list[int]
+    max: int = read("max_count")
+    compute_slices: int
+    memory_gib: Number | None
+    sm: int | None
+    attribute: str | None
+    engines: OrNull[dict[str, int]]
+    driver_minimum: str | None
+    aliases: list[str]
+
+
+class _MigJson(JsonObject):
+    slots: int
+    compute_slices: int
+    driver_minimum: str | None
+    engine_budget: OrNull[dict[str, int]]
+    placements_inferred: bool
+    profiles: list[_ProfileJson]
+
+
+class _SourceJson(JsonObject):
+    facts: list[str]
+    origin: str
+    inferred: bool
 
 
 def catalog(
@@ -102,9 +138,10 @@ def _details(model: GpuModel) -> dict[str, Any]:
         "karpenterGpuName": model.karpenter_gpu_name,
         "driver": {"minimum": model.driver_minimum, "lastBranch": model.driver_last_branch},
         "mpsClients": model.mps_clients,
-        **json_of({"instanceTypes": model.instance_types, "mig": model.mig}, _KEYS),
+        "instanceTypes": [_InstanceTypeJson.of(row) for row in model.instance_types],
+        "mig": None if model.mig is None else _MigJson.of(model.mig),
         "own": model.own_file is not None,
-        "sources": json_of(model.sources, _KEYS),
+        "sources": [_SourceJson.of(source) for source in model.sources],
     }
 
 

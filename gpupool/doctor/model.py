@@ -10,7 +10,7 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.doctor.reasons import CheckState, Reason
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.rights import Right
-from gpupool.json_keys import Keys, json_of
+from gpupool.json_output import JsonObject, read
 from gpupool.plan.model import Plan
 from gpupool.spec.environment import Cluster, Environment
 
@@ -101,11 +101,22 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as `doctor --format json` promises it."""
-        whole: dict[str, Any] = json_of(self, _KEYS)
-        return whole
+        return _DiagnosisJson.of(self)
 
 
-_KEYS: Keys = {
-    Diagnosis: "environment file ready results grant",
-    CheckResult: "check subject state=state.value reason=reason.key blocks message fix",
-}
+class _ResultJson(JsonObject):
+    check: str
+    subject: str
+    state: CheckState
+    reason: str = read("reason.key")
+    blocks: bool
+    message: str
+    fix: str
+
+
+class _DiagnosisJson(JsonObject):
+    environment: str
+    file: str
+    ready: bool
+    results: list[_ResultJson]
+    grant: list[dict[str, Any]]

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import Field
 
 from gpupool import project
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
-from gpupool.json_keys import json_of
+from gpupool.json_output import JsonObject, Number
 from gpupool.local import components, crds, credentials, health, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries
@@ -59,11 +60,25 @@ class ControlPlaneStatus:
 
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
-        keys = {
-            ControlPlaneStatus: "folder exists healthy server kubeconfig components problems",
-            ComponentStatus: "name running pid memoryMiB=memory_mib log",
-        }
-        return dict(json_of(self, keys))
+        return _StatusJson.of(self)
+
+
+class _ComponentJson(JsonObject):
+    name: str
+    running: bool
+    pid: int | None
+    memory_mib: Number | None = Field(serialization_alias="memoryMiB")
+    log: Path
+
+
+class _StatusJson(JsonObject):
+    folder: Path
+    exists: bool
+    healthy: bool
+    server: str | None
+    kubeconfig: Path
+    components: list[_ComponentJson]
+    problems: list[str]
 
 
 class ControlPlane:

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from gpupool.catalog.models import GpuModel
-from gpupool.json_keys import Keys, json_of
+from gpupool.json_output import JsonObject, Number, Share, read
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
@@ -22,7 +24,6 @@ from gpupool.plan.tenants import MachineShare, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
 from gpupool.spec.services import Assertion, Monitoring
-from gpupool.spec.tenants import Project
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""
@@ -327,8 +328,8 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan --format json` promises it."""
-        found: dict[str, Any] = json_of(self, _KEYS)
-        found["queue"]["slots"] = [
+        plan = _PlanJson.of(self)
+        plan["queue"]["slots"] = [
             {
                 "pool": pool.name,
                 "resource": name,
@@ -338,20 +339,77 @@ class Plan:
             for pool in self.pools
             for name, count in pool.slices_max.items()
         ]
-        return found
+        return plan
 
 
-_KEYS: Keys = {
-    Plan: "environment platform=cluster.platform pools priorities tenants queue monthlyUsd=_monthly_usd",
-    Pool: "name gpu=gpu.key mode=sharing.mode nodesMax gpusMax warm jobsOnly gpusPerNode slicesPerNode "
-    "gpuEquivalents=equivalents labels taints monthlyUsd=_monthly_usd machines nodePools=capacities "
-    "nodes=node_names nodeSelector",
-    Machine: "instanceType gpus slices usdPerHour size",
-    Capacity: "name capacityType=type maxNodes maxGpus",
-    Taint: Taint.as_dict,
-    MachineShare: MachineShare.as_dict,
-    Priority: "name value level",
-    Tenant: "name id namespace projects quota pools=grants requests weight maxPriority budgetUsd=budget.usd",
-    Project: "name id budgetUsd=budget.usd",
-    QueueSettings: QueueSettings.as_dict,
-}
+_AsDict = Annotated[dict[str, Any], BeforeValidator(lambda value: value.as_dict())]
+
+
+class _MachineJson(JsonObject):
+    instance_type: str | None
+    gpus: int
+    slices: dict[str, int]
+    usd_per_hour: Number | None
+    size: _AsDict | None
+
+
+class _CapacityJson(JsonObject):
+    name: str
+    capacity_type: str = read("type")
+    max_nodes: int
+    max_gpus: int
+
+
+class _PoolJson(JsonObject):
+    name: str
+    gpu: str = read("gpu.key")
+    mode: str = read("sharing.mode")
+    nodes_max: int
+    gpus_max: int
+    warm: int
+    jobs_only: bool
+    gpus_per_node: int
+    slices_per_node: dict[str, int]
+    gpu_equivalents: dict[str, Share] = read("equivalents")
+    labels: dict[str, str]
+    taints: list[_AsDict]
+    monthly_usd: dict[str, Number | None] = read("_monthly_usd")
+    machines: list[_MachineJson]
+    node_pools: list[_CapacityJson] = read("capacities")
+    nodes: list[str] = read("node_names")
+    node_selector: dict[str, str]
+
+
+class _PriorityJson(JsonObject):
+    name: str
+    value: int
+    level: str
+
+
+class _ProjectJson(JsonObject):
+    name: str
+    id: str | None
+    budget_usd: Number | None = read("budget.usd")
+
+
+class _TenantJson(JsonObject):
+    name: str
+    id: str | None
+    namespace: str
+    projects: list[_ProjectJson]
+    quota: dict[str, int]
+    pools: dict[str, dict[str, int]] = read("grants")
+    requests: _AsDict | None
+    weight: Number
+    max_priority: str | None
+    budget_usd: Number | None = read("budget.usd")
+
+
+class _PlanJson(JsonObject):
+    environment: str
+    platform: str = read("cluster.platform")
+    pools: list[_PoolJson]
+    priorities: list[_PriorityJson]
+    tenants: list[_TenantJson]
+    queue: _AsDict
+    monthly_usd: dict[str, Number | None] = read("_monthly_usd")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gpupool.json_keys import json_of
-from gpupool.repartition.order import Estimate, NodeEstimate
+from gpupool.json_output import JsonObject, Number, read
+from gpupool.repartition.order import Estimate
 from gpupool.repartition.shapes import LiveNode
 from gpupool.repartition.steps import Task
 from gpupool.repartition.verify import missing
@@ -60,13 +60,36 @@ class RepartitionResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The result as `--format json` promises it."""
-        keys = {
-            RepartitionResult: "environment pool status nodes=rows notes",
-            NodeRow: "node offers=shape state",
-            Estimate: "order=nodes expectedSeconds=seconds openEnd",
-            NodeEstimate: "node batch jobs waitSeconds changeSeconds",
-        }
-        return {**json_of(self, keys), **(json_of(self.estimate, keys) or {})}
+        estimate = {} if self.estimate is None else _EstimateJson.of(self.estimate)
+        return _RepartitionJson.of(self) | estimate
+
+
+class _RowJson(JsonObject):
+    node: str
+    offers: str = read("shape")
+    state: str
+
+
+class _RepartitionJson(JsonObject):
+    environment: str
+    pool: str
+    status: RepartitionStatus
+    nodes: list[_RowJson] = read("rows")
+    notes: list[str]
+
+
+class _NodeEstimateJson(JsonObject):
+    node: str
+    batch: int
+    jobs: int
+    wait_seconds: Number | None
+    change_seconds: Number
+
+
+class _EstimateJson(JsonObject):
+    order: list[_NodeEstimateJson] = read("nodes")
+    expected_seconds: Number = read("seconds")
+    open_end: bool
 
 
 def rows(nodes: Sequence[LiveNode], task: Task) -> tuple[NodeRow, ...]:

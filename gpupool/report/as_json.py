@@ -1,61 +1,194 @@
-"""The report for machines. The keys are a contract: they are added to, never renamed (docs/report.md)."""
+"""The report as JSON: what machines read, with keys that are a contract."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import date
+from typing import Any, Generic, TypeVar
 
-from gpupool.json_keys import json_of
-from gpupool.plan.changes.model import (
-    BeforeAfter,
-    Cost,
-    PoolChange,
-    PoolState,
-    ResourceChange,
-    SettingChange,
-    TenantChange,
-)
-from gpupool.report.model import (
-    EnvironmentReport,
-    FindingChanges,
-    LiveState,
-    NodeEffect,
-    PodAtRisk,
-    PolicyNote,
-    PoolNodeChange,
-    ProjectState,
-    Report,
-    Risk,
-    TenantUse,
-    WaiverNote,
-)
+from gpupool.json_output import JsonObject, Number, OrNull, read
+from gpupool.report.model import Report
 
+T = TypeVar("T")
 SCHEMA = 1
-_KEYS = {
-    Report: "base head today costThreshold valid dangers cautions environments together notes",
-    ProjectState: "name commit dirty",
-    EnvironmentReport: "name file change edited platform invalid risks nodesMax=nodes gpusMax=gpus "
-    "slicesMax=resources monthlyUsd=cost effects pools tenants settings findings waivers live notes",
-    BeforeAfter: "before after",
-    Cost: "min=floor max=ceiling",
-    SettingChange: "name before after",
-    PoolChange: "name change renamedFrom before after fields",
-    PoolState: "name gpu mode sharing layout instanceTypes nodesMax warm gpusPerNode gpusMax slicesPerNode "
-    "slicesMax monthlyUsd=cost",
-    ResourceChange: "resource before after",
-    TenantChange: "name namespace change renamedFrom quota budget fields",
-    NodeEffect: "kind pool? nodePool reason what certain disruptive pods nodesMax atOnce window nodes "
-    "nodesNow podsAtRisk",
-    PodAtRisk: "namespace name tenant node ageSeconds restartPolicy owner requests protected",
-    Risk: "severity kind text",
-    PolicyNote: "level rule object? path message fix",
-    FindingChanges: "new fixed remaining",
-    WaiverNote: "policy namespace owner reason until daysLeft change",
-    LiveState: "cluster nodes overQuota",
-    PoolNodeChange: "pool count=nodes",
-    TenantUse: "tenant namespace resource used quota",
-}
+
+
+class _BeforeAfter(JsonObject, Generic[T]):
+    before: T
+    after: T
+
+
+class _Cost(JsonObject):
+    min: Number = read("floor")
+    max: Number = read("ceiling")
+
+
+class _Setting(JsonObject):
+    name: str
+    before: str | None
+    after: str | None
+
+
+class _PoolState(JsonObject):
+    name: str
+    gpu: str
+    mode: str
+    sharing: str
+    layout: dict[str, int]
+    instance_types: list[str]
+    nodes_max: int
+    warm: int
+    gpus_per_node: int
+    gpus_max: int
+    slices_per_node: dict[str, int]
+    slices_max: dict[str, int]
+    monthly_usd: _Cost | None = read("cost")
+
+
+class _Pool(JsonObject):
+    name: str
+    change: str
+    renamed_from: str | None
+    before: _PoolState | None
+    after: _PoolState | None
+    fields: list[_Setting]
+
+
+class _Resource(JsonObject):
+    resource: str
+    before: int
+    after: int
+
+
+class _Tenant(JsonObject):
+    name: str
+    namespace: str
+    change: str
+    renamed_from: str | None
+    quota: list[_Resource]
+    budget: _BeforeAfter[str | None]
+    fields: list[_Setting]
+
+
+class _Pod(JsonObject):
+    namespace: str
+    name: str
+    tenant: str | None
+    node: str
+    age_seconds: int
+    restart_policy: str
+    owner: str | None
+    requests: str
+    protected: bool
+
+
+class _Effect(JsonObject):
+    kind: str
+    pool: OrNull[str]
+    node_pool: str | None
+    reason: str
+    what: str
+    certain: bool
+    disruptive: bool
+    pods: str
+    nodes_max: int | None
+    at_once: int | None
+    window: str | None
+    nodes: list[str]
+    nodes_now: int | None
+    pods_at_risk: list[_Pod]
+
+
+class _Risk(JsonObject):
+    severity: str
+    kind: str
+    text: str
+
+
+class _Note(JsonObject):
+    level: str
+    rule: str
+    object: OrNull[str]
+    path: str
+    message: str
+    fix: str
+
+
+class _Findings(JsonObject):
+    new: list[_Note]
+    fixed: list[_Note]
+    remaining: int
+
+
+class _Waiver(JsonObject):
+    policy: str
+    namespace: str | None
+    owner: str
+    reason: str
+    until: date
+    days_left: int
+    change: str
+
+
+class _PoolNodes(JsonObject):
+    pool: str
+    count: int = read("nodes")
+
+
+class _Use(JsonObject):
+    tenant: str
+    namespace: str
+    resource: str
+    used: int
+    quota: int
+
+
+class _Live(JsonObject):
+    cluster: str
+    nodes: list[_PoolNodes]
+    over_quota: list[_Use]
+
+
+class _Environment(JsonObject):
+    name: str
+    file: str
+    change: str
+    edited: bool
+    platform: _BeforeAfter[str | None]
+    invalid: _BeforeAfter[list[_Note]]
+    risks: list[_Risk]
+    nodes_max: _BeforeAfter[int] = read("nodes")
+    gpus_max: _BeforeAfter[int] = read("gpus")
+    slices_max: list[_Resource] = read("resources")
+    monthly_usd: _BeforeAfter[_Cost | None] = read("cost")
+    effects: list[_Effect]
+    pools: list[_Pool]
+    tenants: list[_Tenant]
+    settings: list[_Setting]
+    findings: _Findings
+    waivers: list[_Waiver]
+    live: _Live | None
+    notes: list[str]
+
+
+class _State(JsonObject):
+    name: str
+    commit: str | None
+    dirty: bool
+
+
+class _Report(JsonObject):
+    base: _State
+    head: _State
+    today: date
+    cost_threshold: Number
+    valid: bool
+    dangers: int
+    cautions: int
+    environments: list[_Environment]
+    together: _Findings
+    notes: list[str]
 
 
 def as_json(report: Report) -> dict[str, Any]:
     """Everything that the report says, as values that JSON has."""
-    return {"schema": SCHEMA, **json_of(report, _KEYS)}
+    return {"schema": SCHEMA, **_Report.of(report)}

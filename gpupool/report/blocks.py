@@ -41,7 +41,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class AlertLine:
     severity: Severity
     kind: str
     """One word."""
@@ -54,10 +54,10 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Alerts:
+class AlertLines:
     """The gravest first."""
 
-    rows: Sequence[Alert]
+    rows: Sequence[AlertLine]
 
 
 class Column(NamedTuple):
@@ -73,7 +73,7 @@ class Table:
     """Cells; a row's first one names it."""
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """One value before and after; None where it is not set."""
 
     name: Piece
@@ -82,12 +82,12 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ValueChanges:
     title: str
-    rows: Sequence[Change]
+    rows: Sequence[ValueChange]
 
 
-class Figure(NamedTuple):
+class Amount(NamedTuple):
     """An amount before and after."""
 
     name: str
@@ -105,9 +105,9 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Amounts:
     title: str
-    rows: Sequence[Figure]
+    rows: Sequence[Amount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Group:
     """added, removed, renamed or changed."""
     gist: str
     """On one line."""
-    rows: Sequence[Change]
+    rows: Sequence[ValueChange]
     same: str = ""
     """What does not differ, on one line."""
     gpu: BeforeAfter[PoolState | None] | None = None
@@ -134,7 +134,7 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeStep:
     """One of several things that happen one after the other."""
 
     title: str
@@ -147,12 +147,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    rows: Sequence[Step]
+class NodeSteps:
+    rows: Sequence[NodeStep]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FindingLine:
     change: str
     """new or fixed; empty where there is nothing to compare with."""
     level: str
@@ -163,8 +163,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    rows: Sequence[Finding]
+class FindingLines:
+    rows: Sequence[FindingLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,9 @@ class Section:
     """Whether only title and gist are shown until somebody asks."""
 
 
-Block: TypeAlias = Paragraph | Alerts | Table | Changes | Figures | Groups | Steps | Findings | Section
+Block: TypeAlias = (
+    Paragraph | AlertLines | Table | ValueChanges | Amounts | Groups | NodeSteps | FindingLines | Section
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class Chapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ReportDocument:
     before: str
     """What the first of the two states is called ..."""
     after: str

@@ -9,14 +9,14 @@ from gpupool.money import usd
 from gpupool.plan.changes.model import BeforeAfter
 from gpupool.report import environment_blocks, phrases
 from gpupool.report.blocks import (
-    Alert,
-    Alerts,
+    AlertLine,
+    AlertLines,
     Block,
     Chapter,
     Column,
-    Document,
     Paragraph,
     Piece,
+    ReportDocument,
     Table,
     Words,
     words,
@@ -34,10 +34,10 @@ _FOOTER = (
 )
 
 
-def document_of(report: Report) -> Document:
+def document_of(report: Report) -> ReportDocument:
     """Everything that the report says, in the order in which it is to be read."""
     threshold, *rest = _FOOTER
-    return Document(
+    return ReportDocument(
         report.base.name,
         report.head.name,
         BeforeAfter(_state(report.base), _state(report.head)),
@@ -85,13 +85,13 @@ def _name(report: Report, environment: EnvironmentReport) -> Piece:
 
 def _overview(report: Report) -> list[Block]:
     dangers = [
-        Alert(risk.severity, risk.kind, risk.text, _name(report, environment))
+        AlertLine(risk.severity, risk.kind, risk.text, _name(report, environment))
         for environment in report.environments
         for risk in environment.risks
         if risk.severity == "danger"
     ]
     rows = [_overview_row(report, environment) for environment in report.changed]
-    overview: list[Block] = [Alerts(dangers)] if dangers else []
+    overview: list[Block] = [AlertLines(dangers)] if dangers else []
     if rows:
         overview.append(Table("What changes, with every pool at its maximum", _OVERVIEW, rows))
     return overview
@@ -150,6 +150,6 @@ def _unchanged(report: Report) -> Words:
     return tuple(pieces)
 
 
-def unchanged_paragraph(document: Document) -> Paragraph | None:
+def unchanged_paragraph(document: ReportDocument) -> Paragraph | None:
     """The environments in which nothing changes, where there are any."""
     return Paragraph(words("Unchanged: ", *document.unchanged, ".")) if document.unchanged else None

@@ -13,22 +13,22 @@ from gpupool.plan.changes.model import (
 )
 from gpupool.report import phrases
 from gpupool.report.blocks import (
-    Alert,
-    Alerts,
+    AlertLine,
+    AlertLines,
+    Amount,
+    Amounts,
     Block,
-    Changes,
     Column,
-    Figure,
-    Figures,
-    Finding,
-    Findings,
+    FindingLine,
+    FindingLines,
     Groups,
+    NodeStep,
+    NodeSteps,
     Paragraph,
     Piece,
     Section,
-    Step,
-    Steps,
     Table,
+    ValueChanges,
     Words,
     words,
 )
@@ -64,13 +64,13 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
     """In the order in which they are to be read."""
     yield from _unusable(environment.invalid)
     if environment.risks:
-        yield Alerts([_alert(risk) for risk in environment.risks])
+        yield AlertLines([_alert(risk) for risk in environment.risks])
     compared = environment.change != "unchanged" and not environment.invalid.after
     if compared and (environment.pools or environment.settings):
-        yield Figures("What there is, with every pool at its maximum", tuple(figures(environment)))
+        yield Amounts("What there is, with every pool at its maximum", tuple(figures(environment)))
     if environment.effects:
         severities = {id(risk.effect): risk for risk in environment.risks if risk.effect is not None}
-        steps = Steps([_step(effect, severities.get(id(effect))) for effect in environment.effects])
+        steps = NodeSteps([_step(effect, severities.get(id(effect))) for effect in environment.effects])
         happens = "What happens to nodes, in this order"
         yield Section(happens, (steps,), phrases.disturbed(environment.effects), "if short of room")
     if environment.notes:
@@ -91,7 +91,7 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
     if environment.settings:
         rows = [change_of(field, code=True) for field in environment.settings]
         gist = phrases.plural(len(rows), "change")
-        yield Section("Other settings", (Changes(f"Settings of {environment.name}", rows),), gist)
+        yield Section("Other settings", (ValueChanges(f"Settings of {environment.name}", rows),), gist)
     if policy := findings(environment.findings):
         yield policy
     elif environment.findings.remaining and environment.change != "unchanged":
@@ -113,14 +113,16 @@ def _unusable(invalid: BeforeAfter[tuple[PolicyNote, ...]]) -> Iterator[Section]
     ):
         if notes:
             nothing = Paragraph(words("So there is nothing to compare."))
-            yield Section(title, (nothing, Findings([_finding("", note) for note in notes])), fold="never")
+            yield Section(
+                title, (nothing, FindingLines([_finding("", note) for note in notes])), fold="never"
+            )
 
 
-def _alert(risk: Risk) -> Alert:
-    return Alert(risk.severity, risk.kind, risk.text, in_step=risk.effect is not None)
+def _alert(risk: Risk) -> AlertLine:
+    return AlertLine(risk.severity, risk.kind, risk.text, in_step=risk.effect is not None)
 
 
-def figures(environment: EnvironmentReport) -> Iterator[Figure]:
+def figures(environment: EnvironmentReport) -> Iterator[Amount]:
     """What the environment amounts to."""
     counts = [("nodes", environment.nodes), ("physical GPUs", environment.gpus)]
     counts += [
@@ -132,7 +134,7 @@ def figures(environment: EnvironmentReport) -> Iterator[Figure]:
     ]
     for name, count in counts:
         bars = (_bar("before", count.before), _bar("after", count.after))
-        yield Figure(
+        yield Amount(
             name, f"{count.before:,}", f"{count.after:,}", phrases.signed(count.after - count.before), bars
         )
     cost = environment.cost
@@ -141,7 +143,7 @@ def figures(environment: EnvironmentReport) -> Iterator[Figure]:
     difference = "" if missing == "not there" else "a price is unknown"
     if cost.before is not None and cost.after is not None:
         difference = phrases.cost_change(cost.before, cost.after)
-    yield Figure("cost a month", before.said, after.said, difference, (before, after), always=True)
+    yield Amount("cost a month", before.said, after.said, difference, (before, after), always=True)
 
 
 def _labelled(cost: BeforeAfter[Cost | None]) -> tuple[tuple[str, Cost | None], ...]:
@@ -158,7 +160,7 @@ def _cost_bar(label: str, cost: Cost | None, missing: str) -> Bar:
     )
 
 
-def _step(effect: NodeEffect, risk: Risk | None) -> Step:
+def _step(effect: NodeEffect, risk: Risk | None) -> NodeStep:
     where = effect.pool or "GPU nodes of every pool"
     if effect.node_pool and effect.node_pool != effect.pool:
         where = f"{where} (NodePool {effect.node_pool})"
@@ -167,7 +169,7 @@ def _step(effect: NodeEffect, risk: Risk | None) -> Step:
     if effect.pods_at_risk:
         title = f"{phrases.plural(len(effect.pods_at_risk), 'pod')} with GPUs there now"
         table = Table(title, _PODS, [_pod(pod) for pod in effect.pods_at_risk])
-    return Step(
+    return NodeStep(
         _HAPPENINGS[effect.kind],
         Piece(where, "name"),
         effect.what,
@@ -227,16 +229,16 @@ def findings(changes: FindingChanges) -> Section | None:
         _finding("fixed", note) for note in changes.fixed
     ]
     grave = any(note.level != "audit" for note in changes.new)
-    return Section("Policy", (Findings(rows),), gist, "if short of room" if grave else "always")
+    return Section("Policy", (FindingLines(rows),), gist, "if short of room" if grave else "always")
 
 
-def _finding(change: str, note: PolicyNote) -> Finding:
+def _finding(change: str, note: PolicyNote) -> FindingLine:
     pieces: list[str | Piece] = [Piece(note.rule, "code")]
     if note.object:
         pieces += [" on ", Piece(note.object, "name")]
     if note.path:
         pieces += [" at ", Piece(note.path, "code")]
-    return Finding(change, note.level, words(*pieces), note.message, note.fix)
+    return FindingLine(change, note.level, words(*pieces), note.message, note.fix)
 
 
 def _waiver(waiver: WaiverNote) -> list[Words]:

@@ -7,7 +7,7 @@ from gpupool.drawings.gpu import drawing
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import BeforeAfter, PoolChange, PoolState, SettingChange, TenantChange
 from gpupool.report import phrases
-from gpupool.report.blocks import Change, Group, Piece
+from gpupool.report.blocks import Group, Piece, ValueChange
 
 _GIST_FIELDS = 3
 """Changed settings that the line about a pool names; its table has them all."""
@@ -22,16 +22,16 @@ def pool_group(pool: PoolChange) -> Group:
         assert state is not None
         gist = f"{state.gpu}, {state.sharing}, up to {phrases.plural(state.nodes_max, 'node')}"
         rows = [
-            Change(Piece(name), *((None, amount) if pool.before is None else (amount, None)))
+            ValueChange(Piece(name), *((None, amount) if pool.before is None else (amount, None)))
             for name, amount in _amounts(state).items()
         ]
         return Group(pool.name, pool.change, gist, rows, gpu=gpu)
     rows = [change_of(field) for field in pool.fields]
     if pool.renamed_from:
-        rows.insert(0, Change(Piece("name"), pool.renamed_from, pool.name))
+        rows.insert(0, ValueChange(Piece("name"), pool.renamed_from, pool.name))
     followed = _derived(pool.after)
     amounts = [(name, amount, followed[name]) for name, amount in _derived(pool.before).items()]
-    rows += [Change(Piece(name), was, now) for name, was, now in amounts if was != now]
+    rows += [ValueChange(Piece(name), was, now) for name, was, now in amounts if was != now]
     same = ", ".join(f"{now} {name.removeprefix('cost ')}" for name, was, now in amounts if was == now)
     return Group(pool.name, pool.change, _gist(pool), rows, same, gpu)
 
@@ -65,21 +65,23 @@ def _amounts(state: PoolState) -> dict[str, str]:
     }
 
 
-def change_of(field: SettingChange, code: bool = False) -> Change:
-    return Change(Piece(field.name, "code" if code else "plain"), field.before, field.after)
+def change_of(field: SettingChange, code: bool = False) -> ValueChange:
+    return ValueChange(Piece(field.name, "code" if code else "plain"), field.before, field.after)
 
 
 def tenant_group(tenant: TenantChange) -> Group:
     rows = [
-        Change(
+        ValueChange(
             Piece(f"quota {wording.resource_name(quota.resource)}"), f"{quota.before:,}", f"{quota.after:,}"
         )
         for quota in tenant.quota
         if quota.before != quota.after
     ]
     if tenant.renamed_from:
-        rows.insert(0, Change(Piece("name"), tenant.renamed_from, tenant.name))
+        rows.insert(0, ValueChange(Piece("name"), tenant.renamed_from, tenant.name))
     if tenant.budget.changed:
-        rows.append(Change(Piece("budget"), tenant.budget.before or "none", tenant.budget.after or "none"))
+        rows.append(
+            ValueChange(Piece("budget"), tenant.budget.before or "none", tenant.budget.after or "none")
+        )
     rows += [change_of(field) for field in tenant.fields]
     return Group(tenant.name, tenant.change, f"namespace {tenant.namespace}", rows)

@@ -22,7 +22,7 @@ from gpupool.drawings import bars, drawable, svg
 from gpupool.drawings.gpu import drawing
 from gpupool.drawings.page_style import page_style, visible
 from gpupool.plan.changes.model import BeforeAfter, PoolState
-from gpupool.report.blocks import Figure
+from gpupool.report.blocks import Amount
 from gpupool.report.document import document_of
 from gpupool.report.model import Report
 from gpupool.report.phrases import capitalised
@@ -32,7 +32,7 @@ SHOWN = 6
 """Dangers that the overview lists; all of them are listed where they belong."""
 
 
-class Picture(NamedTuple):
+class GpuPicture(NamedTuple):
     """One GPU in one state."""
 
     heading: str
@@ -61,21 +61,21 @@ def _hash(style: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
-def bars_of(figure: Figure, identity: str) -> Markup:
+def bars_of(figure: Amount, identity: str) -> Markup:
     """The figure before and after."""
     return Markup(bars(figure.name, figure.bars, identity))  # noqa: S704 - escapes what it draws
 
 
-def pictures(gpu: BeforeAfter[PoolState | None], identity: str) -> Iterator[Picture]:
+def pictures(gpu: BeforeAfter[PoolState | None], identity: str) -> Iterator[GpuPicture]:
     """One GPU in each state that has one."""
     for heading, state in (("Before", gpu.before), ("After", gpu.after)):
         drawn = drawable(state)
         if drawn is not None:
             gpu_drawing = drawing(*drawn)
             picture = Markup(svg(*drawn, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
-            yield Picture(heading, gpu_drawing.title, gpu_drawing.note, picture)
+            yield GpuPicture(heading, gpu_drawing.title, gpu_drawing.note, picture)
         elif state is not None:
-            yield Picture(heading, f"{state.gpu}, {state.sharing}: can't be drawn", "", None)
+            yield GpuPicture(heading, f"{state.gpu}, {state.sharing}: can't be drawn", "", None)
 
 
 @functools.cache

@@ -14,21 +14,21 @@ from typing import Any
 
 from gpupool.drawings import characters_before_and_after, drawable
 from gpupool.report.blocks import (
-    Alert,
-    Alerts,
+    AlertLine,
+    AlertLines,
+    Amounts,
     Block,
-    Change,
-    Changes,
     Chapter,
-    Figures,
-    Finding,
-    Findings,
+    FindingLine,
+    FindingLines,
     Groups,
+    NodeSteps,
     Paragraph,
     Piece,
     Section,
-    Steps,
     Table,
+    ValueChange,
+    ValueChanges,
     Words,
 )
 from gpupool.report.document import document_of, unchanged_paragraph
@@ -111,20 +111,20 @@ def _(block: Paragraph, drawings: int) -> Iterator[str]:  # noqa: ARG001
 
 
 @_lines.register
-def _(block: Alerts, drawings: int) -> Iterator[str]:  # noqa: ARG001
+def _(block: AlertLines, drawings: int) -> Iterator[str]:  # noqa: ARG001
     first, rest = block.rows[:SHOWN_RISKS], block.rows[SHOWN_RISKS:]
     yield from map(_alert, first)
     if rest:
         yield from ("", *_folded(f"{len(rest)} more risks", [*map(_alert, rest[:ROWS]), *_cut(rest)]))
 
 
-def _alert(alert: Alert) -> str:
+def _alert(alert: AlertLine) -> str:
     severity = "DANGER" if alert.severity == "danger" else "Caution"
     return f"- **{severity}, {plain(alert.kind)}:** {plain(alert.text)}"
 
 
 @_lines.register
-def _(block: Figures, drawings: int) -> Iterator[str]:  # noqa: ARG001
+def _(block: Amounts, drawings: int) -> Iterator[str]:  # noqa: ARG001
     rows = [
         (plain(row.name), plain(row.before), "the same" if row.same else plain(row.after))
         for row in block.rows
@@ -134,11 +134,11 @@ def _(block: Figures, drawings: int) -> Iterator[str]:  # noqa: ARG001
 
 
 @_lines.register
-def _(block: Changes, drawings: int) -> Iterator[str]:  # noqa: ARG001
+def _(block: ValueChanges, drawings: int) -> Iterator[str]:  # noqa: ARG001
     yield from _table(("setting", "before", "after"), [_change(row) for row in block.rows])
 
 
-def _change(change: Change) -> tuple[str, ...]:
+def _change(change: ValueChange) -> tuple[str, ...]:
     return (_piece(change.name), plain(change.before or "-"), plain(change.after or "-"))
 
 
@@ -158,7 +158,7 @@ def _(block: Groups, drawings: int) -> Iterator[str]:
 
 
 @_lines.register
-def _(block: Steps, drawings: int) -> Iterator[str]:
+def _(block: NodeSteps, drawings: int) -> Iterator[str]:
     for step in block.rows[:ROWS]:
         what = f"**{step.title}: {plain(step.where.text)}.** {plain(capitalised(step.what))}."
         yield f"1. {what}<br>Why: {plain(step.why)}."
@@ -168,13 +168,13 @@ def _(block: Steps, drawings: int) -> Iterator[str]:
 
 
 @_lines.register
-def _(block: Findings, drawings: int) -> Iterator[str]:  # noqa: ARG001
+def _(block: FindingLines, drawings: int) -> Iterator[str]:  # noqa: ARG001
     for finding in block.rows[:ROWS]:
         yield from (_finding(finding), "")
     yield from _cut(block.rows)
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: FindingLine) -> str:
     mark = " ".join(filter(None, (finding.change, finding.level)))
     fix = f"; {plain(finding.fix)}" if finding.fix else ""
     return f"- **{mark}** {_words(finding.about)}: {plain(finding.message)}{fix}"

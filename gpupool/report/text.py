@@ -11,21 +11,21 @@ from collections.abc import Iterator, Sequence
 
 from gpupool.drawings import characters_before_and_after, drawable
 from gpupool.report.blocks import (
-    Alert,
-    Alerts,
+    AlertLine,
+    AlertLines,
+    Amounts,
     Block,
-    Change,
-    Changes,
     Chapter,
-    Figures,
-    Finding,
-    Findings,
+    FindingLine,
+    FindingLines,
     Groups,
+    NodeStep,
+    NodeSteps,
     Paragraph,
     Section,
-    Step,
-    Steps,
     Table,
+    ValueChange,
+    ValueChanges,
     Words,
 )
 from gpupool.report.document import document_of, unchanged_paragraph
@@ -75,12 +75,12 @@ def _(block: Paragraph, indent: int, colour: bool) -> Iterator[str]:  # noqa: AR
 
 
 @_lines.register
-def _(block: Alerts, indent: int, colour: bool) -> Iterator[str]:
+def _(block: AlertLines, indent: int, colour: bool) -> Iterator[str]:
     for alert in block.rows:
         yield from _alert(alert, indent, colour)
 
 
-def _alert(alert: Alert, indent: int, colour: bool) -> Iterator[str]:
+def _alert(alert: AlertLine, indent: int, colour: bool) -> Iterator[str]:
     mark = "DANGER" if alert.severity == "danger" else "caution"
     first, *rest = _wrapped(f"{mark} {alert.kind}: {alert.text}", indent)
     if colour:
@@ -89,7 +89,7 @@ def _alert(alert: Alert, indent: int, colour: bool) -> Iterator[str]:
 
 
 @_lines.register
-def _(block: Figures, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+def _(block: Amounts, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
     shown = [figure for figure in block.rows if figure.always or not figure.same]
     yield from ("", " " * indent + f"{block.title}:")
     yield from _columns(
@@ -98,11 +98,11 @@ def _(block: Figures, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG0
 
 
 @_lines.register
-def _(block: Changes, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+def _(block: ValueChanges, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
     yield from _columns([_change(row) for row in block.rows], indent)
 
 
-def _change(change: Change) -> tuple[str, ...]:
+def _change(change: ValueChange) -> tuple[str, ...]:
     return (change.name.text, change.before or "-", "->", change.after or "-")
 
 
@@ -122,12 +122,12 @@ def _(block: Groups, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG00
 
 
 @_lines.register
-def _(block: Steps, indent: int, colour: bool) -> Iterator[str]:
+def _(block: NodeSteps, indent: int, colour: bool) -> Iterator[str]:
     for number, step in enumerate(block.rows, 1):
         yield from _step(number, step, indent, colour)
 
 
-def _step(number: int, step: Step, indent: int, colour: bool) -> Iterator[str]:
+def _step(number: int, step: NodeStep, indent: int, colour: bool) -> Iterator[str]:
     yield from _wrapped(f"{number}. {step.title}: {step.where.text}: {step.what}", indent, indent + 3)
     yield from _wrapped(f"why: {step.why}", indent + 3)
     if step.table is not None:
@@ -135,12 +135,12 @@ def _step(number: int, step: Step, indent: int, colour: bool) -> Iterator[str]:
 
 
 @_lines.register
-def _(block: Findings, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
+def _(block: FindingLines, indent: int, colour: bool) -> Iterator[str]:  # noqa: ARG001
     for finding in block.rows:
         yield from _wrapped(_finding(finding), indent)
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: FindingLine) -> str:
     mark = " ".join(filter(None, (finding.change, finding.level)))
     return "; ".join(filter(None, (f"{mark} {_plain(finding.about)}: {finding.message}", finding.fix)))
 

@@ -240,7 +240,7 @@ CHANGES = (
         },
         edits={
             "gpupool/drift/__init__.py": (
-                ("from gpupool.drift import karpenter", "from gpupool.drift import politeness\n"),
+                ("from gpupool.drift.drift import LAYERS", "from gpupool.drift import politeness\n"),
                 ("    repartitions.check,\n", "    politeness.check,\n"),
             )
         },

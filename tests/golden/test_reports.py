@@ -1,8 +1,8 @@
 """What `gpupool report` says of typical pull requests, word by word.
 
 Each folder of `report/` is a case: `base.yaml` and `head.yaml` (one of them missing where the environment
-comes or goes), and what is expected as Markdown, as text and as JSON. `make golden` writes what is expected again;
-read the difference before committing it: it is what reviewers will see.
+comes or goes), and what is expected as Markdown, as text and as JSON. `make golden` writes what is expected
+again; read the difference before committing it: it is what reviewers will see.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def period_days(period: str, today: date) -> list[date]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AttemptStep:
     """A stretch of a job's life."""
 
     kind: str
@@ -131,7 +131,7 @@ class Stretch(NamedTuple):
 
     attempt: StoredAttempt | None
     """None for a wait that no attempt has ended."""
-    steps: Sequence[Step]
+    steps: Sequence[AttemptStep]
     picture: Picture
 
 
@@ -140,23 +140,23 @@ def timeline(job: Job, attempts: Sequence[StoredAttempt], now: datetime) -> list
     over = job.finished_at
     end = max(over or now, job.enqueued_at + timedelta(milliseconds=1))
     at = attempts[0].decided_at if attempts and attempts[0].attempt > 1 else job.enqueued_at
-    rows: list[tuple[StoredAttempt | None, list[Step]]] = []
+    rows: list[tuple[StoredAttempt | None, list[AttemptStep]]] = []
     for one in attempts:
-        steps = [Step("waits", at, one.decided_at, False)]
+        steps = [AttemptStep("waits", at, one.decided_at, False)]
         stop = one.finished_at or end
-        steps.append(Step("starts", one.decided_at, one.started_at or stop, one.finished_at is None))
+        steps.append(AttemptStep("starts", one.decided_at, one.started_at or stop, one.finished_at is None))
         if one.started_at:
-            steps[-1] = Step("starts", one.decided_at, one.started_at, False)
-            steps.append(Step("runs", one.started_at, stop, one.finished_at is None))
+            steps[-1] = AttemptStep("starts", one.decided_at, one.started_at, False)
+            steps.append(AttemptStep("runs", one.started_at, stop, one.finished_at is None))
         rows.append((one, steps))
         at = stop
     if not attempts or (attempts[-1].finished_at is not None and at < end):
-        rows.append((None, [Step("waits", at, end, over is None)]))
+        rows.append((None, [AttemptStep("waits", at, end, over is None)]))
     whole = (end - job.enqueued_at).total_seconds()
     return [Stretch(one, steps, _stretch(steps, job.enqueued_at, whole)) for one, steps in rows]
 
 
-def _stretch(steps: Sequence[Step], origin: datetime, whole: float) -> Picture:
+def _stretch(steps: Sequence[AttemptStep], origin: datetime, whole: float) -> Picture:
     bars = []
     for step in steps:
         left = (step.begin - origin).total_seconds() / whole * TIMELINE

@@ -67,7 +67,7 @@ def test_text_of_the_working_tree(project: Path, run: Run) -> None:
     assert said.splitlines()[0].startswith("main (")
     assert "DANGER drain: pool shared: up to 2 nodes are replaced" in said
     assert "why: label a=b is new" in said
-    assert said.splitlines()[-1] == "unchanged: rack"
+    assert said.splitlines()[-1] == "Unchanged: rack."
     assert "\x1b" not in said
 
 
