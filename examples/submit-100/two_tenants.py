@@ -29,7 +29,7 @@ async def run(client: AsyncClient) -> list[AsyncJob]:
 
 def most_held(jobs: list[AsyncJob]) -> int:
     """The most of them that held a slice at the same time, from the decision on."""
-    changes = [(job.decided_at, 1) for job in jobs] + [(job.finished_at, -1) for job in jobs]
+    changes = [(job.dispatched_at, 1) for job in jobs] + [(job.finished_at, -1) for job in jobs]
     running = most = 0
     for _, change in sorted(changes, key=lambda one: (one[0] or datetime.max, one[1])):
         running += change

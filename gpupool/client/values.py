@@ -58,7 +58,7 @@ class JobFields:
     disruptions: int = 0
     retries: int = 0
     enqueued_at: datetime | None = None
-    decided_at: datetime | None = None
+    dispatched_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     waiting: Waiting | None = None
@@ -299,7 +299,7 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(
         (
             "enqueued_at",
-            "decided_at",
+            "dispatched_at",
             "started_at",
             "finished_at",
             "projected_start",

@@ -94,5 +94,5 @@ class Measures:
 
     def started(self, now: datetime, job: Job) -> None:
         """A dispatched job runs."""
-        if job.decided_at is not None and job.pool is not None:
-            self.dispatch.labels(job.pool).observe(max(0.0, (now - job.decided_at).total_seconds()))
+        if job.dispatched_at is not None and job.pool is not None:
+            self.dispatch.labels(job.pool).observe(max(0.0, (now - job.dispatched_at).total_seconds()))

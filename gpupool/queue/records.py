@@ -201,7 +201,7 @@ class Job(NewJob):
     blocked: bool = False
     """What it depends on is not over."""
     not_before: datetime | None = None
-    decided_at: datetime | None = None
+    dispatched_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     pool: str | None = None

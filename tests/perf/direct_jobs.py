@@ -33,7 +33,7 @@ def directly(cluster: Cluster, labels: dict[str, str] | None = None, *, suspend:
             retries=0, timeout_s=3600, budget_limit_micro=None, offers=(offer,),
             request={"container_image": "busybox:1", "container_command": ["true"]}, plan_hash="",
             state=JobState.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, enqueued_at=now,
-            decided_at=now, pool=POOL, resource=offer.resource, capacity_type="on-demand",
+            dispatched_at=now, pool=POOL, resource=offer.resource, capacity_type="on-demand",
             placement=((0, 1),), gpu_micro=offer.gpu_micro, rate_micro=offer.rate_micro,
             hold_micro=0, run_limit_s=3600,
         )  # fmt: skip

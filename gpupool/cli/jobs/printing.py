@@ -165,7 +165,7 @@ def print_job(job: Job, history: Sequence[Event]) -> None:
 
 
 def print_timeline(history: Sequence[Event]) -> None:
-    """What happened to a job and when, in seconds after it was accepted."""
+    """What happened to a job and when, in seconds after it was enqueued."""
     rows: list[tuple[str, str, str]] = []
     begin = next((event.time for event in history if event.time), None)
     latest = 0.0

@@ -30,7 +30,6 @@ _FIELDS = {
     "depends_on": "after the success of",
     "depends_on_ended": "after the end of",
     "capacity_type": "capacity",
-    "enqueued_at": "accepted",
     "deadline_at": "start by",
     "cost_usd": "cost",
     "estimate_usd": "an attempt costs at most",
@@ -46,8 +45,6 @@ _FIELDS = {
 }
 """Those that are not called as in the API; of the others `_` becomes a space."""
 _EVENTS = {
-    "enqueued": "accepted",
-    "dispatched": "decided",
     "launched": "Job created",
     "started": "running",
     "requeued": "queued again",
@@ -126,12 +123,12 @@ def _reservation(found: Mapping[str, Any]) -> str:
 
 
 def decision(found: Mapping[str, Any]) -> Iterator[str]:
-    """What was decided for the latest attempt."""
-    at = moment(datetime.fromisoformat(found["decided_at"]))
+    """How the latest attempt was dispatched."""
+    at = moment(datetime.fromisoformat(found["dispatched_at"]))
     if not found["pool"]:
-        yield f"attempt {found['attempt']} was decided at {at}"
+        yield f"attempt {found['attempt']} was dispatched at {at}"
         return
-    yield f"attempt {found['attempt']}, decided at {at}: {_place(found['pool'], found)}"
+    yield f"attempt {found['attempt']}, dispatched at {at}: {_place(found['pool'], found)}"
     price = [] if found["usd_per_hour"] is None else [f"{usd(found['usd_per_hour'])} an hour"]
     if found["hold_usd"] is not None:
         limit = duration(found["run_limit_seconds"])

@@ -61,7 +61,7 @@ class JobBody(BaseModel):
     disruptions: int
     retries: int
     enqueued_at: datetime
-    decided_at: datetime | None
+    dispatched_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     deadline_at: datetime | None

@@ -133,10 +133,10 @@ def _hide_others(terms: dict[str, Any], tenant: str) -> None:
 
 
 def decision_json(job: Job) -> dict[str, Any] | None:
-    """What was decided for the latest attempt; None before the first."""
-    if job.decided_at is None:
+    """How the latest attempt was dispatched; None before the first."""
+    if job.dispatched_at is None:
         return None
-    same = ("attempt", "decided_at", "pool", "resource", "capacity_type", "placement", "plan_hash")
+    same = ("attempt", "dispatched_at", "pool", "resource", "capacity_type", "placement", "plan_hash")
     return {
         **{name: getattr(job, name) for name in same},
         "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),

@@ -59,7 +59,7 @@ class WhyBody(BaseModel):
     """Each term of the order with its numbers."""
     offers: list[dict[str, Any]]
     decision: dict[str, Any] | None
-    """What was decided for the latest attempt."""
+    """How the latest attempt was dispatched."""
     estimate_usd: float
     cost_usd: float
 

@@ -110,7 +110,7 @@ def fit_again(
 
 
 def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
-    """Why an attempt that has not begun can't run as it was decided by another Plan; None where it can."""
+    """Why an attempt that has not begun can't run as it was dispatched by another Plan; None where it can."""
     named = replace(job, request={**job.request, "gpu_pool_requested": job.pool})
     try:
         taken = fit_again(plan, supply, tenants, named)

@@ -30,7 +30,7 @@ class Held:
     gpu_micro: int
     hold_micro: int
     since: float
-    """When it was decided."""
+    """When it was dispatched."""
     run_limit_s: int
     preemptible: bool
     preempting_for: str | None = None

@@ -22,7 +22,7 @@ class Attempt:
     here: bool = False
     """Whether its Job has been seen in this cluster."""
     elsewhere: bool = False
-    """Whether it was decided before the queue had this cluster."""
+    """Whether it was dispatched before the queue had this cluster."""
     launched: bool = False
     """Whether it has been written that its Job exists."""
     served: bool = False

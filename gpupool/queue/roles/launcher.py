@@ -138,7 +138,7 @@ class Launcher(LeaderRole):
                 )
                 attempt.served = attempt.running
                 attempt.ask(job.cancel_requested, job.preempt_reason)
-                began, since = job.decided_at, identity.lease_since
+                began, since = job.dispatched_at, identity.lease_since
                 attempt.elsewhere = began is not None and since is not None and began < since
             self.reconciler.attempts = held
             self._epoch = epoch

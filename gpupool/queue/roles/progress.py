@@ -100,7 +100,7 @@ class Progress:
         if attempt.began is None:
             attempt.began = now - max(timedelta(), self.cluster.now() - view.since)
         if not attempt.running:
-            since = max(job.decided_at or view.since, min(view.since, self.now()))
+            since = max(job.dispatched_at or view.since, min(view.since, self.now()))
             self.notes.started(attempt, attempts.AttemptStart(*key, since, view.node, view.node_since))
         self.output.follow(key, self.mirror.pods_of(key))
         self.notes.waits(attempt, view.waiting or refused)

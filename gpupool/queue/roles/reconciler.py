@@ -203,7 +203,7 @@ class Reconciler:
         """Whether this process or another one created it, and however the answer to that was lost."""
         at, job = self.now(), self.mirror.jobs.get(key)
         created = time_of(job["metadata"].get("creationTimestamp")) if job else None
-        at = max(attempt.job.decided_at or at, min(created or at, at))
+        at = max(attempt.job.dispatched_at or at, min(created or at, at))
         return Launched(*key, job_manifest.name_of(*key), at)
 
     async def _refused(self, key: Key, attempt: Attempt, error: ObjectRefused) -> None:
@@ -232,7 +232,7 @@ class Reconciler:
             await launches.launched(self.db, [self._launched(key, attempt)])
             attempt.launched = True
         if found.started is not None and not attempt.running:
-            begin = max(job.decided_at or now, min(found.started, now))
+            begin = max(job.dispatched_at or now, min(found.started, now))
             await attempts.started(self.db, *key, begin, found.node)
         await self._output.finish(key, self.mirror.pods_of(key))
         epoch = self.epoch()

@@ -40,7 +40,7 @@ class StoredAttempt:
     pool: str
     capacity_type: str
     placement: Placement
-    decided_at: datetime
+    dispatched_at: datetime
     launched_at: datetime | None
     """When its Kubernetes Job was created."""
     node: str | None
@@ -88,7 +88,7 @@ async def take(
     http = [True, False] if containers else [True]
     values = {"executor": executor, "limit": limit, "lease_s": lease_s, "now": now, "http": http}
     rows = await db.fetch("take", **values)
-    return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
+    return sorted(map(job_of, rows), key=lambda job: (job.dispatched_at, job.id))
 
 
 async def started(db: Database, job: str, attempt: int, now: datetime, node: str | None = None) -> bool:

@@ -43,7 +43,7 @@ async def take(db: Database, epoch: int, limit: int) -> list[Job]:
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
         rows = await fetch(connection, "take_launches", executor=EXECUTOR, limit=limit)
-    return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
+    return sorted(map(job_of, rows), key=lambda job: (job.dispatched_at, job.id))
 
 
 async def held(db: Database) -> list[Job]:

@@ -139,14 +139,16 @@ def timeline(job: Job, attempts: Sequence[StoredAttempt], now: datetime) -> list
     """Each attempt with the wait before it, all on one scale from the job's acceptance to its end or now."""
     over = job.finished_at
     end = max(over or now, job.enqueued_at + timedelta(milliseconds=1))
-    at = attempts[0].decided_at if attempts and attempts[0].attempt > 1 else job.enqueued_at
+    at = attempts[0].dispatched_at if attempts and attempts[0].attempt > 1 else job.enqueued_at
     rows: list[tuple[StoredAttempt | None, list[AttemptStep]]] = []
     for one in attempts:
-        steps = [AttemptStep("waits", at, one.decided_at, False)]
+        steps = [AttemptStep("waits", at, one.dispatched_at, False)]
         stop = one.finished_at or end
-        steps.append(AttemptStep("starts", one.decided_at, one.started_at or stop, one.finished_at is None))
+        steps.append(
+            AttemptStep("starts", one.dispatched_at, one.started_at or stop, one.finished_at is None)
+        )
         if one.started_at:
-            steps[-1] = AttemptStep("starts", one.decided_at, one.started_at, False)
+            steps[-1] = AttemptStep("starts", one.dispatched_at, one.started_at, False)
             steps.append(AttemptStep("runs", one.started_at, stop, one.finished_at is None))
         rows.append((one, steps))
         at = stop

@@ -168,7 +168,7 @@ def cost_so_far(job: Job, now: datetime) -> int:
 def _held(context: RequestContext, visitor: Visitor, job: Job) -> dict[str, Any]:
     """A job that holds slots: it starts or runs."""
     now = context.clock()
-    since_ = job.started_at or job.decided_at or now
+    since_ = job.started_at or job.dispatched_at or now
     return {
         "job": job,
         "reason": job.waiting.reason.value if job.waiting else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from gpupool.findings import UsageError
 from gpupool.infra import stack
 from gpupool.infra.recovery import ProtectedError
+from tests.terminal import answered_at_a_terminal
 
 ROOT = Path(stack.__file__).resolve().parents[1]
 
@@ -54,6 +56,35 @@ def test_a_tenant_goes_only_with_consent(world: Any) -> None:
     assert ops(done) == ops(seen)
     assert world.kube.api.get("v1", "Namespace", "trial-vision") is None
     world.spec["tenants"] = tenant
+    assert ops(world.up())["Namespace/trial-vision"] == "create"
+
+
+def test_what_the_question_was_about_is_what_is_done(
+    world: Any, environment_variables: dict[str, str]
+) -> None:
+    """The file changes back while `up` waits for an answer: the yes was for what was shown."""
+    world.up()
+    spec = deepcopy(world.spec)
+    del world.spec["tenants"]
+    file = world.file
+    command = [sys.executable, "-m", "gpupool.cli.main", "up", file]
+
+    def answer() -> str:
+        assert world.kube.api.get("v1", "Namespace", "trial-vision") is not None
+        world.spec = spec
+        assert "tenants" in Path(world.file).read_text()
+        return "y"
+
+    code, sent = answered_at_a_terminal(
+        [*command, "--allow-delete", "Namespace/trial-vision"],
+        "Do it?",
+        answer,
+        ROOT,
+        {**environment_variables, "PYTHONPATH": str(ROOT)},
+    )
+    assert code == 0, sent
+    assert "has changed meanwhile; what was read before is what was applied" in " ".join(sent.split())
+    assert world.kube.api.get("v1", "Namespace", "trial-vision") is None
     assert ops(world.up())["Namespace/trial-vision"] == "create"
 
 

@@ -60,7 +60,7 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
         assert [job["id"] for job in answer["jobs"]] == [id]
 
         shown = (await gpupool(queue, "show", id)).stdout
-        assert "accepted  priority low, shared" in shown
+        assert "enqueued  priority low, shared" in shown
         assert re.search(r"^may run for +1h30m$", shown, re.MULTILINE)
         assert "A=b" not in shown, "variables may be secrets"
         why = (await gpupool(queue, "why", id)).stdout
@@ -71,7 +71,7 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
 
         assert (await gpupool(queue, "cancel", id)).stdout == f"{id}  cancelled\n"
         watched = (await gpupool(queue, "watch", id)).stdout.splitlines()
-        assert [line.split()[4] for line in watched] == ["accepted", "cancelled"]
+        assert [line.split()[4] for line in watched] == ["enqueued", "cancelled"]
 
     queue(test)
 

@@ -49,7 +49,7 @@ def test_the_id_of_an_array_is_taken_as_that_of_a_job(queue: Any) -> None:
         assert done.stdout == f"{two}  cancelled\n"
         watched = [line.split() for line in (await waiting).stdout.splitlines()]
         assert {(line[3], line[4]) for line in watched} >= {(one, "succeeded"), (two, "cancelled")}
-        assert sum(line[4] == "accepted" for line in watched) == 2
+        assert sum(line[4] == "enqueued" for line in watched) == 2
 
     queue(test)
 

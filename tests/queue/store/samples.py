@@ -100,7 +100,7 @@ async def running(db: Database, *, now: datetime = NOW, **given: Any) -> Job:
 
 
 async def finished(db: Database, job: Job, kind: str, after_s: float = 60, **given: Any) -> Job | None:
-    now = (job.started_at or job.decided_at or NOW) + timedelta(seconds=after_s)
+    now = (job.started_at or job.dispatched_at or NOW) + timedelta(seconds=after_s)
     return await attempts.finish(db, job.id, job.attempt, Outcome(kind, **given), now, (10, 600))
 
 

@@ -126,7 +126,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         job = await read(db, id)
         assert (job.state, job.attempt, job.version, job.pool) == (JobState.DISPATCHING, 1, 2, "t4")
         assert (job.placement, job.rate_micro, job.hold_micro) == (((0, 1),), 360_000, 360_000)
-        assert (job.decided_at, job.run_limit_s, job.gpu_micro) == (NOW, 3600, 250_000)
+        assert (job.dispatched_at, job.run_limit_s, job.gpu_micro) == (NOW, 3600, 250_000)
         accounts = await sql(db, "SELECT name, period::text, held_micro FROM gpu_accounts ORDER BY 1")
         assert [tuple(row.values()) for row in accounts] == [
             ("vision", "2026-11-16", 360_000),

@@ -363,7 +363,7 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
         ]
     )
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [row[0] for row in rows] == ["accepted", "decided", "Job", "node", "running", "succeeded"]
+    assert [row[0] for row in rows] == ["enqueued", "dispatched", "Job", "node", "running", "succeeded"]
     times = [float(next(word for word in row if word[0].isdigit())) for row in rows]
     assert times == [0.0, 0.2, 0.3, 0.3, 0.3, 0.6]
     assert rows[-1][-2:] == ["0.0015", "USD"]
@@ -392,7 +392,7 @@ def test_events_are_said_in_plain_words() -> None:
     decided = {"placement": [[3, 1]], "capacity_type": "spot", "gpu_micro": 500_000}
     money = {"rate_micro": 1_000_000, "hold_micro": 120_000}
     assert said("dispatched.t4.shared", **decided, **money) == (
-        "decided",
+        "dispatched",
         "pool small, node 3, spot, half a GPU, 1.00 USD an hour, 0.12 USD held for it",
     )
     several = {"placement": [[0, 2], [1, 2]], "resource": "nvidia.com/mig-1g.10gb", "gpu_micro": 571_428}
@@ -405,7 +405,7 @@ def test_events_are_said_in_plain_words() -> None:
 def test_what_was_decided_is_said_in_plain_words() -> None:
     found = {
         "attempt": 2,
-        "decided_at": "2026-01-01T12:00:00Z",
+        "dispatched_at": "2026-01-01T12:00:00Z",
         "pool": "training",
         "resource": "nvidia.com/gpu",
         "capacity_type": "on-demand",
@@ -415,7 +415,7 @@ def test_what_was_decided_is_said_in_plain_words() -> None:
         "run_limit_seconds": 14400,
     }
     assert list(words.decision(found)) == [
-        "attempt 2, decided at 2026-01-01 12:00:00 UTC: pool training, node 0, on-demand",
+        "attempt 2, dispatched at 2026-01-01 12:00:00 UTC: pool training, node 0, on-demand",
         "  5.67 USD an hour; held for it: 22.69 USD, which pays for 4h",
     ]
 
