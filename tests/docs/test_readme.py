@@ -22,6 +22,8 @@ from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port
 from tests.programs import require
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TESTED = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")

@@ -12,10 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpupool.queue.store import attempts, jobs, logs
 from gpupool.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, sql
+
+pytestmark = pytest.mark.slow
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 Done = subprocess.CompletedProcess[str]

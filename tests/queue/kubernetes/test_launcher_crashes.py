@@ -21,6 +21,8 @@ from gpupool.queue.store.database import Database
 from tests import sampling
 from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, opened, sound
 
+pytestmark = pytest.mark.slow
+
 Play = Callable[[], Awaitable[bool]]
 SHORT = 5
 """Failures of each scenario that a short run draws."""

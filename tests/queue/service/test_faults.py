@@ -24,6 +24,8 @@ from gpupool.queue.store.embedded import Embedded
 from tests import sampling
 from tests.queue.service.test_killed import UNSENT
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 HEADERS = {"X-Tenant-Id": "vision"}
 AWAY_S = 60 if "queue" in sampling.WHOLE else 0

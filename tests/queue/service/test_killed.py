@@ -21,12 +21,15 @@ from pathlib import Path
 
 import nats
 import psycopg
+import pytest
 from psycopg.rows import dict_row
 
 from gpupool import shipped
 from gpupool.client import Client
 from gpupool.local.ports import free_port
 from tests.sampling import SEED
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 KILLS = 50 if os.environ.get("GPUPOOL_TESTS") == "all" else 3

@@ -14,6 +14,8 @@ import pytest
 from tests import command
 from tests.sampling import drawn
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 POLICY = """\
 apiVersion: admissionregistration.k8s.io/v1
