@@ -10,7 +10,11 @@ from gpupool.queue.records import JobState, Level
 
 ROOT = Path(__file__).parents[2]
 QUEUE = ROOT / "gpupool" / "queue"
-SHOWN = (*(QUEUE / "web" / "templates").glob("*.j2"), *(ROOT / "gpupool" / "cli" / "jobs").glob("*.py"))
+SHOWN = (
+    *(QUEUE / "web" / "templates").glob("*.j2"),
+    *(ROOT / "gpupool" / "cli" / "jobs").glob("*.py"),
+    QUEUE / "domain" / "reasons.py",
+)
 REPLACED = ("accepted", "decided")
 """What enqueued and dispatched were called as well."""
 

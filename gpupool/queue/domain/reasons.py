@@ -49,14 +49,15 @@ REASONS: Mapping[WaitReason, Words] = {
     ),
     WaitReason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
     WaitReason.NODE: Words(
-        "decided; its pod has no node yet: what the scheduler or Karpenter says", "wait, or ask the operators"
+        "dispatched; its pod has no node yet: what the scheduler or Karpenter says",
+        "wait, or ask the operators",
     ),
-    WaitReason.STARTING: Words("decided; its container starts", "wait"),
+    WaitReason.STARTING: Words("dispatched; its container starts", "wait"),
     WaitReason.IMAGE: Words(
-        "decided; its image can't be pulled", "check the image's name and its pull secret"
+        "dispatched; its image can't be pulled", "check the image's name and its pull secret"
     ),
     WaitReason.REFUSED: Words(
-        "decided; a policy or a quota of the cluster refuses its Job or pod",
+        "dispatched; a policy or a quota of the cluster refuses its Job or pod",
         "change what the policy names, or ask the operators",
     ),
     WaitReason.CLUSTER: Words(
