@@ -1,7 +1,7 @@
 """Which objects must not be deleted automatically, because running work would be lost with them.
 
 An engine that applies files deletes objects that are no longer in them. This module lists the exceptions for
-every engine. It must not depend on an engine.
+every engine.
 """
 
 from __future__ import annotations

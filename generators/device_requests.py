@@ -1,7 +1,7 @@
 """How containers get GPUs on the nodes: by what the device plugin requests for them, and by nothing else.
 
 By default NVIDIA's container runtime honours NVIDIA_VISIBLE_DEVICES of every container, and most CUDA images
-set it to `all`: a container without a request then sees every GPU of the node. Must not depend on pools.
+set it to `all`: a container without a request then sees every GPU of the node.
 
 Not run on a GPU. Sources: nvidia-container-toolkit v1.20.0, internal/config/image/cuda_image.go (annotations
 and mounts of /dev/null go before the variable, which is then ignored in unprivileged containers) and

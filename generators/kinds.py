@@ -3,7 +3,7 @@
 Its order is the order in which a cluster accepts them: an object never refers to a kind that comes after its
 own, so deletion follows the reverse order. Waves are for engines that apply rendered files: everything in a
 wave exists and is ready before the next one begins, so what an object needs is in an earlier wave, or earlier
-in the same one. This module must not know any engine.
+in the same one.
 """
 
 from __future__ import annotations

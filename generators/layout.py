@@ -1,7 +1,4 @@
-"""Where each object's file lies in a rendering: stable paths, relative to the folder that is rendered into.
-
-Must not depend on the contents of the files.
-"""
+"""Where each object's file lies in a rendering: stable paths, relative to the folder of the rendering."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What of a project a process in the cluster needs beside its environment file: files of its own by name.
 
-What ships with gpupool is in the image. Must not know how the files get into a pod.
+What ships with gpupool is in the image.
 """
 
 from __future__ import annotations

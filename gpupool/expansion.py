@@ -2,7 +2,7 @@
 and how a text is written so that it arrives as it was given.
 
 As k8s.io/kubernetes/third_party/forked/golang/expansion does it (Kubernetes 1.36): `$$` is a dollar sign,
-`$(` up to the next `)` a reference, and every other `$` itself. It must not know what a pod is.
+`$(` up to the next `)` a reference, and every other `$` itself.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The grammar is that of github.com/distribution/reference 0.6.0 (Kubernetes 1.36 parses each image with its
 ParseNormalizedNamed), with digests as github.com/opencontainers/go-digest 1.0.0 takes them. The policy
-`pin-images` says the same in CEL. It must not ask a registry.
+`pin-images` says the same in CEL.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 On a full disk the engine cuts its state off: gocloud.dev 0.46 (blob/fileblob) renames a file into place that
 could not be written to its end, and after the next step the copy beside it is cut off too. But the engine
 tries each write again after a second, for half a minute. So the reserved space is freed at once,
-the engine writes its whole state, and is stopped. Must not touch the state itself.
+the engine writes its whole state, and is stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Locks of Pulumi's file backend: which run holds them, which are left over, and removing those.
 
 Every file in a stack's lock folder keeps the engine from starting, readable or not. Only locks that certainly
-belong to no living run are removed. Must not start an engine or read the state itself.
+belong to no living run are removed.
 
 How the engine works (pulumi 3.259, pkg/backend/diy/lock.go; gocloud.dev 0.46, blob/fileblob): it writes the
 lock to `UUID.json.HEX.tmp`, renames that to `UUID.json`, and only then looks for locks of others; it deletes

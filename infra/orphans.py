@@ -2,8 +2,7 @@
 
 They are left where a state was lost and a pool removed. Ours is what has our labels and was applied under our
 field manager; what a controller has made from an object of ours, what Argo CD or Flux applies, and existing
-nodes are never taken for one. Which deletions need whose consent is decided in `stack`. Must not depend on
-the engine.
+nodes are never taken for one. Which deletions need whose consent is decided in `stack`.
 """
 
 from __future__ import annotations

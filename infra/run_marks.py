@@ -3,7 +3,7 @@
 The engine otherwise writes the whole state at each step: a run of n objects writes n * n / 2 of them. A mark
 beside the state stands for each run from before its first step to after its state is saved; where one is
 left, what that run did is not in the state: objects are then read again, and those that it made are
-taken over by their labels (`gpupool.infra.orphans`). A mark is not a lock. Must not judge what is left.
+taken over by their labels (`gpupool.infra.orphans`). A mark is not a lock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a check says: findings with their object, place and explanation.
 
-The types that the engine, the bundle rules and the outputs share. It must not evaluate or print.
+The types that the engine, the bundle rules and the outputs share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The verbs of the command line, imported one at a time, when they are run or when help lists them.
 
-`gpupool policy check` must not pay for what `gpupool up` imports. This module must not import any verb
-itself.
+`gpupool policy check` must not pay for what `gpupool up` imports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The connections of a client: each process, and for asyncio each event loop, has its own.
 
 What two processes read from one connection are parts of each other's answers. So a client is no more than its
-settings, and opens connections where it is used. This module must not send anything.
+settings, and opens connections where it is used.
 """
 
 from __future__ import annotations

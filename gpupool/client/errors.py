@@ -1,22 +1,20 @@
 """What can go wrong when the queue is asked for something.
 
-    GpupoolClientError      anything below
-      TransportError        what came is no answer of the queue
-        NotSent             the address, the key or a value can't be sent as it is
-        LostContact         no answer, for as long as the queue was asked again
-          NotReached        there was no connection: nothing was sent
-      WaitTimeout           a job has not ended in the time that `wait` was given
-      ApiError              the queue answered with a problem (RFC 9457)
-        Invalid             the request has fields that can't be used (400, 413, 415, 422)
-        Unauthenticated     no valid credential (401)
-        Forbidden           the credential does not grant it (403)
-        NotFound            nothing is there, or it is another tenant's (404)
-        Conflict            the job is in another state or version (409, 412)
-        Gone                the events after this position were pruned (410)
-        LimitExceeded       a limit of the tenant, or too many requests
-        BudgetExceeded      the budget is spent, or never suffices for the job
-
-This module must not send or retry anything.
+GpupoolClientError      anything below
+  TransportError        what came is no answer of the queue
+    NotSent             the address, the key or a value can't be sent as it is
+    LostContact         no answer, for as long as the queue was asked again
+      NotReached        there was no connection: nothing was sent
+  WaitTimeout           a job has not ended in the time that `wait` was given
+  ApiError              the queue answered with a problem (RFC 9457)
+    Invalid             the request has fields that can't be used (400, 413, 415, 422)
+    Unauthenticated     no valid credential (401)
+    Forbidden           the credential does not grant it (403)
+    NotFound            nothing is there, or it is another tenant's (404)
+    Conflict            the job is in another state or version (409, 412)
+    Gone                the events after this position were pruned (410)
+    LimitExceeded       a limit of the tenant, or too many requests
+    BudgetExceeded      the budget is spent, or never suffices for the job
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams: bytes -> lines, and lines of server-sent events -> frames, as the HTML standard has them but for
 the end of a line: that is a line feed alone, as the queue sends it. What people write has every other one.
 
-Pure. This module must not read from a connection.
+Pure.
 """
 
 from __future__ import annotations

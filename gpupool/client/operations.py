@@ -1,7 +1,7 @@
 """Each operation of the queue's API as a value: what is sent, and how the answer is read.
 
 Pure: `Client` and `AsyncClient` send these, and most of their methods are made of them. An operation is
-`repeatable` where sending it twice is the same as sending it once. This module must not do I/O.
+`repeatable` where sending it twice is the same as sending it once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What both clients have in common about one request: when it is sent again, and what is raised in the end.
 
 An outage of the queue is said through the logger `gpupool.client`: Python shows its warnings on stderr unless
-the program has handlers of its own. This module must not send anything.
+the program has handlers of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the queue is, who asks, and for how long: arguments of the clients, or the environment.
 
-Pure but for reading the environment. This module must not send anything.
+Pure but for reading the environment.
 """
 
 from __future__ import annotations

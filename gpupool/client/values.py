@@ -1,7 +1,6 @@
 """What the client returns: the frozen forms of the queue's answers.
 
 Unknown fields of an answer are kept in `data` and otherwise ignored, so that a newer queue can be asked too.
-This module must not send anything.
 """
 
 from __future__ import annotations

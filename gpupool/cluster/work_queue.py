@@ -1,6 +1,5 @@
 """Work by key, like the work queues of Kubernetes' controllers: a key is worked on by one task at a time, and
-once more when it is added meanwhile. This module must not know what a key stands for.
-"""
+once more when it is added meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How gpupool's pages look and print text: the report's page and the queue's pages share it.
 
 One style sheet, light and dark, and the characters that are spelled out because they would hide or reorder
-text. It must not know what a page says.
+text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What every pod must say to run on a pool: labels, annotations, node selector, tolerations, resource.
 
 The one place that sample jobs, the queue's jobs and `gpupool snippet` take it from. Here too are the names by
-which the queue's own Jobs and pods are known. It must not know what a pod runs.
+which the queue's own Jobs and pods are known.
 """
 
 from __future__ import annotations

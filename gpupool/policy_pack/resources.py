@@ -1,7 +1,7 @@
 """Resources of a Pulumi stack -> Kubernetes objects, each with the URN that Pulumi knows it by.
 
 A stack is judged by the outputs of its resources (that is what Pulumi hands to a stack policy): the object
-as the API server answered it, in a preview its dry run. This module must not judge.
+as the API server answered it, in a preview its dry run.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 uvicorn's protocol has a deadline for idle connections alone. Here each phase of a request has one, and where
 there are too many connections, the one goes that has been unfinished for longest: one address, which may be a
-proxy's or this machine's, is never locked out. This module must not know operations or who asks.
+proxy's or this machine's, is never locked out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The socket that a process of the queue listens on, and the server that answers there.
-
-This module must not know what is answered.
-"""
+"""The socket that a process of the queue listens on, and the server that answers there."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A full disk, a pipe that is not read any more or a stream that was closed before the start must not end a
 service, and there is nowhere to report it but its metrics. Lines go out whole and at once, so that nothing
-that failed is tried again later. This module must not decide what is logged.
+that failed is tried again later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Questions to the Prometheus that the environment file names.
 
-What it does not say for sure is not known: an answer with a warning is none. This module must not know any
-metric.
+What it does not say for sure is not known: an answer with a warning is none.
 """
 
 from __future__ import annotations

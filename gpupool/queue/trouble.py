@@ -1,7 +1,7 @@
 """What keeps the queue from working on its cluster, and how that is said.
 
 The process that leads finds it out and writes it into the database, where every other one reads it: the API,
-which may not see the cluster itself. This module must not ask either of them.
+which may not see the cluster itself.
 """
 
 from __future__ import annotations

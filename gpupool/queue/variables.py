@@ -2,7 +2,6 @@
 
 The folders that it can write, unless it names others; the job's own variables; and those that let it fence
 its effects, which it can not set itself.
-This module must not know how a container is started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A project of one's own: the files that `gpupool init` writes (`files`), made of what came with gpupool.
-
-Must not read or change what is there already.
-"""
+"""A project of one's own: the files that `gpupool init` writes (`files`), made of what came with gpupool."""
 
 from typing import Literal
 

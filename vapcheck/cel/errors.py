@@ -1,7 +1,6 @@
 """What compiling and evaluating an expression may raise.
 
-The texts are those of the API server (cel-go), because users of policies compare them. It must not depend on
-a caller.
+The texts are those of the API server (cel-go), because users of policies compare them.
 """
 
 from __future__ import annotations

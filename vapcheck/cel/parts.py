@@ -3,7 +3,7 @@
 Two things it can't: its parser stops at a depth of 32, where the API server's takes 250 levels, and what
 optMap() and optFlatMap() are called on loses the second variable of macros that have two. Such parts are
 checked by themselves, each with the macros around it, and stand in the rest as names of their type; the trees
-are put together again. It must not depend on the declared names.
+are put together again.
 """
 
 from __future__ import annotations

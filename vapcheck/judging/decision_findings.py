@@ -1,7 +1,4 @@
-"""Decisions of an evaluation as findings: their level, and everything that a reader wants to know.
-
-It must not evaluate or match anything.
-"""
+"""Decisions of an evaluation as findings: their level, and everything that a reader wants to know."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Evaluates one compiled policy on one request with one parameter: what the API server's validator decides.
 
 After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order,
-budgets, messages and what an error leads to. It must not decide about bindings or print.
+budgets, messages and what an error leads to.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Policies judge Secrets as they are; only the report is changed. What an expression makes of a Secret can't be
 recognised (its upper case, its length), so whatever was worked out from its contents is withheld. Elsewhere
-the values themselves are masked, unless they also occur in objects that are not secret. It must not judge.
+the values themselves are masked, unless they also occur in objects that are not secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds the objects of Kubernetes in one document: the document itself, or those of a List, however nested.
 
 kubectl 1.36 means to take Lists apart the same way (`FlattenListVisitor`), but gives up on a List inside a
-List; other tools don't, so what is inside is read here. It must not read text or files.
+List; other tools don't, so what is inside is read here.
 """
 
 from __future__ import annotations

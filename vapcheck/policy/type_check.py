@@ -9,7 +9,6 @@ variables that are objects keep their type. How types differ from the server's: 
 
 For several kinds it reports what is wrong in every one of them, where the server reports what is wrong in
 any: `object.kind == 'Pod' ? object.spec : object.spec.template.spec` is right though neither half suits both.
-It must not evaluate anything.
 """
 
 from __future__ import annotations

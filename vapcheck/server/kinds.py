@@ -1,7 +1,7 @@
 """Which kinds there are and where they live: those of a minor of Kubernetes, and those of CRDs in a bundle.
 
 The built-in ones are data (kinds/*.json), written by `python -m gpupool.local.kinds_from_cluster` from a real
-server; they are read when they are asked for. It must not read objects other than CRDs.
+server; they are read when they are asked for.
 """
 
 from __future__ import annotations

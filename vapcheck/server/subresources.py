@@ -1,7 +1,7 @@
 """Requests for subresources: what `pods/exec` or `deployments/scale` ask for, and with which object.
 
 Some have an object of a kind of their own, given as such or made from the parent (subresources.json, from
-Kubernetes 1.36, pkg/registry); all others are updates with the parent. It must not judge anything.
+Kubernetes 1.36, pkg/registry); all others are updates with the parent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Asking the queue for `gpupool jobs`: a client whose errors become messages.
 
 The API speaks of headers and of fields of JSON, while people have typed options: messages name these. What
-the queue says of itself, and that it does not answer, goes to stderr. This module must not know how a job is
-shown.
+the queue says of itself, and that it does not answer, goes to stderr.
 """
 
 from __future__ import annotations

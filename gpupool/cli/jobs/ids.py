@@ -1,6 +1,6 @@
 """What an id on the command line means: a job or an array, by all of its id or a beginning that no other has.
 
-Asks the queue through the SDK. This module must not print.
+Asks the queue through the SDK.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The job file of `gpupool jobs submit -f`: the fields of the API's requests, in YAML.
 
 Only YAML is judged here; the queue judges the fields, and `gpupool.cli.jobs.connection` says at which place
-of the file an error is. This module must not ask the queue.
+of the file an error is.
 """
 
 from __future__ import annotations

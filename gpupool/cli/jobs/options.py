@@ -1,6 +1,6 @@
 """The options of `gpupool jobs`: whom to ask, and the fields of a job, for `submit` and `rerun`.
 
-Fields, types, bounds and help are the API's request's. This module must not ask the queue.
+Fields, types, bounds and help are the API's request's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Puts the API together: operations, errors, bounds, the OpenAPI document.
 
-`gpupool.queue.service` starts it; the web pages are added there. This module must not hold operations.
+`gpupool.queue.service` starts it; the web pages are added there.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 are checked, all before it is parsed.
 
 Plain ASGI, because every request passes here, and because FastAPI would read a body before it asks who sends
-it. This module must not look at what the JSON means.
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Values that are read once for all who ask within some seconds.
-
-This module must not know what is read.
-"""
+"""Values that are read once for all who ask within some seconds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""API keys as credentials: the presented text in, Principal out.
-
-This module must not know HTTP. Tokens are in `gpupool.queue.api.oidc`.
-"""
+"""API keys as credentials: the presented text in, Principal out. Tokens are in `gpupool.queue.api.oidc`."""
 
 from __future__ import annotations
 

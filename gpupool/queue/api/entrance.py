@@ -2,7 +2,7 @@
 page of another site ask, how has the request come; and headers that no answer is without.
 
 It looks at raw headers alone and believes none of them: a name is compared with a list, and what is not clear
-is refused. Who asks is in `gpupool.queue.api.auth`. This module must not read bodies.
+is refused. Who asks is in `gpupool.queue.api.auth`.
 """
 
 from __future__ import annotations

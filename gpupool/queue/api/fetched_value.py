@@ -1,7 +1,7 @@
 """A value of another service, fetched in the background: one fetch at a time, within a time limit, and less
 often while it fails.
 
-Who can do with the value that is known never waits for a fetch. This module must not know what is fetched.
+Who can do with the value that is known never waits for a fetch.
 """
 
 from __future__ import annotations

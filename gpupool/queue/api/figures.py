@@ -2,7 +2,7 @@
 
 Every process with the API answers the same, as the label `scope="queue"` says: take `max by` of each before
 they are added up, as the recording rules of `gpupool.monitoring` do. Series of tenants, levels, pools and
-reasons are there at zero too. This module must not ask the database.
+reasons are there at zero too.
 """
 
 from __future__ import annotations

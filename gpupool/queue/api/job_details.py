@@ -1,7 +1,4 @@
-"""What can be asked about one job: why it waits, its logs, its result, its events.
-
-This module must not change anything.
-"""
+"""What can be asked about one job: why it waits, its logs, its result, its events."""
 
 from __future__ import annotations
 

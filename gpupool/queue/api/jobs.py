@@ -1,7 +1,7 @@
 """Operations on jobs: submit, validate, list, read, change priority, cancel.
 
 Each checks who asks, asks the store, and answers. Explanations, logs, results and events of one job are in
-`gpupool.queue.api.job_details`. This module must not hold SQL.
+`gpupool.queue.api.job_details`.
 """
 
 from __future__ import annotations

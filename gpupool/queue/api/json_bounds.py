@@ -1,8 +1,7 @@
 """How deep JSON may be nested and how many values it may have, found out before it is parsed.
 
 A few passes over the bytes, each in C: as linear for text that is made to be slow as for any other. Text that
-is no JSON is left to the parser, which sees nothing deeper than twice the bound. This module must not look at
-what the JSON means.
+is no JSON is left to the parser, which sees nothing deeper than twice the bound.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Figures of the whole queue are read when they are asked for, and only where the API is: each process is
 scraped. Those that roles of this process measure come from `gpupool.queue.measures`.
-This module must not keep figures of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pools and who holds their slots, manifests for them, and which pool suits a piece of work (D8).
 
-Jobs of tenants that the caller does not act for are shown without their name. This module must not decide.
+Jobs of tenants that the caller does not act for are shown without their name.
 """
 
 from __future__ import annotations

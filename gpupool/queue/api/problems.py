@@ -1,6 +1,6 @@
 """Every error of the API as a problem of RFC 9457; problems.yaml is the one table of their types.
 
-docs/queue-problems.md shows the same table; a test compares them. This module must not know any operation.
+docs/queue-problems.md shows the same table; a test compares them.
 """
 
 from __future__ import annotations

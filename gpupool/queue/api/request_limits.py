@@ -1,7 +1,7 @@
 """How much one caller, and all together, may have under way at the same time.
 
 For what is dear while it lasts: bodies that are read, streams, explanations. Counted in memory, for one
-replica. This module must not know what is held.
+replica.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What requests may contain: strict bodies, every size bounded.
 
 Fields are checked one by one and against each other, never against the Plan (`gpupool.queue.api.accept` does
-that). This module must not do I/O.
+that).
 """
 
 from __future__ import annotations

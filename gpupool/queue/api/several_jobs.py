@@ -1,6 +1,6 @@
 """Operations on several jobs: what a beginning of an id means, cancelling by a filter, running again.
 
-Who may see or change one job may see or change these, and no more. This module must not hold SQL.
+Who may see or change one job may see or change these, and no more.
 """
 
 from __future__ import annotations

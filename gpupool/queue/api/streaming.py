@@ -1,7 +1,6 @@
 """Answers that last: each ends soon after its caller is no longer allowed what it is about.
 
 A stream is one request, whose credential is verified once; here it is verified again while the stream lasts.
-This module must not know what is streamed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """For each of many keys so much at a time: the others of that key wait, in the order in which they came.
 
-So that one who asks for much waits for itself, and not everybody. This module must not know what is waited
-for.
+So that one who asks for much waits for itself, and not everybody.
 """
 
 from __future__ import annotations

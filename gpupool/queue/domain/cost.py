@@ -1,6 +1,6 @@
 """What runs at a moment costs for an hour, by whose it is and where: what `/metrics` and the pages show.
 
-Added up over a run it is what the ledger charges. This module must not ask the database.
+Added up over a run it is what the ledger charges.
 """
 
 from __future__ import annotations

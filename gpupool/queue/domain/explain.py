@@ -2,7 +2,7 @@
 
 It asks the very round that decides, so that an explanation can't differ from the decision. A snapshot may
 hold no more than the first jobs of long lanes: what must be counted behind these, `ExplainedJob` says, and
-its caller counts. This module must not decide anything.
+its caller counts.
 """
 
 from __future__ import annotations

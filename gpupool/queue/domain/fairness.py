@@ -5,7 +5,6 @@ smallest clock goes next; its end takes back what it did not use. A tenant that 
 begins where the one that has had least is, so that idle time is not saved up. Between two tenants that always
 have work the clocks differ by at most one of each one's largest jobs (Goyal, Vin, Cheng: Start-time Fair
 Queuing, 1996, theorem 1).
-This module must not know priorities or capacity.
 """
 
 from __future__ import annotations

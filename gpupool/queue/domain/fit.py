@@ -1,7 +1,7 @@
 """Whether the Plan takes a request, and as what: priority, offers, isolation.
 
 Asked when a job is submitted, and again for each job that waits whenever the Plan is another one, so that the
-two can't differ. Money, deadlines and what others hold are not looked at. This module must not do I/O.
+two can't differ. Money, deadlines and what others hold are not looked at.
 """
 
 from __future__ import annotations

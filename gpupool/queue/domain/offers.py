@@ -2,7 +2,7 @@
 
 Final refusals only: what depends on who else runs is decided later, by `decide`. A named pool, a GPU and
 `auto` all end as a list of offers, cheapest first; the fallbacks of a time-sliced pool follow, and partitions
-(MIG) never mix with anything else. This module must not look at the queue.
+(MIG) never mix with anything else.
 """
 
 from __future__ import annotations

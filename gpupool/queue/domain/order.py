@@ -3,7 +3,7 @@
 Jobs of one lane differ in their age alone, so that those of another lane that go before a job are the ones
 before a point of that lane. Where only the fair clocks are between two tenants, a start moves the clock: of
 the other's jobs as many go first as its clock has turns before that of the job's tenant comes to it. Lanes
-that have no pool in common with the job take nothing from it, and don't count. This module must not decide.
+that have no pool in common with the job take nothing from it, and don't count.
 """
 
 from __future__ import annotations

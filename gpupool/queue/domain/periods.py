@@ -1,7 +1,4 @@
-"""The days, weeks and months (UTC) that budgets are for.
-
-This module must not know budgets.
-"""
+"""The days, weeks and months (UTC) that budgets are for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What can start at all, whatever else runs and is spent: for what can't, no time comes.
-
-This module must not look at what runs.
-"""
+"""What can start at all, whatever else runs and is spent: for what can't, no time comes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """When jobs that wait may start, if all that runs takes as long as it may and nothing more is submitted.
 
 Rounds are played forward by the very `decide` that decides. That is exact as far as the jobs of the snapshot
-reach; for what lies behind it gives a moment before which a job can't start. This module must not decide.
+reach; for what lies behind it gives a moment before which a job can't start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one table of why jobs wait, in words: what each reason means, and what to do. And why a job ended.
 
 The command line, the pages and docs/queue.md show these words; `python -m gpupool.queue.domain.reasons`
-prints them as the table of the docs, and a test compares. This module must not find out why a job waits.
+prints them as the table of the docs, and a test compares.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which pool suits a piece of work, and what the alternatives cost.
 
-By memory and kind of work alone: nothing is measured. It must not promise capacity.
+By memory and kind of work alone: nothing is measured.
 """
 
 from __future__ import annotations

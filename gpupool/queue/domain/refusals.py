@@ -1,7 +1,6 @@
 """Why a job does not start: each reason with its numbers in one plain sentence.
 
-Sentences name no other jobs: those of another tenant are not for this one's eyes. This module must not decide
-anything.
+Sentences name no other jobs: those of another tenant are not for this one's eyes.
 """
 
 from __future__ import annotations

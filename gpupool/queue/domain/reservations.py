@@ -3,8 +3,7 @@
 What bounds a job is named as text: `pool` for the nodes of a pool, `pool/tenant` for what the tenant is
 granted there, `/tenant` for the jobs that it may have running. Of each one job at most has a reservation.
 Bounds are taken in that order, grant, running jobs, nodes, and none without those before it: what holds one
-waits only for holders of later ones, so no two jobs ever wait for each other. This module must not decide who
-gets a reservation.
+waits only for holders of later ones, so no two jobs ever wait for each other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a round of decisions is made from: what is held, who waits, money, clocks.
 
-Times are epoch seconds. This module must not decide anything.
+Times are epoch seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plan -> Supply: nodes with their slots, what slots cost, and the rules that tenants are held to.
 
 The Plan's numbers in the units that decisions count in; made once per Plan. Nodes are logical: a pool that
-may have four nodes has nodes 0 to 3, whether or not they run at this moment. It must not look at jobs.
+may have four nodes has nodes 0 to 3, whether or not they run at this moment.
 """
 
 from __future__ import annotations

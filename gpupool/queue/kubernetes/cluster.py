@@ -1,7 +1,7 @@
 """What the launcher asks of a cluster, as a port, and the real one.
 
 Each call may be repeated: creating what exists, deleting what is gone and releasing what is released change
-nothing. It must not decide anything.
+nothing.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The pods decide (`pod_ends`). A Job's own conditions count where it has no pod. An attempt succeeded if one
 pod of each index of its Job did: the Job controller makes another one where it did not hear that the first is
 there, and what becomes of that does not matter. Nothing has ended while a container may still run. Sources:
-Kubernetes 1.36 documentation, pod lifecycle, Jobs. It must not ask the cluster.
+Kubernetes 1.36 documentation, pod lifecycle, Jobs.
 """
 
 from __future__ import annotations

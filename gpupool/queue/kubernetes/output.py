@@ -1,7 +1,7 @@
 """The output of pods into the queue's logs: followed while they run, and read to its end once they have.
 
 What has been read is remembered by its time stamp in the database, so that another process goes on without a
-gap or a line twice. It must not decide what an end means.
+gap or a line twice.
 """
 
 from __future__ import annotations

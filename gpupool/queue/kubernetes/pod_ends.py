@@ -2,7 +2,7 @@
 
 A pod succeeded only if its containers ended with 0 before anybody asked to delete it and without
 DisruptionTarget: SIGTERM and then exit 0 is no success. Times are of its kubelet. Sources: Kubernetes 1.36
-documentation, pod lifecycle, pod conditions (DisruptionTarget), node shutdowns. It must not ask the cluster.
+documentation, pod lifecycle, pod conditions (DisruptionTarget), node shutdowns.
 """
 
 from __future__ import annotations

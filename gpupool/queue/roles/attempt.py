@@ -1,6 +1,6 @@
 """What the launcher's process knows of an attempt beside the cluster and the database.
 
-All of it can be lost: the next process finds out again. This module must not ask either of them.
+All of it can be lost: the next process finds out again.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The Lease names the database, and has a mark that changes every few seconds and is in the database too. Where
 they don't fit together, this is another database, a copy, or an older state of one: nothing is started or
 ended until an administrator lets it. Every look also tells whether the cluster can be reached. What is found
-is in the database, for all processes. This module must not start or end anything itself.
+is in the database, for all processes.
 """
 
 from __future__ import annotations

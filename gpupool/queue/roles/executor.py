@@ -3,7 +3,7 @@
 HTTP jobs are sent (`http_job`); the command of a container job runs as a local process with `dev` only
 (`local_process`). A lease on each attempt is renewed while it runs; what the database no longer knows as ours
 is stopped without a report, and an end that is known is reported until the database has it. For how long an
-attempt ran, a clock of this process says that never jumps. This module must not decide which job runs.
+attempt ran, a clock of this process says that never jumps.
 """
 
 from __future__ import annotations

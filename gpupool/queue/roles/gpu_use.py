@@ -4,7 +4,7 @@ The exporter labels a GPU's series with the pod that has it: `namespace` and `po
 `exported_namespace` and `exported_pod` where it does not honour labels. Of a time-sliced GPU there is no pod,
 or each pod beside the figure of the whole GPU or of its own processes, as the exporter's release and settings
 are: a pod never uses less here than its whole GPU is used. A MIG instance (`GPU_I_ID`) has a figure of its
-own, of the engine's activity alone. This module must not judge what is idle.
+own, of the engine's activity alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The janitor: what no other role returns to: leases that ended, jobs that expired, history, old events.
 
 A lease has ended when it was not renewed for so long while the janitor watched, by a clock that never jumps:
-a wall clock that is set, and a database that is away, end no job. It must not decide which job runs.
+a wall clock that is set, and a database that is away, end no job.
 """
 
 from __future__ import annotations

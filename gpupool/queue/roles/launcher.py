@@ -2,7 +2,7 @@
 
 One process leads. What it knows is in the database (which attempts are the cluster's) and in the cluster
 (Jobs, pods), so that another one goes on where it stops. When something of an attempt changed, and again from
-time to time, `reconciler` looks after it. This module must not decide which job runs.
+time to time, `reconciler` looks after it.
 """
 
 from __future__ import annotations

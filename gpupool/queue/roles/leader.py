@@ -1,7 +1,7 @@
 """One process at a time acts in a role: a lease in the database, with an epoch that fences every write.
 
 A leader that was paused stops by its own clock before its lease ends, and if it does not, the database
-refuses what it writes under an old epoch. This module must not know what a leader does.
+refuses what it writes under an old epoch.
 """
 
 from __future__ import annotations

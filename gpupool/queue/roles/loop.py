@@ -1,7 +1,7 @@
 """A role's loop: a step when something may have changed, and at the latest after its interval.
 
 An error ends a step, never the role: it is logged, and the next step comes after a pause that grows while
-errors go on. This module must not know what a step does.
+errors go on.
 """
 
 from __future__ import annotations

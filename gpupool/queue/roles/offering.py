@@ -2,7 +2,7 @@
 offers again of what waits with those of another one.
 
 So it is with jobs from before a change, with those whose attempt ends after it, and with those that an API of
-another file accepted: all are judged by the leader's. This module must not decide which job runs.
+another file accepted: all are judged by the leader's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What another Plan means for attempts that have no node yet: they may wait for what is no more.
 
 Such an attempt is taken back and its job queued again, which is no failure of the job's. What has a node goes
-on. This module must not ask the cluster or the database.
+on.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 What is found is noted for people to read; an attempt that has used up a time limit, can't start, or waits
 for what the Plan no longer has is asked to stop (`Attempt.asked`); `attempt_actions` has what follows.
-This module must not stop or end anything itself.
 """
 
 from __future__ import annotations

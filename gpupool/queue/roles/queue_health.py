@@ -1,8 +1,5 @@
 """How the queue stands with its cluster, for the parts of it that don't see the cluster: what the process
-that leads there has written last.
-
-This module must not ask the cluster.
-"""
+that leads there has written last."""
 
 from __future__ import annotations
 

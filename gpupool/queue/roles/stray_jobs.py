@@ -1,7 +1,6 @@
 """What the cluster has of attempts that are not among those that run: left over, or another queue's.
 
-Only what this database's queue made is ended, each with a line in the log. This module must not end anything
-itself.
+Only what this database's queue made is ended, each with a line in the log.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 A statement is a file in `queries`; a function here runs one or a few of them in one transaction and returns
 values of `gpupool.queue.records`. Transitions are guarded by what they start from: job, attempt, state and,
-for the leader's, the epoch. This package must not decide which job runs.
+for the leader's, the epoch.
 """

@@ -1,7 +1,7 @@
 """One attempt after its decision: taken by an executor, started, kept alive, ended, with its logs.
 
 Everything is guarded by (job, attempt) and the state: who comes late changes nothing, and no epoch
-is checked. This module must not run jobs.
+is checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The connections to PostgreSQL, and the statements in `queries`.
-
-This module must not know what the statements do.
-"""
+"""The connections to PostgreSQL, and the statements in `queries`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 It listens on a socket in a folder that only its account can open, and on no port; so it needs no password.
 One process owns the folder. Where the owner was killed the server still runs, and the next owner uses it.
 PostgreSQL does not run as root, and an account that others use would be the database's superuser as well: for
-root see `embedded_account`. This module must not know the queue's tables.
+root see `embedded_account`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the store refuses or can't do, in sentences that say what to do.
-
-This module must not know HTTP.
-"""
+"""What the store refuses or can't do, in sentences that say what to do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Jobs as their users handle them: submit, read, list, cancel, change the priority.
-
-This module must not start jobs.
-"""
+"""Jobs as their users handle them: submit, read, list, cancel, change the priority."""
 
 from __future__ import annotations
 

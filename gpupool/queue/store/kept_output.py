@@ -3,7 +3,7 @@
 Each part is half of what is kept. The first is written as it comes. After it chunks form a ring: each takes
 the place of the oldest ones, and none is written again. An attempt that writes faster than is stored has
 chunks less often, and loses lines between them. Each chunk says where in the output it begins: readers see
-what is left out. It must not read output.
+what is left out.
 """
 
 from __future__ import annotations

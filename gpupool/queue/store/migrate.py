@@ -1,10 +1,8 @@
 """Brings a database to the tables that this gpupool needs.
 
-    python -m gpupool.queue.store.migrate [URL]     # GPUPOOL_DATABASE_URL without an argument
-    python -m alembic upgrade head                  # the same, in a checkout
-    ALEMBIC_CONFIG="$(python -m gpupool.queue.store.migrate --config)" python -m alembic upgrade head
-
-This module must not hold SQL.
+python -m gpupool.queue.store.migrate [URL]     # GPUPOOL_DATABASE_URL without an argument
+python -m alembic upgrade head                  # the same, in a checkout
+ALEMBIC_CONFIG="$(python -m gpupool.queue.store.migrate --config)" python -m alembic upgrade head
 """
 
 from __future__ import annotations

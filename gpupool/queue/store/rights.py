@@ -2,7 +2,7 @@
 
 After each migration the account that owns the tables makes roles and rights as rights.yaml has them, as far
 as it may. A part connects with a login that is a member of its role, or with an account that takes the role
-on. Rules for rows are triggers of the migrations. This module must not know what the queue's statements do.
+on. Rules for rows are triggers of the migrations.
 """
 
 from __future__ import annotations

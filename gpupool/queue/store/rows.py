@@ -1,7 +1,4 @@
-"""Rows as records, and back.
-
-This module must not run statements.
-"""
+"""Rows as records, and back."""
 
 from __future__ import annotations
 

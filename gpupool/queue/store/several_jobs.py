@@ -1,6 +1,6 @@
 """Several jobs at a time: ids by their beginning, the jobs of an array, cancelling what a filter selects.
 
-Each is bounded, and the caller goes on where there is more. This module must not read requests.
+Each is bounded, and the caller goes on where there is more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a round decides from, as of one moment, and what of it is kept until the next one.
 
 Jobs and heads of lanes are read once and again when they change, and so are a tenant's accounts and clocks,
-which change with its jobs alone. This module must not write.
+which change with its jobs alone.
 """
 
 from __future__ import annotations

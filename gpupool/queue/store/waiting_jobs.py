@@ -1,7 +1,7 @@
 """Jobs that wait, and the offers that the Plan in force makes them.
 
 Every job carries the Plan that its offers are of, and no claim takes one of another Plan: so there is no
-moment at which stale offers count. This module must not make offers.
+moment at which stale offers count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`/jobs` and `/jobs/{id}`: the list, one job's timeline, decision, cost, logs and result; cancelling it.
 
-Other tenants' jobs are not found. This module must not decide or draw.
+Other tenants' jobs are not found.
 """
 
 from __future__ import annotations

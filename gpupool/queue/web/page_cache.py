@@ -1,6 +1,6 @@
 """What several visitors' pages need at once, worked out once and kept for some seconds.
 
-So that many open pages cost the queue no more than one. This module must not decide what a visitor may see.
+So that many open pages cost the queue no more than one.
 """
 
 from __future__ import annotations

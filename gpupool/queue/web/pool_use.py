@@ -1,7 +1,7 @@
 """How much the GPUs of each pool were used within the last day, as the overview shows it.
 
 From the Prometheus of `queue.idle`, by the recording rule that the dashboards show; without one there is
-nothing to show. This module must not know who may see a pool.
+nothing to show.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A session is a row of the database, found by a random value that its cookie has: signing out ends it wherever
 the cookie is, and so does the end of the key. Where the public address is https, cookies are for this host
-and https alone (`__Host-`, RFC 6265bis 4.1.3.2). This module must not know pages.
+and https alone (`__Host-`, RFC 6265bis 4.1.3.2).
 """
 
 from __future__ import annotations

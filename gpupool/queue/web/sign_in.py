@@ -1,7 +1,4 @@
-"""`/login` and `/logout`: an API key, the token of `serve --dev`, or a link with its seal for a session.
-
-This module must not know what a key allows.
-"""
+"""`/login` and `/logout`: an API key, the token of `serve --dev`, or a link with its seal for a session."""
 
 from __future__ import annotations
 
