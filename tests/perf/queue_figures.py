@@ -140,8 +140,7 @@ def _over_http(environment: Path, url: str) -> Iterator[Figure]:
         time.sleep(2)
     with psycopg.connect(url) as connection:
         rows = connection.execute(
-            "SELECT extract(epoch FROM dispatched_at - enqueued_at) FROM gpu_jobs "
-            "WHERE dispatched_at IS NOT NULL"
+            "SELECT extract(epoch FROM decided_at - enqueued_at) FROM gpu_jobs WHERE decided_at IS NOT NULL"
         ).fetchall()
     yield "queue-dispatch-p99", _p99([float(row[0]) for row in rows]) * 1000
     yield "queue-takeover", _takeover(environment, url)

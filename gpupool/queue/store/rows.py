@@ -28,7 +28,7 @@ _SAME = tuple(
     if name
     not in (
         *("user", "state", "level", "request", "offers", "placement", "waiting", "preempt_reason", "cause"),
-        *("depends_on", "depends_on_ended"),
+        *("depends_on", "depends_on_ended", "dispatched_at"),
     )
 )
 """Fields of a job that are columns of the same name and form."""
@@ -48,6 +48,8 @@ def job_of(row: Mapping[str, Any]) -> Job:
         waiting=waiting_of(waiting) if waiting else None,
         preempt_reason=preempt["reason"] if preempt else None,
         cause=cause_of(row["cause"]),
+        # The column keeps its name, so that pods of the version before work on while they are replaced.
+        dispatched_at=row["decided_at"],
         **{name: row[name] for name in _SAME},
     )
 

@@ -166,17 +166,17 @@ def _shares_hold(queue: Queue) -> None:
     """While all tenants have jobs waiting for `main`, what each has had there differs, by its weight, by no
     more than start-time fair queueing allows. Had all got the same it would differ by more."""
     rows = queue.rows(
-        "SELECT tenant, enqueued_at, dispatched_at, started_at, finished_at FROM gpu_jobs WHERE pool = 'main'"
+        "SELECT tenant, enqueued_at, decided_at, started_at, finished_at FROM gpu_jobs WHERE pool = 'main'"
     )
     last: dict[str, datetime] = {}
     for row in rows:
-        last[row["tenant"]] = max(row["dispatched_at"], last.get(row["tenant"], row["dispatched_at"]))
+        last[row["tenant"]] = max(row["decided_at"], last.get(row["tenant"], row["decided_at"]))
     since, until = max(row["enqueued_at"] for row in rows), min(last.values())
     assert until > since
     had: dict[str, float] = defaultdict(float)
     number: Counter[str] = Counter()
     for row in rows:
-        if row["dispatched_at"] <= until:
+        if row["decided_at"] <= until:
             number[row["tenant"]] += 1
             ran = (min(row["finished_at"], until) - max(row["started_at"], since)).total_seconds()
             had[row["tenant"]] += max(0.0, ran)

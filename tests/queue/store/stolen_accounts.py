@@ -12,9 +12,9 @@ SELECT gen_random_uuid(), tenant, user_name, name, '{state}', retries, priority,
     preemptible, preempts, request, offers, lane, timeout_s, plan_hash, enqueued_at{values}
 FROM gpu_jobs WHERE id = '{{queued}}'"""
 PLACE = "pool, resource, capacity_type, placement, gpu_key, gpu_micro, rate_micro, run_limit_s"
-HELD = f", attempt, dispatched_at, lease_until, hold_micro, {PLACE}"
+HELD = f", attempt, decided_at, lease_until, hold_micro, {PLACE}"
 PLACED = ", 't4', 'nvidia.com/gpu', 'spot', '[[0, 1]]', 't4', 1, 0, 60"
-DISPATCHED = """UPDATE gpu_jobs SET state = 'dispatching', version = version + 1, dispatched_at = now(), lease_until = now(),
+DISPATCHED = """UPDATE gpu_jobs SET state = 'dispatching', version = version + 1, decided_at = now(), lease_until = now(),
     hold_micro = 0, pool = 't4', resource = 'nvidia.com/gpu', capacity_type = 'spot', placement = '[[0, 1]]',
     gpu_key = 't4', gpu_micro = 1, rate_micro = 0, run_limit_s = 60{more} WHERE id = '{{queued}}'"""
 EVENT = """INSERT INTO gpu_events (job, seq, type, tenant, at, data{columns})

@@ -6,7 +6,7 @@ WITH given AS (
 ), claimed AS (
     UPDATE gpu_jobs j SET
         state = 'dispatching', attempt = j.attempt + 1, version = j.version + 1, seq = j.seq + 1,
-        dispatched_at = %(now)s, waiting = NULL, not_before = NULL, reason = NULL, exit_code = NULL,
+        decided_at = %(now)s, waiting = NULL, not_before = NULL, reason = NULL, exit_code = NULL,
         pool = g.pool, resource = g.resource, capacity_type = g.capacity_type, placement = g.placement,
         gpu_key = g.gpu_key, gpu_micro = g.gpu_micro, rate_micro = g.rate_micro, hold_micro = g.hold_micro,
         run_limit_s = g.run_limit_s,
@@ -18,21 +18,21 @@ WITH given AS (
 ), attempts AS (
     INSERT INTO gpu_attempts (
         job, attempt, tenant, project, pool, resource, capacity_type, placement, gpu_micro, rate_micro, plan_hash,
-        dispatched_at)
+        decided_at)
     SELECT id, attempt, tenant, project, pool, resource, capacity_type, placement, gpu_micro, rate_micro,
-        plan_hash, dispatched_at
+        plan_hash, decided_at
     FROM claimed
 ), holds AS (
     INSERT INTO gpu_ledger (job, attempt, kind, micro, tenant, project, period_tenant, period_project, at)
     SELECT c.id, c.attempt, 'hold', c.hold_micro, c.tenant, c.project,
-        gpu_period(c.dispatched_at, p.period),
+        gpu_period(c.decided_at, p.period),
         CASE WHEN c.project IS NOT NULL THEN
-            gpu_period(c.dispatched_at, p.projects -> c.project ->> 'period') END,
-        c.dispatched_at
+            gpu_period(c.decided_at, p.projects -> c.project ->> 'period') END,
+        c.decided_at
     FROM claimed c LEFT JOIN tenant_gpu_policies p USING (tenant)
 ), events AS (
     INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)
-    SELECT id, seq, 'dispatched', tenant, project, pool, dispatched_at,
+    SELECT id, seq, 'dispatched', tenant, project, pool, decided_at,
         jsonb_build_object('state', state, 'attempt', attempt, 'key', gpu_key, 'isolation', isolation,
             'resource', resource, 'capacity_type', capacity_type, 'placement', placement,
             'gpu_micro', gpu_micro, 'rate_micro', rate_micro, 'hold_micro', hold_micro, 'plan_hash', plan_hash)

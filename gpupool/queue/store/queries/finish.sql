@@ -8,7 +8,7 @@ WITH ended AS (
         not_before = %(not_before)s, hold_micro = NULL, lease_until = NULL, executor = NULL,
         preempt_reason = NULL, cancel_requested = false, waiting = NULL, ran = NULL,
         finished_at = CASE WHEN %(again)s THEN NULL ELSE %(now)s::timestamptz END,
-        dispatched_at = CASE WHEN NOT %(again)s THEN dispatched_at END,
+        decided_at = CASE WHEN NOT %(again)s THEN decided_at END,
         started_at = CASE WHEN NOT %(again)s THEN started_at END,
         pool = CASE WHEN NOT %(again)s THEN pool END,
         resource = CASE WHEN NOT %(again)s THEN resource END,

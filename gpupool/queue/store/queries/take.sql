@@ -5,6 +5,6 @@ UPDATE gpu_jobs SET
 WHERE id IN (
     SELECT id FROM gpu_jobs WHERE state = 'dispatching' AND executor IS NULL
         AND (request ->> 'target_url' IS NOT NULL) = ANY(%(http)s)
-    ORDER BY dispatched_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+    ORDER BY decided_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
     AND state = 'dispatching' AND executor IS NULL
 RETURNING *
