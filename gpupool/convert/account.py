@@ -9,13 +9,13 @@ It does not interpret the values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gpupool.convert.documents import Document
-from gpupool.convert.implied import implied
 from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
+from gpupool.convert.reasons import reasons
 from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, walk
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, path_text, value_at
@@ -264,6 +264,12 @@ class Part:
         part.derived()
         return True
 
+    def derives_as(self, generated: Mapping[str, Any]) -> None:
+        """Mark as derived what below it bears no mark yet and is as in `generated`."""
+        for path, leaf in self.unmarked():
+            if same(leaf.value, value_at(generated, path)):
+                leaf.derived()
+
     def listed(self) -> Iterator[Leftover]:
         """One entry for each largest part whose leaves all have the same reason, or all have none."""
         found = {self.page.marks[leaf] for leaf in self._leaves() if leaf not in self.page.empty}
@@ -281,7 +287,7 @@ class Part:
         """Why a field that was not read is left, and what to do: by its name, where that is known."""
         if isinstance(self.value, Unclear):
             return _UNCLEAR
-        known = implied()["reasons"].get(self.loc[-1] if self.loc else None, {})
+        known = reasons().get(str(self.loc[-1]) if self.loc else "", {})
         return known.get("why", NO_PLACE), known.get("advice", "")
 
     def _leftover(self, kind: Kind, why: str, advice: str, value: str = "") -> Leftover:

@@ -2,7 +2,7 @@
 `provider` that a Provisioner may have inline.
 
 Karpenter's own fields by karpenter-provider-aws v1.14.1, pkg/apis/v1/ec2nodeclass.go; of v1alpha1 by release
-0.31. What gpupool sets on every machine is in `implied.yaml`.
+0.31. What gpupool sets on every machine is what it generates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from gpupool.convert import bottlerocket
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool
-from gpupool.convert.implied import implied
+from gpupool.convert.generated import generated_spec
 from gpupool.convert.spec_words import fits
 from gpupool.plan.checks.images import BOTTLEROCKET, LAST_AL2
 from gpupool.plan.operator_releases import version_key
@@ -22,6 +22,8 @@ from gpupool.plan.operator_releases import version_key
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"
 _SELECTORS = ("subnetSelectorTerms", "securityGroupSelectorTerms", "subnetSelector", "securityGroupSelector")
+_EC2_DEFAULTS = {"metadataOptions": {"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled"}}
+"""EC2's own, which gpupool leaves alone."""
 _DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest"}
 _INSTEAD = "al2023@latest"
 """What takes the place of an image that the pool can't have."""
@@ -51,10 +53,8 @@ def read(spec: Part, name: str) -> NodeClass:
     node_class.role = spec.text("role")
     _tag(node_class)
     _image(node_class)
-    for field, value in implied()["nodeClass"].items():
-        spec.says(value, field)
-    for field, value in implied()["metadataOptions"].items():
-        spec.says(value, "metadataOptions", field)
+    spec.derives_as(generated_spec("EC2NodeClass", "eks"))
+    spec.derives_as(_EC2_DEFAULTS)
     spec.at("instanceProfile").left(
         "gpupool names the nodes' IAM role and lets Karpenter make the profile",
         "write the role of that profile to karpenter.nodeRole",

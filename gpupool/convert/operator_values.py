@@ -15,7 +15,7 @@ from gpupool.convert import node_labels, operator_pins
 from gpupool.convert.account import Part
 from gpupool.convert.device_plugin import NOT_MIXED, NamedPluginConfig
 from gpupool.convert.draft import Draft
-from gpupool.convert.implied import implied
+from gpupool.convert.generated import generated_spec
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
@@ -139,9 +139,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
         return
     _derived(part, draft)
     if settings.origin == "policy":
-        for name, value in implied()["clusterPolicy"].items():
-            part.says(value, name)
-        part.says({}, "mig")
+        part.derives_as(generated_spec("ClusterPolicy", "local"))
     _driver(part, draft, chart=False)
     _monitoring(part, draft)
     if settings.origin == "values":

@@ -204,9 +204,9 @@ def test_a_container_that_does_not_start_is_tried_again_after_its_time(queue: Qu
         waiting(queue, job, "starting")
         queue.until("its Job is to end", lambda: _deleting(queue, job))
     job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1)
     (again,) = [event for event in job.history() if event.type.endswith(".requeued")]
     assert "not started after 5 s: its container starts on" in again.change["reason"]
-    assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1)
 
 
 @contextlib.contextmanager
@@ -323,8 +323,11 @@ def _foreign(queue: Queue, tenant: str) -> int:
 
 
 def _deleting(queue: Queue, job: Job) -> bool:
-    jobs = queue.kube.api.list("batch/v1", "Job", "queue-vision", f"gpupool.dev/job={job.id}")
-    return any("deletionTimestamp" in one["metadata"] for one in jobs)
+    """Its Job and its pod: a pod without that mark would run to success once it can start."""
+    selector = f"gpupool.dev/job={job.id}"
+    jobs = queue.kube.api.list("batch/v1", "Job", "queue-vision", selector)
+    objects = [*jobs, *queue.kube.pods("queue-vision", selector)]
+    return bool(jobs) and all("deletionTimestamp" in body["metadata"] for body in objects)
 
 
 def _container_waits(queue: Queue, job: Job, reason: str, message: str) -> None:
