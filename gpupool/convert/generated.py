@@ -1,7 +1,7 @@
 """What gpupool sets on every object of a kind, whatever the environment file says: what it generates from the
 smallest file (`reference.yaml`). An input that says the same loses nothing.
 
-Not from the file that is being converted: with a finding in it, it generates nothing, and then everything that
+Not from the file that is being converted: with a finding in it, it generates nothing, and then all that
 gpupool would set would be listed as lost.
 """
 
