@@ -23,13 +23,16 @@ class EngineModule(Protocol):
     START: str
     """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""
     FOLDER: str
-    """... and the folder, relative to the rendering."""
+    """... and the folder, relative to the rendering. The rest the engine reads from the repository."""
 
     def notes(self, manifest: Manifest, delivery: Delivery, /) -> Mapping[str, str]:
         """Annotations that an object carries for the engine."""
 
     def wrappers(self, bundle: Bundle, /) -> Mapping[str, Mapping[str, Any]]:
         """Relative path -> object that tells the engine about the rendering."""
+
+    def keeps(self, annotations: Mapping[str, str], /) -> bool:
+        """Whether an object with these stays when its file is gone."""
 
     def resync(self, plan: Plan, parts: Iterable[Part], /) -> str:
         """The command that asks the engine to put back what the file says, edits by hand included."""
@@ -55,8 +58,20 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     return dict(engine.wrappers(bundle)) if engine else {}
 
 
+def keeps(delivery: Delivery, annotations: Mapping[str, str]) -> bool:
+    """Whether the engine leaves an object with these annotations in the cluster when its file is gone."""
+    engine = ENGINES.get(delivery.engine)
+    return engine is not None and engine.keeps(annotations)
+
+
 def start(delivery: Delivery, rendering: str) -> str | None:
     """The command that registers a rendering in that folder with the engine; None where `gpupool up`
     applies."""
     engine = ENGINES.get(delivery.engine)
     return f"kubectl apply {engine.START} {rendering}/{engine.FOLDER}" if engine else None
+
+
+def starts_with(delivery: Delivery, path: str) -> bool:
+    """Whether the file at `path`, relative to the rendering, is one that the command applies."""
+    engine = ENGINES.get(delivery.engine)
+    return engine is not None and path.startswith(f"{engine.FOLDER}/")

@@ -1,10 +1,10 @@
-"""Files for Argo CD: AppProjects, Applications, and the annotations by which it orders and keeps objects.
+"""Files for Argo CD: Applications, and the annotations by which it orders and keeps objects.
 
-One Application for the environment's objects, one for those that can't be changed, one for each chart,
-applied once with `kubectl` or listed by an app of apps. No ApplicationSet: it would make all environments out
-of one template, while here each folder has what its environment needs; and an ApplicationSet deletes what it
-no longer generates. Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml,
-docs/user-guide.
+One Application for the environment's objects, one for those that can't be changed, one for each chart, and
+one that delivers these and their projects (an app of apps): it is applied once with `kubectl`, and everything
+else follows the repository. No ApplicationSet: it would make all environments out of one template, while here
+each folder has what its environment needs; and an ApplicationSet deletes what it no longer generates. Field
+names: Argo CD 3.4, docs/operator-manual/application.yaml, docs/user-guide.
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpupool.generators import deletion_protection
+from gpupool.generators.argocd_names import (
+    IN_CLUSTER,
+    WAVE,
+    application_name,
+    chart_project_name,
+    chart_repository,
+    cluster,
+    named,
+    project_name,
+    root_name,
+    root_project_name,
+)
+from gpupool.generators.argocd_projects import projects, root_project
 from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 
+_FOLDER = f"{DELIVERY}/argocd"
 START = "-f"
-FOLDER = f"{DELIVERY}/argocd"
-_API = "argoproj.io/v1alpha1"
-_WAVE = "argocd.argoproj.io/sync-wave"
+FOLDER = f"{_FOLDER}/start"
 _OPTIONS = "argocd.argoproj.io/sync-options"
-_IN_CLUSTER = "https://kubernetes.default.svc"
-"""Argo CD's address of the cluster that it runs in itself."""
-
 _KEEP = "Prune=false,Delete=false"
-_ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "keep": _KEEP, "delete": ""}
-"""Prune: the file is gone. Delete: the Application is. Confirmation: Argo CD 2.14 or newer."""
+_ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=false,Delete=confirm", "keep": _KEEP, "delete": ""}
+"""Prune: the file is gone. Delete: the Application is. Not Prune=confirm: a sync that waits for somebody to
+confirm holds up every later commit, and heals nothing meanwhile. What waits for its deletion `gpupool assert`
+lists, with the command."""
 
 _RECREATE = "Force=true,Replace=true"
 """Deleted and recreated; Replace comes before ServerSideApply (docs/user-guide/sync-options.md)."""
@@ -44,8 +55,9 @@ _SYNC_OPTIONS = [
 _RECREATING_OPTIONS = ["ApplyOutOfSyncOnly=true", "PruneLast=true"]
 """Without the first, every sync would delete and recreate what has not changed."""
 _SERVER_SIDE_DIFF = "argocd.argoproj.io/compare-options"
-_RETRY = {"limit": 30, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}}
-"""About an hour: charts wait for namespaces, pools for the charts' kinds."""
+_RETRY = {"limit": 6, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}}
+"""About 8 minutes: charts wait for namespaces, pools for the charts' kinds. No longer, because a commit that
+fails is tried again to the last before the commit that reverts it gets its turn."""
 
 _CONTROLLERS_OWN = (
     ("karpenter.sh", "NodePool", ("karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")),
@@ -58,26 +70,6 @@ _CONTROLLERS_OWN = (
 """Group, kind and the annotations that Karpenter 1.14 writes there. Argo CD leaves status out by itself, and
 what the server defaults is no difference under ServerSideDiff."""
 
-_CHART_NAMESPACES: Mapping[str, tuple[str, ...]] = {"karpenter": ("kube-system",)}
-"""Namespaces that a chart writes to beside its release's (charts/karpenter/templates/role.yaml, v1.14.1)."""
-_CHART_KINDS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "karpenter": (),
-    # Its ClusterPolicy and NVIDIADriver, what binds its own account, and the rules of its subchart for node
-    # features (NVIDIA/gpu-operator at 738ff40f, deployments/gpu-operator/templates).
-    "gpu-operator": (
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
-        ("nfd.k8s-sigs.io", "*"),
-        ("nvidia.com", "*"),
-    ),
-}
-"""Cluster-scoped kinds that a chart makes beside those that every operator's chart does."""
-_EVERY_CHART = (
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
-    ("rbac.authorization.k8s.io", "ClusterRole"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-)
-
 
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     """Annotations that control when Argo CD applies an object and what it must not do to it."""
@@ -88,27 +80,43 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
         options = _ON_REMOVAL[delivery.on_removal]
     elif manifest.recreated:
         options = _RECREATE
-    return {_WAVE: str(manifest.wave.number)} | ({_OPTIONS: options} if options else {})
+    return {WAVE: str(manifest.wave.number)} | ({_OPTIONS: options} if options else {})
 
 
-def application_name(environment: str, part: Part | None = None) -> str:
-    """The Application that delivers an object or a chart; without one, that of the environment itself."""
-    own = f"gpupool-{environment}"
-    if isinstance(part, HelmRelease):
-        return f"{own}-{part.name}"
-    apart = isinstance(part, Manifest) and part.recreated
-    return f"{own}-priorities" if apart else own
+def keeps(annotations: Mapping[str, str]) -> bool:
+    """Whether Argo CD does not prune an object with these."""
+    return "Prune=false" in annotations.get(_OPTIONS, "").split(",")
 
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> AppProject or Application."""
-    objects = [_project(bundle), _application(bundle)]
+    objects = [*projects(bundle), _application(bundle)]
     if replaced := _replaced(bundle):
         objects.append(_recreating_application(bundle, replaced))
-    if bundle.releases:
-        objects.append(_chart_project(bundle))
-        objects += [_chart_application(bundle, release) for release in bundle.releases]
-    return {f"{FOLDER}/{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
+    objects += [_chart_application(bundle, release) for release in bundle.releases]
+    files = {f"{_FOLDER}/{body['kind'].lower()}-{body['metadata']['name']}.yaml": body for body in objects}
+    # kubectl applies a folder's files by name, and an Application is refused before its project is there.
+    return {
+        **files,
+        f"{FOLDER}/1-project.yaml": root_project(bundle),
+        f"{FOLDER}/2-application.yaml": _root_application(bundle),
+    }
+
+
+def _root_application(bundle: Bundle) -> dict[str, Any]:
+    """The one that is applied by hand: it delivers the others and their projects from the repository."""
+    delivery = bundle.delivery
+    spec = {
+        "project": root_project_name(bundle),
+        "source": {
+            "repoURL": delivery.repo,
+            "targetRevision": delivery.revision,
+            "path": _FOLDER if delivery.path == "." else f"{delivery.path}/{_FOLDER}",
+        },
+        "destination": {"server": IN_CLUSTER, "namespace": delivery.given.argocd.namespace},
+        "syncPolicy": {**_sync_policy(bundle), "syncOptions": ["ServerSideApply=true"]},
+    }
+    return _with_diff(named(bundle, "Application", root_name(bundle), 0), spec)
 
 
 def resync(plan: Plan, parts: Iterable[Part]) -> str:
@@ -121,52 +129,10 @@ def resync(plan: Plan, parts: Iterable[Part]) -> str:
     return f"kubectl -n {namespace} patch application {names} --type=merge -p '{patch}'"
 
 
-def _named(bundle: Bundle, kind: str, name: str, wave: int) -> dict[str, Any]:
-    """`wave` orders them under an app of apps: projects first, and Applications at once, because the charts
-    wait for the environment's namespaces and the environment's pools for the charts' kinds."""
-    metadata = {
-        "name": name,
-        "namespace": bundle.delivery.given.argocd.namespace,
-        "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
-        "annotations": {_WAVE: str(wave)},
-    }
-    return {"apiVersion": _API, "kind": kind, "metadata": metadata}
-
-
-def _project(bundle: Bundle) -> dict[str, Any]:
-    """What the environment's objects may be: the kinds that are rendered, where they are rendered to."""
-    owned = bundle.manifests
-    spec = {
-        "description": f"GPU pools of {bundle.environment}",
-        "sourceRepos": [bundle.delivery.repo],
-        "destinations": _destinations(bundle, {m.namespace or SYSTEM_NAMESPACE for m in owned}),
-        "clusterResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is None),
-        "namespaceResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is not None),
-    }
-    return {**_named(bundle, "AppProject", _project_name(bundle), -10), "spec": spec}
-
-
-def _chart_project(bundle: Bundle) -> dict[str, Any]:
-    """What the charts may make; apart, because the environment itself needs no CRD and no ClusterRoleBinding
-    of theirs. Namespaced kinds are the charts' own concern, in their namespaces."""
-    spaces = {release.namespace for release in bundle.releases}
-    kinds = set(_EVERY_CHART)
-    for release in bundle.releases:
-        spaces |= set(_CHART_NAMESPACES.get(release.chart, ()))
-        kinds |= set(_CHART_KINDS.get(release.chart, ()))
-    spec = {
-        "description": f"Charts that the GPU pools of {bundle.environment} need",
-        "sourceRepos": sorted({_chart_repository(release) for release in bundle.releases}),
-        "destinations": _destinations(bundle, spaces),
-        "clusterResourceWhitelist": _kinds(kinds),
-    }
-    return {**_named(bundle, "AppProject", _chart_project_name(bundle), -10), "spec": spec}
-
-
 def _application(bundle: Bundle) -> dict[str, Any]:
     delivery = bundle.delivery
     # Files that are not objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
-    left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
+    left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{_FOLDER}/*"]
     left_out += _recreated(_replaced(bundle))
     source = _folder(delivery, exclude=f"{{{','.join(left_out)}}}")
     kinds = {m.kind for m in bundle.manifests}
@@ -176,13 +142,13 @@ def _application(bundle: Bundle) -> dict[str, Any]:
         if kind in kinds
     ]
     spec: dict[str, Any] = {
-        "project": _project_name(bundle),
+        "project": project_name(bundle),
         "source": source,
         "destination": _destination(bundle),
         "syncPolicy": _sync_policy(bundle),
         **({"ignoreDifferences": ignored} if ignored else {}),
     }
-    return _with_diff(_named(bundle, "Application", application_name(bundle.environment), 0), spec)
+    return _with_diff(named(bundle, "Application", application_name(bundle.environment), 0), spec)
 
 
 def _recreated(replaced: list[Manifest]) -> list[str]:
@@ -201,15 +167,15 @@ def _recreating_application(bundle: Bundle, replaced: list[Manifest]) -> dict[st
     globs = _recreated(replaced)
     include = globs[0] if len(globs) == 1 else f"{{{','.join(globs)}}}"
     name = application_name(bundle.environment, replaced[0])
-    named = _named(bundle, "Application", name, 0)
-    named["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
+    application = named(bundle, "Application", name, 0)
+    application["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
     spec = {
-        "project": _project_name(bundle),
+        "project": project_name(bundle),
         "source": _folder(bundle.delivery, include=include),
         "destination": _destination(bundle),
         "syncPolicy": {**_sync_policy(bundle), "syncOptions": list(_RECREATING_OPTIONS)},
     }
-    return {**named, "spec": spec}
+    return {**application, "spec": spec}
 
 
 def _folder(delivery: Delivery, **files: str) -> dict[str, Any]:
@@ -224,26 +190,29 @@ def _folder(delivery: Delivery, **files: str) -> dict[str, Any]:
 
 def _chart_application(bundle: Bundle, release: HelmRelease) -> dict[str, Any]:
     source = {
-        "repoURL": _chart_repository(release),
+        "repoURL": chart_repository(release),
         "chart": release.chart,
         "targetRevision": release.version,
         "helm": {"releaseName": release.name, "valuesObject": dict(release.values)},
     }
     spec = {
-        "project": _chart_project_name(bundle),
+        "project": chart_project_name(bundle),
         "source": source,
-        "destination": {**_cluster(bundle), "namespace": release.namespace},
+        "destination": {**cluster(bundle), "namespace": release.namespace},
         "syncPolicy": _sync_policy(bundle),
     }
     name = application_name(bundle.environment, release)
-    return _with_diff(_named(bundle, "Application", name, 0), spec)
+    return _with_diff(named(bundle, "Application", name, 0), spec)
 
 
-def _with_diff(named: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+def _with_diff(application: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
     """Without the finalizer by which deleting an Application deletes everything that it has applied."""
     compare = {_SERVER_SIDE_DIFF: "ServerSideDiff=true"}
-    metadata = {**named["metadata"], "annotations": {**named["metadata"]["annotations"], **compare}}
-    return {**named, "metadata": metadata, "spec": dict(spec)}
+    metadata = {
+        **application["metadata"],
+        "annotations": {**application["metadata"]["annotations"], **compare},
+    }
+    return {**application, "metadata": metadata, "spec": dict(spec)}
 
 
 def _sync_policy(bundle: Bundle) -> dict[str, Any]:
@@ -253,40 +222,9 @@ def _sync_policy(bundle: Bundle) -> dict[str, Any]:
     return {**automated, "syncOptions": list(_SYNC_OPTIONS), "retry": _RETRY}
 
 
-def _cluster(bundle: Bundle) -> dict[str, str]:
-    to = bundle.delivery.given.argocd.destination
-    return {"name": to.name} if to.name else {"server": to.server or _IN_CLUSTER}
-
-
 def _destination(bundle: Bundle) -> dict[str, str]:
     """Every object names its namespace; this one is for Argo CD's check of what the project permits."""
-    return {**_cluster(bundle), "namespace": SYSTEM_NAMESPACE}
-
-
-def _destinations(bundle: Bundle, namespaces: Iterable[str]) -> list[dict[str, str]]:
-    return [{**_cluster(bundle), "namespace": namespace} for namespace in sorted(namespaces)]
-
-
-def _project_name(bundle: Bundle) -> str:
-    return bundle.delivery.given.argocd.project or application_name(bundle.environment)
-
-
-def _chart_project_name(bundle: Bundle) -> str:
-    return f"{_project_name(bundle)}-releases"
-
-
-def _chart_repository(release: HelmRelease) -> str:
-    """Argo CD recognizes a registry by the missing scheme (docs/user-guide/helm.md)."""
-    return release.repository.removeprefix("oci://")
-
-
-def _group_kind(manifest: Manifest) -> tuple[str, str]:
-    group, slash, _ = manifest.api_version.partition("/")
-    return (group if slash else "", manifest.kind)
-
-
-def _kinds(kinds: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
+    return {**cluster(bundle), "namespace": SYSTEM_NAMESPACE}
 
 
 def _annotation(name: str) -> str:

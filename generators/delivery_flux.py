@@ -1,6 +1,10 @@
-"""Files for Flux: the source, a Kustomization for each wave, HelmReleases, and annotations that keep objects.
+"""Files for Flux: the source, a Kustomization for each step, HelmReleases, and annotations that keep objects.
 
-A Kustomization applies one folder, so each wave has a folder whose kustomization.yaml lists files elsewhere
+A step is as many waves as Flux brings in order by itself: within a Kustomization it applies namespaces first
+and waits for them, then the rest by kind (pkg/ssa v0.75, ApplyAllStaged and sort.go). Each step costs up to
+30 s of waiting, because that is how often Flux looks whether the one before it is ready.
+
+A Kustomization applies one folder, so each step has a folder whose kustomization.yaml lists files elsewhere
 in the rendering; Flux builds without kustomize's load restriction, within the repository (pkg/kustomize
 v1.35.6, SecureBuild). Field names: kustomize-controller 1.9, helm-controller 1.6, source-controller 1.9
 (Flux 2.9); the newest field used came with Flux 2.6.
@@ -10,10 +14,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpupool.generators import deletion_protection
-from gpupool.generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
+from gpupool.generators.kinds import (
+    ACCESS,
+    BOUNDS,
+    ENFORCEMENT,
+    KINDS,
+    MACHINES,
+    NAMESPACES,
+    OPERATORS,
+    PARAMETERS,
+    POLICIES,
+    POOLS,
+    WORKLOADS,
+    Kind,
+    Wave,
+)
 from gpupool.generators.layout import DELIVERY, manifest_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
@@ -21,14 +40,37 @@ from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, Plan
 
 START = "-k"
 FOLDER = f"{DELIVERY}/flux"
-_WAVES = f"{DELIVERY}/waves"
+_STEPS_FOLDER = f"{DELIVERY}/steps"
 _SOURCE_API = "source.toolkit.fluxcd.io/v1"
 _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _APPLY = "kustomize.toolkit.fluxcd.io/ssa"
 _RECREATE = "kustomize.toolkit.fluxcd.io/force"
 
-_TIMEOUTS: Mapping[str, str] = {"operators": "20m", "machines": "10m", "pools": "10m"}
-"""How long a wave may take to be ready; 5 minutes for the rest."""
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one Kustomization applies. Nothing of a later step is applied before it is ready."""
+
+    name: str
+    waves: tuple[Wave, ...]
+    timeout: str = "5m"
+    """How long it may take to be ready."""
+
+    def manifests(self, bundle: Bundle) -> list[Manifest]:
+        by_wave = bundle.by_wave()
+        return [manifest for wave in self.waves for manifest in by_wave[wave]]
+
+
+_FOUNDATION = _Step("foundation", (NAMESPACES, ACCESS, PARAMETERS, POLICIES, ENFORCEMENT))
+_OPERATORS = _Step("operators", (BOUNDS, OPERATORS), "20m")
+"""Bounds of tenants come after the parameters that judge them; charts bring the kinds of what follows."""
+_STEPS = (
+    _FOUNDATION,
+    _OPERATORS,
+    # A NodePool whose overlay is not accepted yet would buy machines by their physical GPUs.
+    _Step("machines", (MACHINES,), "10m"),
+    _Step("pools", (POOLS, WORKLOADS), "10m"),
+)
 _CHART_TIMEOUT = "15m"
 _CHART_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
@@ -68,24 +110,30 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     return {_PRUNE: "disabled"} if kept else {}
 
 
+def keeps(annotations: Mapping[str, str]) -> bool:
+    """Whether Flux does not prune an object with these."""
+    return annotations.get(_PRUNE) == "disabled"
+
+
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
-    made: dict[str, Mapping[str, Any]] = {}
-    waves = {
-        wave: found
-        for wave, found in bundle.by_wave().items()
-        if found or (wave is OPERATORS and bundle.releases)
+    files: dict[str, Mapping[str, Any]] = {}
+    steps = {step: step.manifests(bundle) for step in _STEPS}
+    steps = {
+        step: manifests
+        for step, manifests in steps.items()
+        if manifests or (step is _OPERATORS and bundle.releases)
     }
     charts = _file_names(part for release in bundle.releases for part in _chart(bundle, release))
-    for wave, manifests in waves.items():
-        folder = f"{_WAVES}/{wave}"
-        inside = charts if wave is OPERATORS else {}
-        files = [f"../../../{manifest_path(manifest)}" for manifest in manifests]
-        made[f"{folder}/kustomization.yaml"] = _folder([*files, *inside])
-        made |= {f"{folder}/{name}": body for name, body in inside.items()}
-    started = _file_names([_source(bundle), *_kustomizations(bundle, waves)])
-    made[f"{FOLDER}/kustomization.yaml"] = _folder(started)
-    return made | {f"{FOLDER}/{name}": body for name, body in started.items()}
+    for step, manifests in steps.items():
+        folder = f"{_STEPS_FOLDER}/{step.name}"
+        inside = charts if step is _OPERATORS else {}
+        paths = [f"../../../{manifest_path(manifest)}" for manifest in manifests]
+        files[f"{folder}/kustomization.yaml"] = _folder([*paths, *inside])
+        files |= {f"{folder}/{name}": body for name, body in inside.items()}
+    started = _file_names([_source(bundle), *_kustomizations(bundle, steps)])
+    files[f"{FOLDER}/kustomization.yaml"] = _folder(started)
+    return files | {f"{FOLDER}/{name}": body for name, body in started.items()}
 
 
 def _folder(resources: Iterator[str] | list[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -108,19 +156,19 @@ def object_name(environment: str, part: str = "") -> str:
 
 
 def resync(plan: Plan, parts: Iterable[Part]) -> str:
-    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
+    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All steps, because
     what is in one may be what another waits for. A chart's release is not checked again while it is the
-    same, so it is installed again (HelmRelease: forcing a release), after the wave that has it."""
+    same, so it is installed again (HelmRelease: forcing a release), after the step that has it."""
     namespace = plan.delivery.given.flux.namespace
     chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
-    waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+    steps = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
     charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
     if not charts:
-        return waves
+        return steps
     names = " ".join(object_name(plan.environment, name) for name in charts)
     moments = " ".join(f'reconcile.fluxcd.io/{what}="$at"' for what in ("requestedAt", "forceAt"))
     forced = f"kubectl -n {namespace} annotate helmrelease {names} {moments} --overwrite"
-    return f'{waves} && at="$(date +%s)" && {forced}'
+    return f'{steps} && at="$(date +%s)" && {forced}'
 
 
 def _named(bundle: Bundle, api_version: str, kind: str, part: str = "") -> dict[str, Any]:
@@ -156,31 +204,44 @@ def _revision(revision: str, registry: bool) -> dict[str, str]:
     return {"tag" if _VERSION.fullmatch(revision) else "branch": revision}
 
 
-def _kustomizations(bundle: Bundle, waves: Mapping[Wave, list[Manifest]]) -> Iterator[dict[str, Any]]:
-    """One for each wave, each waiting for the one before it at the same revision."""
+def _kustomizations(bundle: Bundle, steps: Mapping[_Step, list[Manifest]]) -> Iterator[dict[str, Any]]:
+    """One for each step, each waiting for the one before it at the same revision."""
     source, flux = _source(bundle), bundle.delivery.given.flux
     before: str | None = None
-    for wave, manifests in waves.items():
-        made = _named(bundle, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", wave.name)
+    for step, manifests in steps.items():
+        kustomization = _named(bundle, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", step.name)
         root = "" if bundle.delivery.path == "." else f"{bundle.delivery.path}/"
         health = _health_checks(manifests)
         spec = {
             **({"dependsOn": [{"name": before}]} if before else {}),
             "interval": flux.interval,
             "retryInterval": "1m",
-            "timeout": _TIMEOUTS.get(wave.name, "5m"),
+            "timeout": step.timeout,
             "sourceRef": {"kind": source["kind"], "name": source["metadata"]["name"]},
-            "path": f"./{root}{_WAVES}/{wave}",
+            "path": f"./{root}{_STEPS_FOLDER}/{step.name}",
             "prune": True,
             # Deleting a Kustomization must not delete the pools and namespaces that it has applied.
             "deletionPolicy": "Orphan",
             "force": False,
-            "wait": wave is not WORKLOADS,
+            **_awaited(manifests),
             **({"healthCheckExprs": health} if health else {}),
             **({"serviceAccountName": flux.service_account} if flux.service_account else {}),
         }
-        yield {**made, "spec": spec}
-        before = made["metadata"]["name"]
+        yield {**kustomization, "spec": spec}
+        before = kustomization["metadata"]["name"]
+
+
+def _awaited(manifests: list[Manifest]) -> dict[str, Any]:
+    """What the step is ready with: all of it, but for workloads, which wait for machines."""
+    workloads = [manifest for manifest in manifests if manifest.wave is WORKLOADS]
+    if not workloads:
+        return {"wait": True}
+    checks = [
+        {"apiVersion": m.api_version, "kind": m.kind, "name": m.name}
+        for m in manifests
+        if m.wave is not WORKLOADS
+    ]
+    return {"wait": False, **({"healthChecks": checks} if checks else {})}
 
 
 def _health_checks(manifests: list[Manifest]) -> list[dict[str, str]]:

@@ -53,6 +53,8 @@ class Kind:
     name: str
     api_version: str
     wave: Wave
+    cluster_wide: bool = False
+    """Whether it is in no namespace."""
     needs: tuple[str, ...] = ()
     """The kinds that it must follow, of its own pool or namespace. Deletion runs the other way: NodePools go
     first and take their nodes with them while Karpenter and the operator still run. A namespace comes before
@@ -104,19 +106,20 @@ _ROLES = ("Role", "ClusterRole", "ServiceAccount")
 NODE_CLASSES = ("KWOKNodeClass", "EC2NodeClass")
 
 KINDS = (
-    Kind("Namespace", "v1", NAMESPACES, delete_timeout="15m"),
+    Kind("Namespace", "v1", NAMESPACES, True, delete_timeout="15m"),
     Kind(
         "PriorityClass",
         "scheduling.k8s.io/v1",
         ACCESS,
+        True,
         immutable=("value", "preemptionPolicy"),
         recreated=True,
     ),
     Kind("ServiceAccount", "v1", ACCESS, listed=(SYSTEM_NAMESPACE,)),
-    Kind("ClusterRole", _RBAC, ACCESS),
-    Kind("ClusterRoleBinding", _RBAC, ACCESS, _ROLES[1:], immutable=("roleRef",)),
+    Kind("ClusterRole", _RBAC, ACCESS, True),
+    Kind("ClusterRoleBinding", _RBAC, ACCESS, True, _ROLES[1:], immutable=("roleRef",)),
     Kind("Role", _RBAC, ACCESS, listed=_OURS),
-    Kind("RoleBinding", _RBAC, ACCESS, _ROLES, immutable=("roleRef",)),
+    Kind("RoleBinding", _RBAC, ACCESS, False, _ROLES, immutable=("roleRef",)),
     Kind("ResourceQuota", "v1", BOUNDS),
     Kind("LimitRange", "v1", BOUNDS),
     Kind("NetworkPolicy", "networking.k8s.io/v1", BOUNDS),
@@ -124,14 +127,30 @@ KINDS = (
     Kind("ServiceMonitor", _PROMETHEUS, OPERATORS, chart="kube-prometheus-stack", listed=_OURS),
     Kind("PrometheusRule", _PROMETHEUS, OPERATORS, chart="kube-prometheus-stack", listed=_OURS),
     Kind("GrafanaDashboard", "grafana.integreatly.org/v1beta1", OPERATORS, chart="grafana-operator"),
-    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",), "gpu-operator", dependents=True),
     Kind(
-        "KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", MACHINES, (RELEASE,), "karpenter", (), holds_jobs=True
+        "ClusterPolicy",
+        "nvidia.com/v1",
+        OPERATORS,
+        True,
+        ("ConfigMap",),
+        chart="gpu-operator",
+        dependents=True,
+    ),
+    Kind(
+        "KWOKNodeClass",
+        "karpenter.kwok.sh/v1alpha1",
+        MACHINES,
+        True,
+        (RELEASE,),
+        chart="karpenter",
+        listed=(),
+        holds_jobs=True,
     ),
     Kind(
         "EC2NodeClass",
         "karpenter.k8s.aws/v1",
         MACHINES,
+        True,
         (RELEASE,),
         chart="karpenter",
         listed=(),
@@ -143,6 +162,7 @@ KINDS = (
         "NodeOverlay",
         "karpenter.sh/v1alpha1",
         MACHINES,
+        True,
         (RELEASE,),
         chart="karpenter",
         accepted="ValidationSucceeded",
@@ -153,6 +173,7 @@ KINDS = (
         "NodePool",
         "karpenter.sh/v1",
         POOLS,
+        True,
         ("ClusterPolicy", RELEASE, *NODE_CLASSES, "NodeOverlay"),
         chart="karpenter",
         accepted="Ready",
@@ -160,11 +181,12 @@ KINDS = (
         dependents=True,
         delete_timeout="30m",
     ),
-    Kind("Node", "v1", POOLS, ("ClusterPolicy", RELEASE), listed=(), owned=False),
+    Kind("Node", "v1", POOLS, True, ("ClusterPolicy", RELEASE), listed=(), owned=False),
     Kind(
         "Deployment",
         "apps/v1",
         WORKLOADS,
+        False,
         ("PriorityClass", "ServiceAccount", "NodePool"),
         listed=(SYSTEM_NAMESPACE,),
         awaited=False,
@@ -175,14 +197,15 @@ KINDS = (
         "CronJob",
         "batch/v1",
         WORKLOADS,
+        False,
         ("ServiceAccount", "ConfigMap"),
         listed=(SYSTEM_NAMESPACE,),
         runs_pods=True,
         dependents=True,
     ),
-    Kind(_POLICY, _ADMISSION, POLICIES),
+    Kind(_POLICY, _ADMISSION, POLICIES, True),
     # What a policy judges by is there before it is enforced.
-    Kind(f"{_POLICY}Binding", _ADMISSION, ENFORCEMENT, (_POLICY, "ConfigMap")),
+    Kind(f"{_POLICY}Binding", _ADMISSION, ENFORCEMENT, True, (_POLICY, "ConfigMap")),
 )
 
 _RANK = {kind.name: rank for rank, kind in enumerate(KINDS)}

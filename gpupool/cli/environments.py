@@ -14,6 +14,7 @@ from gpupool.findings import GpupoolError, UsageError, ready_files
 
 if TYPE_CHECKING:
     from gpupool.generators.manifest import Bundle
+    from gpupool.generators.render import Differences
     from gpupool.plan.model import Plan, Pool
     from gpupool.plan.tenants import Tenant
 
@@ -140,7 +141,7 @@ def render(
         written = len(differences.missing) + len(differences.changed)
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
-        _print_start(bundle, output)
+        _print_start(bundle, output, differences)
     if check and differences:
         raise typer.Exit(1)
 
@@ -169,16 +170,18 @@ def _about_unknown(output: Path) -> str:
     )
 
 
-def _print_start(bundle: Bundle, output: Path) -> None:
+def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None:
     """How to register the rendering with Argo CD or Flux, where one of them delivers it."""
-    from gpupool.generators.delivery import start
+    from gpupool.generators.delivery import start, starts_with
 
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
-    if command:
-        print(
-            f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there "
-            f"as {delivery.path}"
-        )
+    if not command:
+        return
+    print(f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}")
+    changed = (*differences.changed, *differences.extra)
+    if any(starts_with(delivery, path) for path in changed):
+        print(f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}")
+    else:
         print(f"register it once, in the cluster where it runs: {command}")
 
 

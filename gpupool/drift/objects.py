@@ -17,6 +17,7 @@ from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
 from gpupool.drift.moments import going
+from gpupool.generators.delivery import keeps
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.infra.resource_values import FIELD_MANAGER
@@ -220,6 +221,12 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
             f"kubectl get {kind.lower()} {name}",
             Severity.settling,
         )
+    elif applied and keeps(inputs.plan.delivery, live["metadata"].get("annotations", {})):
+        # Whoever delivers will not delete it, however often it is asked to.
+        delivery = inputs.plan.delivery
+        reason = f"the file no longer has it, and {delivery.by.title} leaves it until somebody deletes it"
+        command = repair.delete(kind, name, namespace)
+        level = Severity.warning if delivery.on_removal == "keep" else Severity.drift
     elif applied and _unused(inputs, manifest):
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"

@@ -20,6 +20,8 @@ class Engine:
     managers: frozenset[str]
     """Field managers under which it applies in the place of `gpupool up` (Argo CD documentation, server-side
     apply, and its name where it applies on the client's side; Flux documentation, Kustomization)."""
+    applies_as: str
+    """The field manager under which it applies now."""
     on_removal: str
     """What it does where the file says nothing: confirm, keep or delete."""
     asks: bool
@@ -33,11 +35,14 @@ class Engine:
 ENGINE_FACTS: Mapping[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("pulumi", "Pulumi", frozenset(), "delete", asks=True, takes_scp=True, credentials=""),
+        Engine(
+            "pulumi", "Pulumi", frozenset(), "gpupool", "delete", asks=True, takes_scp=True, credentials=""
+        ),
         Engine(
             "argocd",
             "Argo CD",
             frozenset({"argocd-controller", "argocd-application-controller"}),
+            "argocd-controller",
             "confirm",
             asks=True,
             takes_scp=True,
@@ -47,6 +52,7 @@ ENGINE_FACTS: Mapping[str, Engine] = {
             "flux",
             "Flux",
             frozenset({"kustomize-controller", "helm-controller"}),
+            "kustomize-controller",
             "keep",
             asks=False,
             takes_scp=False,

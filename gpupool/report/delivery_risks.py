@@ -32,18 +32,13 @@ def left_behind(old: Plan, new: Plan) -> Iterator[Risk]:
 
 def _kept(pool: Pool, old: Plan, new: Plan) -> str:
     engine = old.delivery.by.title
-    first = "drain its nodes before the merge and "
-    if old.delivery.on_removal == "keep":
-        until = "until somebody deletes it"
-        first += f"run kubectl delete nodepool {' '.join(c.name for c in pool.capacities)} right after it"
-    else:
-        until = "until the pruning is confirmed"
-        first += "confirm right after it"
+    names = " ".join(capacity.name for capacity in pool.capacities)
     return (
-        f"{engine} leaves pool {pool.name} {until}, but {_gone(pool, old, new)} go at once: its nodes name a "
-        "configuration that is no longer there, so the device plugin does not start again on them and they "
-        f"hand out no GPU. Either {first}, or let the removal delete it: delivery.onRemoval: delete, in a "
-        "change before this one"
+        f"{engine} leaves pool {pool.name} until somebody deletes it, but {_gone(pool, old, new)} go at "
+        "once: its nodes name a configuration that is no longer there, so the device plugin does not start "
+        "again on them and they hand out no GPU. Either drain its nodes before the merge and run kubectl "
+        f"delete nodepool {names} right after it, or let the removal delete it: delivery.onRemoval: delete, "
+        "in a change before this one"
     )
 
 

@@ -55,9 +55,10 @@ class Delivery(Model):
     """Branch, tag or commit; of a registry: tag or digest. To Flux it is a commit where it has 40 hexadecimal
     digits, a tag where it is a version such as v1.2.3, and else a branch."""
     on_removal: Literal["confirm", "keep", "delete"] | None = None
-    """What Argo CD or Flux does with pools and tenants' namespaces the files no longer have. confirm: ask
-    (argocd alone; its default). keep: leave them in the cluster, to be deleted with kubectl (default of
-    flux). delete: delete them with what runs there."""
+    """What Argo CD or Flux does with pools and tenants' namespaces the files no longer have. confirm: leave
+    them until a person deletes them; assert fails until then and prints the command (argocd alone; its
+    default). keep: leave them, which assert warns of (default of flux). delete: delete them with what runs
+    there."""
     argocd: ArgoCd = ArgoCd()
     """Argo CD's own settings."""
     flux: Flux = Flux()

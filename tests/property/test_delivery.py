@@ -135,7 +135,7 @@ def test_argo_cd_reads_every_object_and_may_apply_it(environment: Data) -> None:
 @given(delivered("flux"))
 def test_flux_applies_every_object_once(environment: Data) -> None:
     made = generate(plan_of(environment))
-    written = {path: text for path, text in files(made).items() if path.startswith("delivery/waves/")}
+    written = {path: text for path, text in files(made).items() if path.startswith("delivery/steps/")}
     rendered = read(written)
     assert applied(made, rendered) == Counter(manifest_path(manifest) for manifest in made)
 

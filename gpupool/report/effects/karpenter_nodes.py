@@ -132,7 +132,7 @@ def _deleted(
         what = "jobs that name the pool find no node any more"
     # What is in the cluster now was annotated by the state before.
     delivery = before.plan.delivery
-    if delivery.on_removal == "keep":
+    if delivery.on_removal != "delete":
         left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
         if after is not None and pool.name not in names:
             until = " until its MPS daemon restarts" if pool.sharing.has_daemon else ""
@@ -141,8 +141,6 @@ def _deleted(
                 "get no GPU there once the device plugin has restarted"
             )
         return NodeEffect("stay", pool.name, reason, left, capacity.name)
-    if delivery.on_removal == "confirm":
-        what = f"not before the pruning is confirmed in Argo CD; {what}"
     return NodeEffect(
         "deleted",
         pool.name,

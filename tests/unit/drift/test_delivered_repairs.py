@@ -21,8 +21,9 @@ CHART = "kubectl -n flux-system annotate helmrelease {} reconcile"
 MANAGERS = {"argocd": "argocd-controller", "flux": "kustomize-controller"}
 
 
-def delivered(engine: str) -> Cluster:
-    cluster = Cluster(DELIVERED % engine)
+def delivered(engine: str, more: str = "") -> Cluster:
+    text = DELIVERED % engine
+    cluster = Cluster(text.replace("path: rendered/trial", f"path: rendered/trial, {more}") if more else text)
     for held in cluster.objects.values():
         for row in held.values():
             row["metadata"]["managedFields"][0]["manager"] = MANAGERS[engine]
@@ -118,3 +119,24 @@ def test_an_environment_that_was_never_applied_asks_for_all_of_it() -> None:
     cluster.objects = {}
     first = next(drift for drift in cluster.examine() if drift.kind == "missing")
     assert ARGOCD.format("gpupool-trial gpupool-trial-priorities") in first.repair
+
+
+KEPT = {
+    "argocd": {"argocd.argoproj.io/sync-options": "Prune=false,Delete=confirm"},
+    "flux": {"kustomize.toolkit.fluxcd.io/prune": "disabled"},
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "removal", "level"),
+    [("argocd", "confirm", "drift"), ("argocd", "keep", "warning"), ("flux", "keep", "warning")],
+)
+def test_what_they_keep_is_deleted_by_a_person(engine: str, removal: str, level: str) -> None:
+    """However often they are asked, they would not."""
+    cluster = delivered(engine, f"onRemoval: {removal}")
+    pool = cluster.get("NodePool", "shared")
+    metadata = {**pool["metadata"], "name": "former", "annotations": KEPT[engine]}
+    cluster.add({**pool, "metadata": metadata})
+    (found,) = cluster.examine()
+    assert (found.kind, found.object, found.level.value) == ("extra", "NodePool former", level)
+    assert found.repair == "kubectl delete nodepool former"

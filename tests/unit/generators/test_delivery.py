@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpupool.generators import delivery, delivery_argocd, generate
-from gpupool.generators.kinds import KINDS
+from gpupool.generators.kinds import KINDS, kind_of
 from gpupool.generators.layout import manifest_path
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.generators.render import files, write
@@ -159,13 +159,15 @@ FREE = [("ClusterRole", "gpupool-tenant"), ("NodeOverlay", "batch.1gpu"), ("Name
 @pytest.mark.parametrize(
     ("removal", "options"),
     [
-        (None, "Prune=confirm,Delete=confirm"),
-        ("confirm", "Prune=confirm,Delete=confirm"),
+        (None, "Prune=false,Delete=confirm"),
+        ("confirm", "Prune=false,Delete=confirm"),
         ("keep", "Prune=false,Delete=false"),
         ("delete", None),
     ],
 )
-def test_argo_asks_before_what_holds_work_goes(removal: str | None, options: str | None) -> None:
+def test_argo_deletes_nothing_that_holds_work_and_waits_for_nobody_in_a_sync(
+    removal: str | None, options: str | None
+) -> None:
     bundle = made(CLOUD, ARGOCD | ({"onRemoval": removal} if removal else {}))
     for kind, name in KEPT:
         assert notes(bundle, kind, name).get("argocd.argoproj.io/sync-options") == options, (kind, name)
@@ -224,22 +226,50 @@ def notes_of(bundle: Bundle, manifest: Manifest) -> Any:
     return delivery.body(manifest, bundle.delivery)["metadata"].get("annotations")
 
 
-def test_the_project_permits_every_object_and_nothing_else() -> None:
+def permitted(spec: Data, scope: str) -> set[tuple[str, str]]:
+    return {(row["group"], row["kind"]) for row in spec[scope]}
+
+
+@pytest.mark.parametrize("data", [CLOUD, LOCAL, STATIC], ids=["eks", "local", "static"])
+def test_every_object_is_of_a_kind_that_the_table_has(data: Data) -> None:
+    for manifest in made(data, ARGOCD):
+        kind = kind_of(manifest.kind)
+        assert kind.api_version == manifest.api_version
+        assert kind.cluster_wide is (manifest.namespace is None)
+
+
+def test_the_project_permits_every_kind_that_a_file_can_need_and_nothing_else() -> None:
     bundle = made(CLOUD, ARGOCD)
     spec = wrappers(bundle, "AppProject")["gpupool-random"]["spec"]
-    listed = {"clusterResourceWhitelist": set[tuple[str, str]](), "namespaceResourceWhitelist": set()}
-    for name, rows in listed.items():
-        rows |= {(row["group"], row["kind"]) for row in spec[name]}
-    needed = {name: set[tuple[str, str]]() for name in listed}
-    for m in bundle:
-        group = m.api_version.rpartition("/")[0]
-        scope = "namespaceResourceWhitelist" if m.namespace else "clusterResourceWhitelist"
-        needed[scope].add((group, m.kind))
-    assert listed == needed
+    for scope, wide in (("clusterResourceWhitelist", True), ("namespaceResourceWhitelist", False)):
+        table = {(k.group, k.name) for k in KINDS if k.cluster_wide is wide}
+        assert permitted(spec, scope) == table
     assert "*" not in json.dumps(spec)
     spaces = {row["namespace"] for row in spec["destinations"]}
     assert spaces == {m.namespace for m in bundle if m.namespace}
     assert spec["sourceRepos"] == [REPO["repo"]]
+
+
+def test_one_command_starts_everything_else() -> None:
+    """The project first, because kubectl applies files by their names; and it permits nothing of pools."""
+    bundle = made(CLOUD, ARGOCD)
+    command = delivery.start(bundle.delivery, "rendered/x")
+    assert command == "kubectl apply -f rendered/x/delivery/argocd/start"
+    started = {
+        path: body
+        for path, body in delivery.wrappers(bundle).items()
+        if path.startswith("delivery/argocd/start/")
+    }
+    project, application = (started[path] for path in sorted(started))
+    assert (project["kind"], application["kind"]) == ("AppProject", "Application")
+    assert application["spec"]["project"] == project["metadata"]["name"]
+    assert application["spec"]["source"]["path"] == "rendered/x/delivery/argocd"
+    assert "directory" not in application["spec"]["source"], "it reads no folder below, so not itself"
+    assert permitted(project["spec"], "namespaceResourceWhitelist") == {
+        ("argoproj.io", "Application"),
+        ("argoproj.io", "AppProject"),
+    }
+    assert project["spec"]["clusterResourceWhitelist"] == []
 
 
 def excluded(pattern: str, path: str) -> bool:

@@ -47,7 +47,7 @@ def without_parted(data: Data) -> None:
     [
         ("flux", "keep", "run kubectl delete nodepool parted right after it"),
         ("argocd", "keep", "Argo CD leaves pool parted until somebody deletes it"),
-        ("argocd", "confirm", "until the pruning is confirmed"),
+        ("argocd", "confirm", "until somebody deletes it"),
     ],
 )
 def test_a_removed_pool_that_stays_loses_what_its_nodes_need(

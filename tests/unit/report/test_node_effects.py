@@ -259,7 +259,7 @@ def test_a_new_environment_and_one_that_goes() -> None:
 @pytest.mark.parametrize(
     ("engine", "on_removal", "kind", "text"),
     [
-        ("argocd", "confirm", "deleted", "not before the pruning is confirmed in Argo CD"),
+        ("argocd", "confirm", "stay", "argocd leaves NodePool"),
         ("argocd", "keep", "stay", "argocd leaves NodePool parted and its nodes"),
         ("argocd", "delete", "deleted", "all at once"),
         ("flux", "keep", "stay", "flux leaves NodePool parted and its nodes"),

@@ -1,0 +1,64 @@
+"""`gpupool handover ENV --to ENGINE`: who delivers from now on owns what those before it applied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
+from gpupool.cli.progress import progress
+
+if TYPE_CHECKING:
+    from gpupool.infra.handover import HandedOver
+    from gpupool.plan.model import Plan
+
+
+def handover(
+    env: EnvArgument,
+    to: Annotated[
+        Literal["argocd", "flux", "pulumi"],
+        typer.Option("--to", help="Who delivers from now on; delivery.engine of the file says the same."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change.")] = False,
+    format: FormatOption = "text",
+) -> None:
+    """Give the objects in the cluster to the engine that delivers from now on, field by field.
+
+    Without it a key that the file loses stays, because the engine before still owns it. No value of an
+    object changes. To undo it, set delivery.engine back and hand over to that engine.
+
+    Example: gpupool handover prod --to argocd
+    """
+    from gpupool.generators import generate
+    from gpupool.infra import access
+    from gpupool.infra.handover import hand_over, require_engine
+    from gpupool.plan.resolve import read_plan
+
+    plan = read_plan(env)
+    require_engine(plan, to)
+    access.require_cluster(plan)
+    with progress(f"handover {env}") as report:
+        changed = hand_over(plan, generate(plan), access.connect(plan), report, dry_run)
+    data = {
+        "environment": plan.environment,
+        "to": to,
+        "dryRun": dry_run,
+        "objects": [{"object": str(row.object), "owners": list(row.owners)} for row in changed],
+    }
+    print_answer(format, data, lambda: _print(plan, changed, dry_run))
+
+
+def _print(plan: Plan, changed: list[HandedOver], dry_run: bool) -> None:
+    engine = plan.delivery.by
+    if not changed:
+        print(f"{plan.environment}: no other engine owns anything of what {engine.title} delivers")
+        return
+    counts = Counter((row.object.kind, ", ".join(row.owners)) for row in changed)
+    rows = [(kind, number, owners, engine.applies_as) for (kind, owners), number in sorted(counts.items())]
+    print_table(("KIND", "OBJECTS", "OWNED BY", "WOULD BE" if dry_run else "NOW"), rows, right=("OBJECTS",))
+    verb = "would go" if dry_run else "went"
+    print(f"\n{plan.environment}: {len(changed)} objects {verb} to {engine.title}; no value has changed")
+    if not dry_run and plan.delivery.gitops:
+        print(f"make Pulumi forget them: pulumi stack rm {plan.environment} --force")
