@@ -48,7 +48,7 @@ def require_engine(plan: Plan, engine: str) -> None:
     if now != engine:
         raise HandoverError(
             f"{plan.environment} is delivered by {now} (delivery.engine in the file), not by {engine}; write "
-            f"engine: {engine} first, so that whoever gets the objects also delivers them"
+            f"engine: {engine} first, so that the engine that gets the objects also delivers them"
         )
 
 

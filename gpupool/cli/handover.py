@@ -60,5 +60,10 @@ def _print(plan: Plan, changed: list[HandedOver], dry_run: bool) -> None:
     print_table(("KIND", "OBJECTS", "OWNED BY", "WOULD BE" if dry_run else "NOW"), rows, right=("OBJECTS",))
     verb = "would go" if dry_run else "went"
     print(f"\n{plan.environment}: {len(changed)} objects {verb} to {engine.title}; no value has changed")
-    if not dry_run and plan.delivery.gitops:
+    if dry_run:
+        return
+    if plan.delivery.gitops:
         print(f"make Pulumi forget them: pulumi stack rm {plan.environment} --force")
+    else:
+        # What the engine before has changed is in no state of Pulumi's yet.
+        print(f"then: gpupool refresh {plan.environment} && gpupool up {plan.environment}")

@@ -222,7 +222,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
             Severity.settling,
         )
     elif applied and keeps(inputs.plan.delivery, live["metadata"].get("annotations", {})):
-        # Whoever delivers will not delete it, however often it is asked to.
+        # The engine will not delete it, however often it is asked to.
         delivery = inputs.plan.delivery
         reason = f"the file no longer has it, and {delivery.by.title} leaves it until somebody deletes it"
         command = repair.delete(kind, name, namespace)

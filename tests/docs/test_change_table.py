@@ -212,7 +212,7 @@ CHANGES = (
             "gpupool/plan/delivery.py": (
                 (
                     "    )\n}\n\n\n@dataclass",
-                    '        Engine("kapp", "kapp", frozenset({"kapp"}), "keep", False, True, "a Secret"),\n',
+                    '        Engine("kapp", "kapp", frozenset({"kapp"}), "kapp", "keep", False, True, ""),\n',
                 ),
             ),
             "generators/delivery.py": (
@@ -224,6 +224,7 @@ CHANGES = (
             "generators/delivery_kapp.py": 'START = "-f"\nFOLDER = "delivery/kapp"\n\n\n'
             "def notes(manifest, delivery):\n"
             '    return {"kapp.k14s.io/change-group": str(manifest.wave)}\n\n\n'
+            "def keeps(annotations):\n    return False\n\n\n"
             "def wrappers(bundle):\n    return {}\n\n\n"
             'def resync(plan, parts):\n    return f"kapp deploy -a {plan.environment}"\n'
         },

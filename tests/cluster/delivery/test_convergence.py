@@ -29,6 +29,8 @@ _LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIServic
 _HARMLESS = {("Deployment", "/metadata/annotations/deployment.kubernetes.io~1revision")}
 """Every Deployment has it and no file does, so there is nothing to compare it with."""
 _SERVERS_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
+_APPLY = ("--server-side", "--force-conflicts")
+"""As both engines apply."""
 _NOTES = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "pulumi.com/", "deployment.kubernetes.io/")
 
 
@@ -139,7 +141,7 @@ def by_argocd(trial: Trial, cluster: Any) -> None:
     trial.deliver_by("argocd")
     for _, paths in waves(trial.rendered()):
         options = [option for path in paths for option in ("-f", str(path))]
-        trial.kubectl("apply", "--server-side", "--field-manager=argocd-controller", *options)
+        trial.kubectl("apply", *_APPLY, "--field-manager=argocd-controller", *options)
 
 
 def by_flux(trial: Trial, cluster: Any) -> None:
@@ -149,7 +151,7 @@ def by_flux(trial: Trial, cluster: Any) -> None:
         built = trial.kubectl(
             "kustomize", "--load-restrictor=LoadRestrictionsNone", str(checkout / spec["path"])
         )
-        trial.kubectl("apply", "--server-side", "--field-manager=kustomize-controller", "-f", "-", text=built)
+        trial.kubectl("apply", *_APPLY, "--field-manager=kustomize-controller", "-f", "-", text=built)
         applied = list(yaml.load_all(built, Loader=yaml.CSafeLoader))
         passes = partial(healthy, cluster.api, spec, applied)
         cluster.wait(f"what is in {spec['path']} is healthy", passes, timeout=60)

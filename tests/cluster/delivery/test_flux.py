@@ -1,78 +1,116 @@
-"""Flux's own controller delivers an environment."""
+"""Flux's own controller delivers an environment, step by step."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.delivery import flux
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
 from tests.cluster.delivery.git_server import Repository
 
+pytestmark = engine_mark("kustomize-controller")
 _API = "kustomize.toolkit.fluxcd.io/v1"
+_STEPS = {f"gpupool-trial-{step}" for step in ("foundation", "operators", "machines", "pools")}
 
 
-def delivered(cluster: Any, commit: str) -> float:
-    """Wait until every Kustomization is ready at the commit; how long it took, in seconds."""
-    started = time.monotonic()
+@dataclass
+class Delivered:
+    """An environment whose rendering Flux reads."""
 
-    def check() -> bool:
-        bodies = cluster.api.list(_API, "Kustomization", flux.NAMESPACE)
-        assert bodies
-        for body in bodies:
-            status = body.get("status", {})
-            ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
-            name = body["metadata"]["name"]
-            assert commit in status.get("lastAppliedRevision", ""), (name, ready.get("message"))
-            assert ready.get("status") == "True", (name, ready.get("message"))
-        return True
+    trial: Trial
+    cluster: Any
+    repository: Repository
+    source: flux.Source
+    environment: dict[str, Any]
 
-    cluster.wait(f"{commit[:7]} is delivered", check, timeout=600)
-    return time.monotonic() - started
+    def push(self) -> str:
+        """Render, push, and let Flux see the commit; its hash."""
+        file = self.trial.folder / "trial.yaml"
+        file.write_text(yaml.safe_dump(self.environment, sort_keys=False), encoding="utf-8")
+        self.trial.gpupool("render", "-o", str(self.repository.work / "rendered" / "trial"))
+        commit = self.repository.push("change")
+        if self.cluster.api.list(_API, "Kustomization", flux.NAMESPACE):
+            self.source.fetched("gpupool-trial", self.repository.work, commit)
+        return commit
+
+    def until_delivered(self, commit: str) -> None:
+        """Wait until every Kustomization is ready at the commit."""
+
+        def check() -> bool:
+            bodies = self.cluster.api.list(_API, "Kustomization", flux.NAMESPACE)
+            assert {body["metadata"]["name"] for body in bodies} == _STEPS
+            for body in bodies:
+                status = body.get("status", {})
+                ready = next((c for c in status.get("conditions", []) if c["type"] == "Ready"), {})
+                about = (body["metadata"]["name"], ready.get("message"))
+                assert commit in status.get("lastAppliedRevision", ""), about
+                assert ready.get("status") == "True", about
+            return True
+
+        started = time.monotonic()
+        self.cluster.wait(f"{commit[:7]} is delivered", check, timeout=600)
+        print(f"delivered after {time.monotonic() - started:.0f} s")
+
+    def stop(self) -> None:
+        """Delete Flux's Kustomizations, and wait until Flux has let them go."""
+
+        def names() -> list[str]:
+            bodies = self.cluster.api.list(_API, "Kustomization", flux.NAMESPACE)
+            return [body["metadata"]["name"] for body in bodies]
+
+        for name in names():
+            self.cluster.api.delete(_API, "Kustomization", name, flux.NAMESPACE)
+        self.cluster.wait("Flux has let its Kustomizations go", lambda: not names())
 
 
-@pytest.mark.parametrize("options", [(), ("--requeue-dependency=5s",)], ids=["default", "requeue"])
-def test_it(
-    trial: Trial, gitops_kinds: Any, control_plane: Any, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    cluster = gitops_kinds
-    repository = Repository(tmp_path)
-    environment = yaml.safe_load(yaml.safe_dump(ENVIRONMENT))
-    environment["delivery"] = {
-        "engine": "flux",
-        "repo": "https://git.example.com/trial.git",
-        "path": "rendered/trial",
-    }
-    folder = tmp_path / "flux"
+@pytest.fixture(params=[(), ("--requeue-dependency=5s",)], ids=["default", "advised"])
+def delivered(
+    request: pytest.FixtureRequest,
+    trial: Trial,
+    gitops_kinds: Any,
+    control_plane: ControlPlane,
+    tmp_path: Path,
+) -> Iterator[Delivered]:
+    """The environment is delivered, with Flux' settings as they are and as the page advises."""
+    repository, folder = Repository(tmp_path), tmp_path / "flux"
     folder.mkdir()
-    source = flux.Source(cluster, folder)
-
-    def push(message: str) -> str:
-        file = trial.folder / "trial.yaml"
-        file.write_text(yaml.safe_dump(environment, sort_keys=False), encoding="utf-8")
-        print(trial.gpupool("render", "-o", str(repository.work / "rendered" / "trial")))
-        return repository.push(message)
-
-    with source.served(), flux.running(control_plane.kubeconfig, folder, *options):
-        commit = push("first")
+    environment = deepcopy(ENVIRONMENT)
+    where = {"repo": "https://git.example.com/trial.git", "path": "rendered/trial"}
+    environment["delivery"] = {"engine": "flux", **where}
+    source = flux.Source(gitops_kinds, folder)
+    with source.served(), flux.running(control_plane.kubeconfig, folder, *request.param):
+        delivery = Delivered(trial, gitops_kinds, repository, source, environment)
+        commit = delivery.push()
         trial.kubectl("apply", "-k", str(repository.work / "rendered" / "trial" / "delivery" / "flux"))
         source.fetched("gpupool-trial", repository.work, commit)
-        print("first", delivered(cluster, commit))
-        print(trial.gpupool("assert"))
-        environment["pools"][0]["sharing"]["replicas"] = 6
-        environment["tenants"].append(
-            {"name": "audio", "namespace": "trial-audio", "pools": {"notebooks": {"slices": 1}}}
-        )
-        commit = push("replicas")
-        source.fetched("gpupool-trial", repository.work, commit)
-        print("replicas and a tenant", delivered(cluster, commit))
-        print(trial.gpupool("assert"))
-        environment["pools"].pop(1)
-        commit = push("pool removed")
-        source.fetched("gpupool-trial", repository.work, commit)
-        print("pool removed", delivered(cluster, commit))
-        print(trial.gpupool("assert"))
+        delivery.until_delivered(commit)
+        yield delivery
+        delivery.stop()
+
+
+def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(delivered: Delivered) -> None:
+    trial = delivered.trial
+    assert "the cluster is what the file says" in trial.gpupool("assert")
+    delivered.environment["pools"][0]["sharing"]["replicas"] = 6
+    audio = {"name": "audio", "namespace": "trial-audio", "pools": {"notebooks": {"slices": 1}}}
+    delivered.environment["tenants"].append(audio)
+    delivered.until_delivered(delivered.push())
+    assert "the cluster is what the file says" in trial.gpupool("assert")
+    del delivered.environment["pools"][1]
+    delivered.until_delivered(delivered.push())
+    printed = trial.gpupool("assert")
+    (command,) = (row.strip() for row in printed.splitlines() if row.strip().startswith("$ "))
+    assert command == "$ kubectl delete nodepool models"
+    trial.kubectl(*command.removeprefix("$ kubectl ").split())
+    assert "models" not in trial.gpupool("assert")
+    delivered.stop()
+    assert "the cluster is what the file says" in trial.gpupool("assert"), "nothing went with them"

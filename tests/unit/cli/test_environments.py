@@ -206,13 +206,20 @@ def test_a_closed_pipe_is_not_an_error() -> None:
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize(("name", "option"), [("edge-argocd", "-f"), ("home-flux", "-k")])
-def test_render_says_how_argo_cd_and_flux_hear_of_it(name: str, option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("edge-argocd", "-f {}/delivery/argocd/start"), ("home-flux", "-k {}/delivery/flux")],
+)
+def test_render_says_how_argo_cd_and_flux_hear_of_it(name: str, command: str, tmp_path: Path) -> None:
     file, engine = f"tests/golden/delivery/{name}.yaml", name.rpartition("-")[2]
+    command = f"kubectl apply {command.format(tmp_path)}"
     done = gpupool("render", file, "-o", str(tmp_path))
     assert f"delivered by {engine} from " in done.stdout
-    assert f": kubectl apply {option} {tmp_path}/delivery/{engine}\n" in done.stdout
-    stale = next((tmp_path / "delivery").rglob("*.yaml"))
+    assert f"register it once, in the cluster where it runs: {command}\n" in done.stdout
+    stale = min(path for path in Path(command.rpartition(" ")[2]).iterdir() if path.suffix == ".yaml")
+    stale.write_text("a: 1\n")
+    done = gpupool("render", file, "-o", str(tmp_path))
+    assert f"run: {command}\n" in done.stdout, "what was applied by hand has changed"
     stale.write_text("a: 1\n")
     done = gpupool("render", file, "-o", str(tmp_path), "--check")
     assert (done.returncode, f"{stale}: changed" in done.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""Whoever takes over owns what those before it owned, and nobody else loses anything."""
+"""The engine that takes over owns what those before it owned, and no other manager loses anything."""
 
 from __future__ import annotations
 
