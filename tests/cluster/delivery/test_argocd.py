@@ -125,16 +125,17 @@ def test_everything_follows_the_repository(delivered: Delivered) -> None:
 
 
 def test_a_commit_that_fails_is_reverted_by_the_way_that_is_documented(delivered: Delivered) -> None:
-    file = delivered.rendering / "cluster" / "nodepool-models.yaml"
-    body = yaml.safe_load(file.read_text(encoding="utf-8"))
-    body["spec"]["weight"] = 1000
-    file.write_text(yaml.safe_dump(body), encoding="utf-8")
+    """A new object: of one that is there the comparison itself fails, and no sync begins."""
+    folder = delivered.rendering / "cluster"
+    body = yaml.safe_load((folder / "nodepool-models.yaml").read_text(encoding="utf-8"))
+    body["metadata"]["name"], body["spec"]["weight"] = "wrong", 1000
+    (folder / "nodepool-wrong.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
     delivered.repository.push("a weight that the server refuses")
 
     def refused() -> bool:
-        state = delivered.applications()[_OWN]["status"]["operationState"]
+        state = delivered.applications()[_OWN].get("status", {}).get("operationState", {})
         assert "spec.weight" in state.get("message", ""), state.get("message")
-        return bool(state["phase"] == "Running" and state.get("retryCount"))
+        return bool(state.get("phase") == "Running" and state.get("retryCount"))
 
     delivered.cluster.wait("the commit is refused and tried again", refused)
     commit = delivered.repository.revert()
@@ -146,7 +147,14 @@ def test_a_commit_that_fails_is_reverted_by_the_way_that_is_documented(delivered
     )
     words = command.replace("gpupool-prod", _OWN).removeprefix("kubectl ").partition(" -p ")
     delivered.trial.kubectl(*words[0].split(), "-p", words[2].strip("'"))
-    delivered.until_delivered(commit)
+
+    def reverted() -> bool:
+        sync = delivered.applications()[_OWN]["status"]["sync"]
+        return (sync["revision"], sync["status"]) == (commit, "Synced")
+
+    delivered.cluster.wait("the revert is what is delivered", reverted)
+    delivered.environment["pools"][0]["nodes"]["max"] = 3
+    delivered.until_delivered(delivered.push("what comes next"))
 
 
 def test_a_pool_that_waits_for_its_deletion_holds_up_nothing(delivered: Delivered) -> None:
