@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from gpupool.plan.policy_files import SHIPPED
 from tests.unit.report.plans import EKS, Data, Edit, change, edited
+
+_POLICIES = len(list(SHIPPED.glob("*.yaml")))
 
 
 def section(name: str, **changes: Any) -> Edit:
@@ -65,11 +68,11 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "policy off": (
         section("policies", default="warn"),
-        ("caution", "policy", "weaker: all 36 policies go from deny to warn"),
+        ("caution", "policy", f"weaker: all {_POLICIES} policies go from deny to warn"),
     ),
     "most policies off": (
         section("policies", default="warn", overrides={"pin-images": "deny"}),
-        ("caution", "policy", "35 policies go from deny to warn: "),
+        ("caution", "policy", f"{_POLICIES - 1} policies go from deny to warn: "),
     ),
     "one policy off": (
         section("policies", overrides={"pin-images": "audit"}),
