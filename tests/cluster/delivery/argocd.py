@@ -1,7 +1,8 @@
 """Argo CD's own programs against the control plane: the application controller and the repository server.
 
-Built from the Go module of Argo CD 3.1.9, the newest that can be built from one (of 3.3 and newer a part is
-in a module that is published nowhere). All settings are the defaults of its manifests.
+Built from the Go module of Argo CD 3.1.9. That of 3.4.13 can't be built: it leaves out a folder that it
+needs (gitops-engine). Settings are the defaults, but for TLS between the programs and signatures of commits,
+which are off.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _DEFAULT_PROJECT: Object = {
 def running(cluster: Any, kubeconfig: Path, folder: Path) -> Iterator[None]:
     """Argo CD runs while the block does; its kinds and its namespace are there."""
     program = str(require("argocd")["argocd"])
-    redis = require_redis()
+    # In which Argo CD caches.
+    redis = shutil.which("redis-server") or absent("no redis-server; install it (Debian: redis-server)")
     for body in (*_SETTINGS, _SECRET, _DEFAULT_PROJECT):
         cluster.apply(body)
     folder.mkdir()
@@ -69,11 +71,6 @@ def running(cluster: Any, kubeconfig: Path, folder: Path) -> Iterator[None]:
                 _process([program, *common, *options], folder, name, KUBECONFIG=str(kubeconfig))
             )
         yield
-
-
-def require_redis() -> str:
-    """The program in which Argo CD caches."""
-    return shutil.which("redis-server") or absent("no redis-server; install it (Debian: redis-server)")
 
 
 @contextmanager

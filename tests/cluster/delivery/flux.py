@@ -1,7 +1,7 @@
 """Flux's own kustomize-controller against the control plane.
 
-The source-controller can't be built (it needs libraries in C): what it would say of a GitRepository, and the
-archive that it would serve, come from here. How long it takes to notice a commit is therefore not measured.
+The source-controller does not run: what it would say of a GitRepository, and the archive that it would serve,
+come from here. How long it takes to notice a commit is therefore not measured.
 """
 
 from __future__ import annotations
