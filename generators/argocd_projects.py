@@ -21,7 +21,7 @@ from gpupool.generators.argocd_names import (
     root_project_name,
 )
 from gpupool.generators.kinds import KINDS
-from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import SYSTEM_NAMESPACE
 
 _CHART_NAMESPACES: Mapping[str, tuple[str, ...]] = {"karpenter": ("kube-system",)}
@@ -67,19 +67,17 @@ def root_project(bundle: Bundle) -> dict[str, Any]:
 
 def _project(bundle: Bundle) -> dict[str, Any]:
     """What the environment's objects may be: the kinds that a file can need, where they are rendered to."""
-    owned = bundle.manifests
-    table = {
-        wide: {(_group(k.api_version), k.name) for k in KINDS if k.cluster_wide is wide}
-        for wide in (True, False)
-    }
-    for manifest in owned:
-        table[manifest.namespace is None].add(_group_kind(manifest))
+    cluster_wide = [(kind.group, kind.name) for kind in KINDS if kind.cluster_wide]
+    namespaced = [(kind.group, kind.name) for kind in KINDS if not kind.cluster_wide]
+    # What is rendered may be of a kind that the table does not have.
+    cluster_wide += [(m.group, m.kind) for m in bundle.manifests if m.namespace is None]
+    namespaced += [(m.group, m.kind) for m in bundle.manifests if m.namespace is not None]
     spec = {
         "description": f"GPU pools of {bundle.environment}",
         "sourceRepos": [bundle.delivery.repo],
-        "destinations": _destinations(bundle, {m.namespace or SYSTEM_NAMESPACE for m in owned}),
-        "clusterResourceWhitelist": _kinds(table[True]),
-        "namespaceResourceWhitelist": _kinds(table[False]),
+        "destinations": _destinations(bundle, {m.namespace or SYSTEM_NAMESPACE for m in bundle.manifests}),
+        "clusterResourceWhitelist": _kinds(cluster_wide),
+        "namespaceResourceWhitelist": _kinds(namespaced),
     }
     return {**named(bundle, "AppProject", project_name(bundle), -10), "spec": spec}
 
@@ -103,15 +101,6 @@ def _chart_project(bundle: Bundle) -> dict[str, Any]:
 
 def _destinations(bundle: Bundle, namespaces: Iterable[str]) -> list[dict[str, str]]:
     return [{**cluster(bundle), "namespace": namespace} for namespace in sorted(namespaces)]
-
-
-def _group(api_version: str) -> str:
-    group, slash, _ = api_version.partition("/")
-    return group if slash else ""
-
-
-def _group_kind(manifest: Manifest) -> tuple[str, str]:
-    return (_group(manifest.api_version), manifest.kind)
 
 
 def _kinds(kinds: Iterable[tuple[str, str]]) -> list[dict[str, str]]:

@@ -71,7 +71,7 @@ def start(delivery: Delivery, rendering: str) -> str | None:
     return f"kubectl apply {engine.START} {rendering}/{engine.FOLDER}" if engine else None
 
 
-def starts_with(delivery: Delivery, path: str) -> bool:
-    """Whether the file at `path`, relative to the rendering, is one that the command applies."""
+def is_registration(delivery: Delivery, path: str) -> bool:
+    """Whether the file at `path`, relative to the rendering, is one that the command of `start` applies."""
     engine = ENGINES.get(delivery.engine)
     return engine is not None and path.startswith(f"{engine.FOLDER}/")

@@ -56,16 +56,11 @@ class _Step:
     timeout: str = "5m"
     """How long it may take to be ready."""
 
-    def manifests(self, bundle: Bundle) -> list[Manifest]:
-        by_wave = bundle.by_wave()
-        return [manifest for wave in self.waves for manifest in by_wave[wave]]
 
-
-_FOUNDATION = _Step("foundation", (NAMESPACES, ACCESS, PARAMETERS, POLICIES, ENFORCEMENT))
 _OPERATORS = _Step("operators", (BOUNDS, OPERATORS), "20m")
 """Bounds of tenants come after the parameters that judge them; charts bring the kinds of what follows."""
 _STEPS = (
-    _FOUNDATION,
+    _Step("foundation", (NAMESPACES, ACCESS, PARAMETERS, POLICIES, ENFORCEMENT)),
     _OPERATORS,
     # A NodePool whose overlay is not accepted yet would buy machines by their physical GPUs.
     _Step("machines", (MACHINES,), "10m"),
@@ -85,7 +80,7 @@ def _health(kind: Kind) -> Mapping[str, str]:
 _HEALTH: Mapping[str, Mapping[str, str]] = {
     **{kind.name: _health(kind) for kind in KINDS if kind.accepted},
     # Accepted is enough. Ready it is only while every operand runs on every node, which isn't so whenever a
-    # node starts; waves behind it must not wait for that.
+    # node starts; steps behind it must not wait for that.
     "ClusterPolicy": {
         "failed": "status.state == 'ignored'",
         "current": "status.state in ['ready', 'notReady']",
@@ -118,12 +113,7 @@ def keeps(annotations: Mapping[str, str]) -> bool:
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
     files: dict[str, Mapping[str, Any]] = {}
-    steps = {step: step.manifests(bundle) for step in _STEPS}
-    steps = {
-        step: manifests
-        for step, manifests in steps.items()
-        if manifests or (step is _OPERATORS and bundle.releases)
-    }
+    steps = _steps(bundle)
     charts = _file_names(part for release in bundle.releases for part in _chart(bundle, release))
     for step, manifests in steps.items():
         folder = f"{_STEPS_FOLDER}/{step.name}"
@@ -134,6 +124,17 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     started = _file_names([_source(bundle), *_kustomizations(bundle, steps)])
     files[f"{FOLDER}/kustomization.yaml"] = _folder(started)
     return files | {f"{FOLDER}/{name}": body for name, body in started.items()}
+
+
+def _steps(bundle: Bundle) -> dict[_Step, list[Manifest]]:
+    """Those that apply something, each with its manifests."""
+    by_wave = bundle.by_wave()
+    steps = {step: [manifest for wave in step.waves for manifest in by_wave[wave]] for step in _STEPS}
+    return {
+        step: manifests
+        for step, manifests in steps.items()
+        if manifests or (step is _OPERATORS and bundle.releases)
+    }
 
 
 def _folder(resources: Iterator[str] | list[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +152,7 @@ def _file_names(objects: Any) -> dict[str, Mapping[str, Any]]:
 
 def object_name(environment: str, part: str = "") -> str:
     """What an object of Flux's is called: its source, or the part of the environment that it delivers, which
-    is a wave's or a chart's name."""
+    is a step's or a chart's name."""
     return "-".join(filter(None, ("gpupool", environment, part)))
 
 

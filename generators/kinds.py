@@ -53,8 +53,6 @@ class Kind:
     name: str
     api_version: str
     wave: Wave
-    cluster_wide: bool = False
-    """Whether it is in no namespace."""
     needs: tuple[str, ...] = ()
     """The kinds that it must follow, of its own pool or namespace. Deletion runs the other way: NodePools go
     first and take their nodes with them while Karpenter and the operator still run. A namespace comes before
@@ -86,6 +84,8 @@ class Kind:
     """Whether its controller makes objects that it owns, so that its deletion waits for theirs."""
     delete_timeout: str | None = None
     """How long to wait where deletion takes other things with it; 10 minutes for the rest."""
+    cluster_wide: bool = False
+    """Whether it is in no namespace."""
 
     @property
     def plural(self) -> str:
@@ -106,20 +106,20 @@ _ROLES = ("Role", "ClusterRole", "ServiceAccount")
 NODE_CLASSES = ("KWOKNodeClass", "EC2NodeClass")
 
 KINDS = (
-    Kind("Namespace", "v1", NAMESPACES, True, delete_timeout="15m"),
+    Kind("Namespace", "v1", NAMESPACES, delete_timeout="15m", cluster_wide=True),
     Kind(
         "PriorityClass",
         "scheduling.k8s.io/v1",
         ACCESS,
-        True,
         immutable=("value", "preemptionPolicy"),
         recreated=True,
+        cluster_wide=True,
     ),
     Kind("ServiceAccount", "v1", ACCESS, listed=(SYSTEM_NAMESPACE,)),
-    Kind("ClusterRole", _RBAC, ACCESS, True),
-    Kind("ClusterRoleBinding", _RBAC, ACCESS, True, _ROLES[1:], immutable=("roleRef",)),
+    Kind("ClusterRole", _RBAC, ACCESS, cluster_wide=True),
+    Kind("ClusterRoleBinding", _RBAC, ACCESS, _ROLES[1:], immutable=("roleRef",), cluster_wide=True),
     Kind("Role", _RBAC, ACCESS, listed=_OURS),
-    Kind("RoleBinding", _RBAC, ACCESS, False, _ROLES, immutable=("roleRef",)),
+    Kind("RoleBinding", _RBAC, ACCESS, _ROLES, immutable=("roleRef",)),
     Kind("ResourceQuota", "v1", BOUNDS),
     Kind("LimitRange", "v1", BOUNDS),
     Kind("NetworkPolicy", "networking.k8s.io/v1", BOUNDS),
@@ -131,62 +131,61 @@ KINDS = (
         "ClusterPolicy",
         "nvidia.com/v1",
         OPERATORS,
-        True,
         ("ConfigMap",),
-        chart="gpu-operator",
+        "gpu-operator",
         dependents=True,
+        cluster_wide=True,
     ),
     Kind(
         "KWOKNodeClass",
         "karpenter.kwok.sh/v1alpha1",
         MACHINES,
-        True,
         (RELEASE,),
-        chart="karpenter",
-        listed=(),
+        "karpenter",
+        (),
         holds_jobs=True,
+        cluster_wide=True,
     ),
     Kind(
         "EC2NodeClass",
         "karpenter.k8s.aws/v1",
         MACHINES,
-        True,
         (RELEASE,),
         chart="karpenter",
         listed=(),
         accepted="Ready",
         holds_jobs=True,
+        cluster_wide=True,
     ),
     # It holds no jobs, and one that is left behind contradicts its successors.
     Kind(
         "NodeOverlay",
         "karpenter.sh/v1alpha1",
         MACHINES,
-        True,
         (RELEASE,),
         chart="karpenter",
         accepted="ValidationSucceeded",
         refusal_lasts=True,
+        cluster_wide=True,
     ),
     # Karpenter drains the nodes of one that goes, jobs and all, and needs its class until then.
     Kind(
         "NodePool",
         "karpenter.sh/v1",
         POOLS,
-        True,
         ("ClusterPolicy", RELEASE, *NODE_CLASSES, "NodeOverlay"),
         chart="karpenter",
         accepted="Ready",
         holds_jobs=True,
         dependents=True,
         delete_timeout="30m",
+        cluster_wide=True,
     ),
-    Kind("Node", "v1", POOLS, True, ("ClusterPolicy", RELEASE), listed=(), owned=False),
+    Kind("Node", "v1", POOLS, ("ClusterPolicy", RELEASE), listed=(), owned=False, cluster_wide=True),
     Kind(
         "Deployment",
         "apps/v1",
         WORKLOADS,
-        False,
         ("PriorityClass", "ServiceAccount", "NodePool"),
         listed=(SYSTEM_NAMESPACE,),
         awaited=False,
@@ -197,15 +196,14 @@ KINDS = (
         "CronJob",
         "batch/v1",
         WORKLOADS,
-        False,
         ("ServiceAccount", "ConfigMap"),
         listed=(SYSTEM_NAMESPACE,),
         runs_pods=True,
         dependents=True,
     ),
-    Kind(_POLICY, _ADMISSION, POLICIES, True),
+    Kind(_POLICY, _ADMISSION, POLICIES, cluster_wide=True),
     # What a policy judges by is there before it is enforced.
-    Kind(f"{_POLICY}Binding", _ADMISSION, ENFORCEMENT, True, (_POLICY, "ConfigMap")),
+    Kind(f"{_POLICY}Binding", _ADMISSION, ENFORCEMENT, (_POLICY, "ConfigMap"), cluster_wide=True),
 )
 
 _RANK = {kind.name: rank for rank, kind in enumerate(KINDS)}

@@ -42,6 +42,11 @@ class Manifest:
         return str(self.body["metadata"]["name"])
 
     @property
+    def group(self) -> str:
+        """API group, empty for the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
     def namespace(self) -> str | None:
         """The namespace, None for cluster-scoped objects."""
         namespace: str | None = self.body["metadata"].get("namespace")

@@ -31,7 +31,9 @@ Key = tuple[str, str, str | None, str]
 _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
-_DELIVERERS = frozenset().union(*(engine.managers for engine in ENGINE_FACTS.values()))
+_DELIVERERS = frozenset(
+    manager for engine in ENGINE_FACTS.values() for manager in engine.managers if manager != FIELD_MANAGER
+)
 LISTED = tuple(kind for kind in KINDS if kind.owned)
 """Others carry our labels without being made by us."""
 _LAST = rank_of("ConfigMap")

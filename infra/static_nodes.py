@@ -16,7 +16,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.cluster.conflicts import until_no_conflict
+from gpupool.cluster.kube_api import MERGE, KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
@@ -33,9 +34,6 @@ RESTORER = "gpupool-restore"
 """Field manager under which a node gets its own taints back."""
 
 HOOK = "give-node-taints-back"
-
-_ATTEMPTS = 5
-"""A kubelet writes its node every few seconds, so a collision or two is to be expected."""
 
 _OPERATORS_DEFAULT = (MIG_LABEL, NO_LAYOUT)
 """The GPU Operator sets this label on nodes that can be partitioned and don't say how (v26.7.0)."""
@@ -127,16 +125,13 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
 
 def restore(api: KubeApi, name: str) -> None:
     """Set the node's taints to its own ones, with lifecycle taints as they are. A missing node is fine."""
-    for attempt in range(_ATTEMPTS):
+
+    def give_back() -> None:
         node = api.get("v1", "Node", name)
-        if node is None or OURS not in (node["metadata"].get("annotations") or {}):
-            return
-        try:
+        if node is not None and OURS in (node["metadata"].get("annotations") or {}):
             _give_back(api, node)
-            return
-        except ApiError as error:
-            if error.status != 409 or attempt == _ATTEMPTS - 1:
-                raise
+
+    until_no_conflict(give_back)
 
 
 def _give_back(api: KubeApi, node: Mapping[str, Any]) -> None:

@@ -172,14 +172,14 @@ def _about_unknown(output: Path) -> str:
 
 def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None:
     """How to register the rendering with Argo CD or Flux, where one of them delivers it."""
-    from gpupool.generators.delivery import start, starts_with
+    from gpupool.generators.delivery import is_registration, start
 
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if not command:
         return
     print(f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}")
     changed = (*differences.changed, *differences.extra)
-    if any(starts_with(delivery, path) for path in changed):
+    if any(is_registration(delivery, path) for path in changed):
         print(f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}")
     else:
         print(f"register it once, in the cluster where it runs: {command}")

@@ -56,7 +56,7 @@ def _print(plan: Plan, changed: list[HandedOver], dry_run: bool) -> None:
         print(f"{plan.environment}: no other engine owns anything of what {engine.title} delivers")
         return
     counts = Counter((row.object.kind, ", ".join(row.owners)) for row in changed)
-    rows = [(kind, number, owners, engine.applies_as) for (kind, owners), number in sorted(counts.items())]
+    rows = [(kind, number, owners, engine.managers[0]) for (kind, owners), number in sorted(counts.items())]
     print_table(("KIND", "OBJECTS", "OWNED BY", "WOULD BE" if dry_run else "NOW"), rows, right=("OBJECTS",))
     verb = "would go" if dry_run else "went"
     print(f"\n{plan.environment}: {len(changed)} objects {verb} to {engine.title}; no value has changed")

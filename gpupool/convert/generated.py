@@ -35,9 +35,3 @@ def generated_spec(kind: str, platform: str) -> Mapping[str, Any]:
     (manifest,) = (manifest for manifest in _bundle(platform) if manifest.kind == kind)
     spec: Mapping[str, Any] = manifest.body["spec"]
     return spec
-
-
-def generated_values(chart: str) -> Mapping[str, Any]:
-    """Helm values of the chart."""
-    (release,) = (release for release in _bundle("eks").releases if release.chart == chart)
-    return release.values

@@ -12,7 +12,6 @@ from gpupool.cluster.snapshot import ClusterSnapshot, Object
 from gpupool.drift import moments, repair
 from gpupool.drift.pool_nodes import PoolNode, pool_nodes
 from gpupool.generators.manifest import Bundle, Part
-from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.plan.model import Plan
 
 
@@ -35,7 +34,7 @@ class DriftInput:
     @property
     def deliverers(self) -> frozenset[str]:
         """Field managers under which the environment's own objects are applied."""
-        return self.plan.delivery.by.managers or frozenset({FIELD_MANAGER})
+        return frozenset(self.plan.delivery.by.managers)
 
     @cached_property
     def policy_parts(self) -> tuple[Part, ...]:

@@ -17,11 +17,10 @@ class Engine:
     name: str
     """The value of `delivery.engine`, and the section with its settings."""
     title: str
-    managers: frozenset[str]
-    """Field managers under which it applies in the place of `gpupool up` (Argo CD documentation, server-side
-    apply, and its name where it applies on the client's side; Flux documentation, Kustomization)."""
-    applies_as: str
-    """The field manager under which it applies now."""
+    managers: tuple[str, ...]
+    """Field managers under which it applies, first the one for objects that it applies itself (Argo CD
+    documentation, server-side apply, and its name where it applies on the client's side; Flux documentation,
+    Kustomization)."""
     on_removal: str
     """What it does where the file says nothing: confirm, keep or delete."""
     asks: bool
@@ -35,14 +34,11 @@ class Engine:
 ENGINE_FACTS: Mapping[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine(
-            "pulumi", "Pulumi", frozenset(), "gpupool", "delete", asks=True, takes_scp=True, credentials=""
-        ),
+        Engine("pulumi", "Pulumi", ("gpupool",), "delete", asks=True, takes_scp=True, credentials=""),
         Engine(
             "argocd",
             "Argo CD",
-            frozenset({"argocd-controller", "argocd-application-controller"}),
-            "argocd-controller",
+            ("argocd-controller", "argocd-application-controller"),
             "confirm",
             asks=True,
             takes_scp=True,
@@ -51,8 +47,7 @@ ENGINE_FACTS: Mapping[str, Engine] = {
         Engine(
             "flux",
             "Flux",
-            frozenset({"kustomize-controller", "helm-controller"}),
-            "kustomize-controller",
+            ("kustomize-controller", "helm-controller"),
             "keep",
             asks=False,
             takes_scp=False,

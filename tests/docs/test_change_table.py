@@ -212,7 +212,7 @@ CHANGES = (
             "gpupool/plan/delivery.py": (
                 (
                     "    )\n}\n\n\n@dataclass",
-                    '        Engine("kapp", "kapp", frozenset({"kapp"}), "kapp", "keep", False, True, ""),\n',
+                    '        Engine("kapp", "kapp", ("kapp",), "keep", False, True, "a Secret"),\n',
                 ),
             ),
             "generators/delivery.py": (

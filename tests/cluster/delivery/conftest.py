@@ -27,8 +27,8 @@ Object = dict[str, Any]
 
 def engine_mark(program: str) -> pytest.MarkDecorator:
     """Tests with an engine itself: wherever it is built, and built where every test is run."""
-    wanted = os.environ.get("GPUPOOL_TESTS") == "all" or binaries.find(program) is not None
-    return pytest.mark.skipif(not wanted, reason=f"builds {program}, minutes the first time: make test-all")
+    skipped = os.environ.get("GPUPOOL_TESTS") != "all" and binaries.find(program) is None
+    return pytest.mark.skipif(skipped, reason=f"builds {program}, minutes the first time: make test-all")
 
 
 ENVIRONMENT: Object = {
@@ -77,6 +77,10 @@ class Trial:
         data = deepcopy(ENVIRONMENT)
         where = {"repo": "https://git.example.com/trial.git", "path": "rendered/trial"}
         data["delivery"] = {"engine": engine} | ({} if engine == "pulumi" else where)
+        return self.write(data)
+
+    def write(self, data: Object) -> Path:
+        """The environment's file, with these data from now on."""
         file = self.folder / "trial.yaml"
         file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
         return file
@@ -87,9 +91,17 @@ class Trial:
 
     def rendered(self) -> Path:
         """A checkout of the repository that `render` has written to; Flux's paths start from it."""
-        root = self.folder / "checkout"
-        self.gpupool("render", "-o", str(root / "rendered" / "trial"))
-        return root
+        self.render()
+        return self.folder / "checkout"
+
+    def render(self) -> str:
+        """Render to `rendering`; what is printed."""
+        return self.gpupool("render", "-o", str(self.rendering))
+
+    @property
+    def rendering(self) -> Path:
+        """The environment's folder in the checkout."""
+        return self.folder / "checkout" / "rendered" / "trial"
 
     def gpupool(self, verb: str, *options: str, code: int = 0) -> str:
         """Run `gpupool VERB FILE OPTIONS`; what it prints, errors included."""

@@ -35,18 +35,10 @@ class Delivered:
     environment: Object
     refreshed: float = field(default=0.0)
 
-    @property
-    def rendering(self) -> Path:
-        return self.repository.work / "rendered" / "trial"
-
-    def render(self) -> str:
-        """Write the file and render it; what is printed."""
-        file = self.trial.folder / "trial.yaml"
-        file.write_text(yaml.safe_dump(self.environment, sort_keys=False), encoding="utf-8")
-        return self.trial.gpupool("render", "-o", str(self.rendering))
-
     def push(self, message: str) -> str:
-        self.render()
+        """Render the environment and push it; the commit's hash."""
+        self.trial.write(self.environment)
+        self.trial.render()
         return self.repository.push(message)
 
     def applications(self) -> dict[str, Object]:
@@ -92,13 +84,13 @@ def delivered(
     ):
         environment = deepcopy(ENVIRONMENT)
         environment["delivery"] = {"engine": "argocd", "repo": address, "path": "rendered/trial"}
-        environment_of_trial = Delivered(trial, gitops_kinds, repository, environment)
-        printed = environment_of_trial.render()
+        delivery = Delivered(trial, gitops_kinds, repository, environment)
+        trial.write(environment)
+        _, _, command = trial.render().strip().rpartition(": kubectl ")
         commit = repository.push("first")
-        _, _, command = printed.strip().rpartition(": kubectl ")
         trial.kubectl(*command.split())
-        environment_of_trial.until_delivered(commit)
-        yield environment_of_trial
+        delivery.until_delivered(commit)
+        yield delivery
 
 
 def test_everything_follows_the_repository(delivered: Delivered) -> None:
@@ -126,7 +118,7 @@ def test_everything_follows_the_repository(delivered: Delivered) -> None:
 
 def test_a_commit_that_fails_is_reverted_by_the_way_that_is_documented(delivered: Delivered) -> None:
     """A new object: of one that is there the comparison itself fails, and no sync begins."""
-    folder = delivered.rendering / "cluster"
+    folder = delivered.trial.rendering / "cluster"
     body = yaml.safe_load((folder / "nodepool-models.yaml").read_text(encoding="utf-8"))
     body["metadata"]["name"], body["spec"]["weight"] = "wrong", 1000
     (folder / "nodepool-wrong.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")

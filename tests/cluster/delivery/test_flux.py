@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.delivery import flux
@@ -34,9 +33,8 @@ class Delivered:
 
     def push(self) -> str:
         """Render, push, and let Flux see the commit; its hash."""
-        file = self.trial.folder / "trial.yaml"
-        file.write_text(yaml.safe_dump(self.environment, sort_keys=False), encoding="utf-8")
-        self.trial.gpupool("render", "-o", str(self.repository.work / "rendered" / "trial"))
+        self.trial.write(self.environment)
+        self.trial.render()
         commit = self.repository.push("change")
         if self.cluster.api.list(_API, "Kustomization", flux.NAMESPACE):
             self.source.fetched("gpupool-trial", self.repository.work, commit)
@@ -90,7 +88,7 @@ def delivered(
     with source.served(), flux.running(control_plane.kubeconfig, folder, *request.param):
         delivery = Delivered(trial, gitops_kinds, repository, source, environment)
         commit = delivery.push()
-        trial.kubectl("apply", "-k", str(repository.work / "rendered" / "trial" / "delivery" / "flux"))
+        trial.kubectl("apply", "-k", str(trial.rendering / "delivery" / "flux"))
         source.fetched("gpupool-trial", repository.work, commit)
         delivery.until_delivered(commit)
         yield delivery
