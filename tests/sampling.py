@@ -2,7 +2,8 @@
 
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
 and those that are named (`python -m tests.sampling COMMIT AREA...`), `make test-all` to `all`. Where it is
-not set, as in `pytest PATH`, every test runs. The seed is printed at the head of a run and is the commit's,
+not set, as in `pytest PATH`, every test runs. A change that calls for more than MANY areas, such as the work of
+weeks that goes in at once, has half of each (`NAME/2`), so that a run ends in its time. The seed is printed at the head of a run and is the commit's,
 so that a commit that has passed passes again, and runs of many commits come to every test; GPUPOOL_SEED
 repeats one.
 """
@@ -22,7 +23,10 @@ Case = TypeVar("Case")
 
 
 SHARE = 4
-"""One in so many tests of a folder is taken, another every day, and at least one."""
+"""One in so many tests of a folder is taken, another with every commit, and at least one."""
+HALF = "/2"
+MANY = 6
+"""Areas that are run whole at most because of changed files: with all of them a run takes an hour."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,13 @@ AREAS = {
         ),
         ("tests/queue/",),
     ),
+    "delivery": Area(
+        (
+            *("generators/delivery", "generators/argocd", "gpupool/drift/", "gpupool/objects/"),
+            *("infra/handover.py", "tests/cluster/delivery/", "tools/argocd/", "tools/flux/"),
+        ),
+        ("tests/cluster/delivery/",),
+    ),
     "launcher": Area(
         (
             *(
@@ -168,8 +179,11 @@ AREAS = {
     ),
 }
 _GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
-WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
+_NAMES = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
+WHOLE = _NAMES & AREAS.keys()
 """Areas of which this run takes everything."""
+HALVED = frozenset(name.removesuffix(HALF) for name in _NAMES if name.endswith(HALF))
+"""Areas of which it takes half."""
 
 
 def _commit() -> int:
@@ -212,6 +226,12 @@ def called_for(changed: Sequence[str]) -> list[str]:
     return [name for name, area in AREAS.items() if any(path.startswith(_code(area)) for path in changed)]
 
 
+def taken(changed: Sequence[str], always: Sequence[str] = ()) -> str:
+    """GPUPOOL_TESTS of a run for these files and areas."""
+    names = [name for name in called_for(changed) if name not in always]
+    return ",".join([*(name + HALF * (len(names) > MANY) for name in names), *always])
+
+
 def _code(area: Area) -> tuple[str, ...]:
     starts_clusters = any(tests.startswith("tests/cluster/") for tests in area.tests)
     return (*area.code, *_CLUSTER) if starts_clusters else area.code
@@ -224,12 +244,12 @@ def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
 
 def _share(test: str) -> int:
     """One in how many tests like this one a run takes; 0: all of them."""
-    shares = (a.share for name, a in AREAS.items() if name not in WHOLE and test.startswith(a.tests))
-    return next(shares, 0)
+    areas = ((name, area) for name, area in AREAS.items() if name not in WHOLE)
+    return next((2 if name in HALVED else a.share for name, a in areas if test.startswith(a.tests)), 0)
 
 
 if __name__ == "__main__":
     commit, *always = sys.argv[1:]
     command = ["git", "diff", "--name-only", commit]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(",".join(dict.fromkeys([*called_for(done.stdout.splitlines()), *always])))
+    print(taken(done.stdout.splitlines(), always))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,11 +35,13 @@ class Exporter:
         self.gpus = list(gpus)
         self.asked = threading.Event()
         """Somebody has scraped it: Prometheus finds its targets some seconds after its start."""
+        self._scrapes = Counter[str]()
         exporter = self
 
         class Page(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 exporter.asked.set()
+                exporter._scrapes[self.path] += 1
                 body = exporter.text(self.path == "/honoured").encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
@@ -50,6 +54,14 @@ class Exporter:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def wait_until_stored(self) -> None:
+        """Returns when Prometheus has what `gpus` says now: a page's next but one scrape begins after that."""
+        before = self._scrapes.copy()
+        until = time.monotonic() + 60
+        while any(count < before[page] + 2 for page, count in self._scrapes.items()):
+            assert time.monotonic() < until, f"Prometheus has not scraped twice since {before}"
+            time.sleep(0.05)
 
     def text(self, honoured: bool) -> str:
         gpus = [gpu for gpu in self.gpus if gpu.honoured == honoured]

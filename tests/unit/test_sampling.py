@@ -78,6 +78,16 @@ def test_changed_files_call_for_their_areas() -> None:
     assert sampling.called_for(["README.md"]) == []
 
 
+def test_a_change_to_everything_has_half_of_every_area(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = [area.code[0] for area in sampling.AREAS.values()]
+    areas = sampling.taken(changed, ["wheel"])
+    assert areas.split(",") == [f"{name}/2" for name in sampling.AREAS if name != "wheel"] + ["wheel"]
+    command = f"from tests import sampling; print(*sampling.WHOLE, len(sampling.kept({TESTS})))"
+    environment = {**os.environ, "GPUPOOL_TESTS": areas}
+    printed = subprocess.check_output([sys.executable, "-c", command], cwd=ROOT, env=environment, text=True)
+    assert printed == f"wheel {len(TESTS) // 2}\n"
+
+
 @pytest.mark.parametrize(
     "changed", ["tests/cluster/conftest.py", "tests/cluster/kube.py", "tools/kwok/go.mod"]
 )

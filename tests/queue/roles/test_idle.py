@@ -253,12 +253,12 @@ def test_a_job_of_two_nodes_is_idle_when_both_pods_are(seen: Seen) -> None:
 
 def test_nothing_is_called_idle_while_the_exporter_is_away(database, seen: Seen) -> None:
     gpus, seen.exporter.gpus = seen.exporter.gpus, []
+    seen.exporter.wait_until_stored()
 
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
         await _running(queue, seen.ids["idle"])
-        await asyncio.sleep(1)
         await _idle(queue, _plan(seen.url)).step()
         assert await _asked_to_stop(queue, seen.ids["idle"]) == {}
 
