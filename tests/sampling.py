@@ -140,7 +140,7 @@ AREAS = {
     ),
     "delivery": Area(
         (
-            *("generators/delivery", "generators/argocd", "gpupool/drift/", "gpupool/objects/"),
+            *("generators/delivery", "generators/argocd", "gpupool/objects/"),
             *("infra/handover.py", "tests/cluster/delivery/", "tools/argocd/", "tools/flux/"),
         ),
         ("tests/cluster/delivery/",),
