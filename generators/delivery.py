@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from gpupool.generators import delivery_argocd, delivery_flux
+from gpupool.generators.delivery_halt import Halt
 from gpupool.generators.manifest import Bundle, Manifest, Part
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.model import Plan
@@ -30,6 +31,13 @@ class EngineModule(Protocol):
 
     def wrappers(self, bundle: Bundle, /) -> Mapping[str, Mapping[str, Any]]:
         """Relative path -> object that tells the engine about the rendering."""
+
+    def delivering(self, bundle: Bundle, /) -> Iterable[Mapping[str, Any]]:
+        """Those of the wrappers that deliver, and whose state says how that goes; none where they are in
+        another cluster than the environment's."""
+
+    def halt(self, live: Mapping[str, Any], delivery: Delivery, /) -> Halt | None:
+        """What keeps one of them, as it is in the cluster, from delivering."""
 
     def keeps(self, annotations: Mapping[str, str], /) -> bool:
         """Whether an object with these stays when its file is gone."""
@@ -56,6 +64,18 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> every object beside the environment's own; empty where `gpupool up` applies."""
     engine = ENGINES.get(bundle.delivery.engine)
     return dict(engine.wrappers(bundle)) if engine else {}
+
+
+def delivering(bundle: Bundle) -> tuple[Mapping[str, Any], ...]:
+    """The engine's objects whose state in the environment's cluster says how delivery goes."""
+    engine = ENGINES.get(bundle.delivery.engine)
+    return tuple(engine.delivering(bundle)) if engine else ()
+
+
+def halt(delivery: Delivery, live: Mapping[str, Any]) -> Halt | None:
+    """What keeps such an object, as it is in the cluster, from delivering."""
+    engine = ENGINES.get(delivery.engine)
+    return engine.halt(live, delivery) if engine else None
 
 
 def keeps(delivery: Delivery, annotations: Mapping[str, str]) -> bool:

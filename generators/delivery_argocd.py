@@ -26,6 +26,7 @@ from gpupool.generators.argocd_names import (
     root_project_name,
 )
 from gpupool.generators.argocd_projects import projects, root_project
+from gpupool.generators.delivery_halt import Halt, HaltCause, kubectl
 from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
@@ -81,6 +82,35 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     elif manifest.recreated:
         options = _RECREATE
     return {WAVE: str(manifest.wave.number)} | ({_OPTIONS: options} if options else {})
+
+
+def delivering(bundle: Bundle) -> Iterable[Mapping[str, Any]]:
+    """The Applications, where Argo CD runs in the cluster that it delivers to."""
+    if cluster(bundle) != {"server": IN_CLUSTER}:
+        return ()
+    return (body for body in wrappers(bundle).values() if body["kind"] == "Application")
+
+
+def halt(live: Mapping[str, Any], delivery: Delivery) -> Halt | None:
+    """A sync that fails or is tried again, a comparison that fails, automation that is off (Argo CD
+    documentation, operator manual: application.yaml, automated sync policy)."""
+    status = live.get("status") or {}
+    automated = (live["spec"].get("syncPolicy") or {}).get("automated")
+    if delivery.given.argocd.automated and (automated is None or automated.get("enabled") is False):
+        wanted = '{"spec": {"syncPolicy": {"automated": {"enabled": null, "prune": true, "selfHeal": true}}}}'
+        return Halt(HaltCause.suspended, command=kubectl(live, "patch", f"--type=merge -p '{wanted}'"))
+    state = status.get("operationState") or {}
+    # Once there is no operation any more, its last state may still say that it runs.
+    if live.get("operation") and state.get("phase") == "Running" and state.get("retryCount"):
+        end = kubectl(live, "patch", "--type=merge -p '{\"operation\": null}'")
+        return Halt(HaltCause.retrying, state.get("message", ""), end)
+    for condition in status.get("conditions") or ():
+        if condition["type"].endswith("Error"):
+            return Halt(HaltCause.failing, condition.get("message", ""))
+    synced = (status.get("sync") or {}).get("status") == "Synced"
+    if state.get("phase") in ("Failed", "Error") and not synced:
+        return Halt(HaltCause.failing, state.get("message", ""))
+    return None
 
 
 def keeps(annotations: Mapping[str, str]) -> bool:

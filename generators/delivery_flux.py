@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.generators import deletion_protection
+from gpupool.generators.delivery_halt import Halt, HaltCause, kubectl
 from gpupool.generators.kinds import (
     ACCESS,
     BOUNDS,
@@ -103,6 +104,25 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
         return {_RECREATE: "enabled"}
     kept = deletion_protection.holds_work(manifest) and delivery.on_removal != "delete"
     return {_PRUNE: "disabled"} if kept else {}
+
+
+def delivering(bundle: Bundle) -> Iterator[Mapping[str, Any]]:
+    """Sources, Kustomizations and HelmReleases: all that is not for kustomize to read."""
+    return (body for body in wrappers(bundle).values() if "metadata" in body)
+
+
+def halt(live: Mapping[str, Any], _: Delivery) -> Halt | None:
+    """Suspended, or not ready for a reason of its own (Flux documentation, Kustomization: status)."""
+    if live["spec"].get("suspend"):
+        return Halt(
+            HaltCause.suspended,
+            command=kubectl(live, "patch", '--type=merge -p \'{"spec": {"suspend": false}}\''),
+        )
+    for condition in (live.get("status") or {}).get("conditions") or ():
+        waits = condition.get("reason") == "DependencyNotReady"
+        if condition["type"] == "Ready" and condition["status"] == "False" and not waits:
+            return Halt(HaltCause.failing, condition.get("message", ""))
+    return None
 
 
 def keeps(annotations: Mapping[str, str]) -> bool:

@@ -2,10 +2,10 @@
 
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
 and those that are named (`python -m tests.sampling COMMIT AREA...`), `make test-all` to `all`. Where it is
-not set, as in `pytest PATH`, every test runs. A change that calls for more than MANY areas, such as the work of
-weeks that goes in at once, has half of each (`NAME/2`), so that a run ends in its time. The seed is printed at the head of a run and is the commit's,
-so that a commit that has passed passes again, and runs of many commits come to every test; GPUPOOL_SEED
-repeats one.
+not set, as in `pytest PATH`, every test runs. A change that calls for more than MANY areas, such as the work
+of weeks that goes in at once, has half of each (`NAME/2`), so that a run ends in its time. The seed is
+printed at the head of a run and is the commit's, so that a commit that has passed passes again, and runs of
+many commits come to every test; GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations

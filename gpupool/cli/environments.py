@@ -15,6 +15,7 @@ from gpupool.findings import GpupoolError, UsageError, ready_files
 if TYPE_CHECKING:
     from gpupool.generators.manifest import Bundle
     from gpupool.generators.render import Differences
+    from gpupool.infra.dry_run import DryRun
     from gpupool.plan.model import Plan, Pool
     from gpupool.plan.tenants import Tenant
 
@@ -90,6 +91,12 @@ def render(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
     ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster", help="With --check: also ask the cluster whether it would accept each object."
+        ),
+    ] = False,
     monitoring: Annotated[
         Path | None,
         typer.Option(
@@ -112,8 +119,11 @@ def render(
     from gpupool.generators.render import write
     from gpupool.plan.resolve import read_plan
 
+    if cluster and not check:
+        raise UsageError("--cluster goes with --check: a rendering that is written asks no cluster")
     resolved = read_plan(env)
     bundle = generate(resolved)
+    tried = _dry_run(resolved, bundle) if cluster else None
     try:
         differences = compare(bundle, output) if check else write(bundle, output)
         if monitoring is not None and not check:
@@ -125,8 +135,11 @@ def render(
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
     if format == "json":
-        print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **found})
+        answer = {"environment": bundle.environment, "output": str(output), "objects": objects, **found}
+        print_json(answer | ({"cluster": _dry_run_json(tried)} if tried else {}))
     elif check:
+        if tried:
+            _print_dry_run(tried)
         for what, paths in found.items():
             for path in paths:
                 print_error(f"{output / path}: {what}")
@@ -142,8 +155,40 @@ def render(
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output, differences)
-    if check and differences:
+    if check and (differences or (tried and tried.refuses)):
         raise typer.Exit(1)
+
+
+def _dry_run(plan: Plan, bundle: Bundle) -> DryRun:
+    from gpupool.cli.progress import progress
+    from gpupool.infra import access
+    from gpupool.infra.dry_run import dry_run
+
+    access.require_cluster(plan)
+    with progress(f"dry run of {plan.environment}") as report:
+        return dry_run(plan, bundle, access.connect(plan), report)
+
+
+def _dry_run_json(tried: DryRun) -> dict[str, Any]:
+    return {
+        "refused": [{"object": str(row.object), "message": row.message} for row in tried.refused],
+        "untried": [str(manifest) for manifest in tried.untried],
+        "policiesChange": tried.judged_by_others,
+    }
+
+
+def _print_dry_run(tried: DryRun) -> None:
+    for row in tried.refused:
+        print_error(f"{row.object}: the cluster would refuse it: {row.message}")
+    if tried.refused and tried.judged_by_others:
+        print_error(
+            "policies or their parameters change too, and are delivered first: what the present ones refuse "
+            "now may be accepted then, so this is no failure"
+        )
+    if tried.untried:
+        print(f"{len(tried.untried)} objects can't be tried: their kind or namespace is still to come")
+    if not tried.refused:
+        print("the cluster would accept the rest")
 
 
 def _write_plain(plan: Plan, folder: Path) -> None:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.generators.delivery import delivering
 from gpupool.generators.kinds import KINDS, kind_of
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL
@@ -40,6 +41,8 @@ class Query:
     """None: of all namespaces."""
     fields: str = ""
     """A field selector."""
+    optional: bool = False
+    """Whether it is left out, as an unknown kind is, where we may not list it."""
 
     @property
     def of(self) -> Kind:
@@ -66,6 +69,9 @@ def queries(bundle: Bundle) -> tuple[Query, ...]:
         found |= dict.fromkeys(Query(kind.api_version, kind.name, namespace) for namespace in kind.listed)
     for release in bundle.releases:
         found[Query("apps/v1", "Deployment", release.namespace, f"metadata.name={release.name}")] = None
+    for body in delivering(bundle):
+        query = Query(body["apiVersion"], body["kind"], body["metadata"]["namespace"], optional=True)
+        found[query] = None
     for manifest in bundle:
         known = kind_of(manifest.kind)
         if known.owned and None not in known.listed:
@@ -84,6 +90,11 @@ class ClusterSnapshot:
     """Kinds that the server does not have: their CRD is missing."""
     requests: int = 0
     """List requests that it took."""
+
+    @property
+    def known(self) -> frozenset[Kind]:
+        """Kinds that were asked for, that the server has, and that we may list."""
+        return frozenset(self.objects.keys() - self.unknown)
 
     def of(self, api_version: str, kind: str) -> Iterator[Object]:
         """All objects of a kind, by namespace and name."""
@@ -163,6 +174,8 @@ def _list(api: KubeApi, query: Query) -> tuple[list[Object] | None, int]:
             answer = api.request("GET", where.collection(query.namespace), asked)[1]
         except ApiError as error:
             if error.status == 404:  # discovery has the kind, which comes or goes just now
+                return None, count + 1
+            if error.status == 403 and query.optional:
                 return None, count + 1
             if error.status == 403:
                 text = f"not allowed to list {query.kind} objects: {error}"

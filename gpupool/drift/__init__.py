@@ -12,6 +12,7 @@ from datetime import datetime
 
 from gpupool.cluster.snapshot import ClusterSnapshot
 from gpupool.drift import (
+    delivery,
     karpenter,
     nodes,
     objects,
@@ -35,6 +36,7 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     karpenter.check,
     tenants.check,
     other_managers.check,
+    delivery.check,
     repartitions.check,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -41,6 +41,12 @@ class DriftInput:
         """What brings the operator's ClusterPolicy: its chart, or the object itself."""
         charts = tuple(release for release in self.bundle.releases if release.chart == "gpu-operator")
         return charts or tuple(m for m in self.bundle if m.kind == "ClusterPolicy")
+
+    def live(self, body: Mapping[str, Any]) -> Object | None:
+        """The object in the cluster that a body of the same kind and name is about."""
+        metadata = body["metadata"]
+        namespace = metadata.get("namespace")
+        return self.snapshot.find(body["apiVersion"], body["kind"], metadata["name"], namespace)
 
     def restore(self, *parts: Part) -> str:
         """The command that restores everything to what the file says, edits by hand included; `parts` are

@@ -17,7 +17,7 @@ from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
 from gpupool.drift.moments import going
-from gpupool.generators.delivery import keeps
+from gpupool.generators.delivery import delivering, keeps
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.infra.resource_values import FIELD_MANAGER
@@ -187,7 +187,8 @@ def _shown(value: Any) -> Any:
 
 
 def _extra(inputs: DriftInput, wanted: list[Manifest]) -> Iterator[Drift]:
-    known = {(m.api_version, m.kind, m.namespace, m.name) for m in wanted}
+    engines_own = map(Manifest, delivering(inputs.bundle))
+    known = {(m.api_version, m.kind, m.namespace, m.name) for m in (*wanted, *engines_own)}
     gone = set()
     for (api_version, kind), held in inputs.snapshot.objects.items():
         if kind in _NOT_OURS:

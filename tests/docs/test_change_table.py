@@ -225,6 +225,8 @@ CHANGES = (
             "def notes(manifest, delivery):\n"
             '    return {"kapp.k14s.io/change-group": str(manifest.wave)}\n\n\n'
             "def keeps(annotations):\n    return False\n\n\n"
+            "def delivering(bundle):\n    return []\n\n\n"
+            "def halt(live, delivery):\n    return None\n\n\n"
             "def wrappers(bundle):\n    return {}\n\n\n"
             'def resync(plan, parts):\n    return f"kapp deploy -a {plan.environment}"\n'
         },

@@ -56,7 +56,7 @@ class Exporter:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def wait_until_stored(self) -> None:
-        """Returns when Prometheus has what `gpus` says now: a page's next but one scrape begins after that."""
+        """Until Prometheus has what `gpus` says now: the next scrape but one of a page begins after that."""
         before = self._scrapes.copy()
         until = time.monotonic() + 60
         while any(count < before[page] + 2 for page, count in self._scrapes.items()):

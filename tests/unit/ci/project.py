@@ -24,6 +24,15 @@ pools:
     sharing: {{mode: time-slicing, replicas: {replicas}}}
     nodes: {{instanceTypes: [g4dn.xlarge], max: 2}}
 {rest}"""
+NOWHERE = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: nowhere, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: nobody, user: {token: none}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+current-context: nowhere
+"""
+"""A kubeconfig of a cluster that does not answer."""
 _NOBODY = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -60,6 +69,12 @@ class Project:
         rest += "promotion: {from: dev}\n" if name == "prod" else ""
         text = BODY.format(name=name, replicas=replicas, rest=rest)
         (self.folder / "environments" / f"{name}.yaml").write_text(text)
+
+    def write_for_elsewhere(self, name: str) -> None:
+        """The environment is of a cluster that the kubeconfig names."""
+        text = BODY.format(name=name, replicas=8, rest="karpenter: {nodeRole: nodes}\n")
+        text = text.replace("local", "eks, region: eu-west-1")
+        self.add(f"environments/{name}.yaml", text)
 
     def render(self, name: str) -> None:
         command = [GPUPOOL, "render", name, "-o", f"rendered/{name}"]

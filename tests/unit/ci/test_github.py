@@ -12,13 +12,15 @@ import pytest
 import yaml
 
 from tests.unit.ci.forge import TOKEN, Forge, serve
-from tests.unit.ci.project import Project, needs
+from tests.unit.ci.project import NOWHERE, Project, needs
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / ".github" / "workflows" / "gpupool.yaml"
 CALLERS = sorted((ROOT / "ci" / "github").glob("*.yaml"))
+DRY_RUN = ROOT / "ci" / "github" / "dry-run.yaml"
+"""A workflow of its own, which calls nothing."""
 WORKFLOW = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 INPUTS = WORKFLOW[True]["workflow_call"]["inputs"]  # YAML 1.1 reads `on` as true
 BOT = "github-actions[bot]"
@@ -206,7 +208,7 @@ def test_actions_are_pinned_by_digest_with_their_version(path: Path) -> None:
         assert own or re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
 
 
-@pytest.mark.parametrize("path", CALLERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(set(CALLERS) - {DRY_RUN}), ids=lambda path: path.name)
 def test_the_examples_give_what_the_workflow_asks_for(path: Path) -> None:
     job = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["gpupool"]
     assert set(job["with"]) <= set(INPUTS)
@@ -217,6 +219,18 @@ def test_the_examples_give_what_the_workflow_asks_for(path: Path) -> None:
 def test_every_check_runs_though_another_has_failed() -> None:
     for name in CHECKS[1:]:
         assert steps("check")[name]["if"].startswith("${{ !cancelled() && steps.install.outcome == 'success'")
+
+
+def test_a_dry_run_asks_the_cluster_with_the_secret_and_leaves_no_file(project: Project) -> None:
+    project.write_for_elsewhere("dev")
+    project.add("rendered/site/index.json", "{}")
+    (step,) = (s for s in yaml.safe_load(DRY_RUN.read_text())["jobs"]["dry-run"]["steps"] if "env" in s)
+    variables = {"RUNNER_TEMP": str(project.folder.parent), "GPUPOOL_KUBECONFIG": NOWHERE}
+    done = project.shell(step["run"], variables)
+    assert done.returncode == 1
+    assert "the cluster at https://127.0.0.1:1 (context nowhere) does not answer" in done.stderr
+    assert "site" not in done.stderr
+    assert not (project.folder.parent / "kubeconfig").exists()
 
 
 def test_scripts_are_clean() -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from tests.sampling import drawn
 from tests.unit.ci.forge import TOKEN, Forge, serve
-from tests.unit.ci.project import Project, needs
+from tests.unit.ci.project import NOWHERE, Project, needs
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +80,16 @@ def test_one_run_reports_everything_that_is_wrong(project: Project) -> None:
     assert "denied" in done.stdout
     assert "<failure" in (project.folder / "gpupool-policies.xml").read_text()
     assert (project.folder / "gpupool-report.md").is_file()
+
+
+def test_a_dry_run_asks_the_cluster(project: Project) -> None:
+    project.write_for_elsewhere("dev")
+    project.add("kubeconfig", NOWHERE)
+    job = {**CHECK, **JOBS["gpupool:dry-run"]}
+    job["before_script"] = [*job["before_script"], "GPUPOOL_KUBECONFIG=$PWD/kubeconfig"]
+    done = run(project, job, "sh")
+    assert done.returncode == 1
+    assert "the cluster at https://127.0.0.1:1 (context nowhere) does not answer" in done.stderr
 
 
 @pytest.mark.parametrize("shell", drawn("templates", list(SHELLS), 1))

@@ -1,0 +1,64 @@
+"""Whether Argo CD or Flux can deliver what comes next, by the state of their own objects in the cluster.
+
+Where Argo CD runs in another cluster than the environment's, nothing is known of it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift_input import DriftInput
+from gpupool.generators import delivery
+from gpupool.generators.delivery_halt import Halt, HaltCause
+
+_LEVELS = {
+    HaltCause.suspended: Severity.warning,
+    HaltCause.retrying: Severity.settling,
+    HaltCause.failing: Severity.drift,
+}
+
+
+def check(inputs: DriftInput) -> Iterator[Drift]:
+    """What does not deliver, and an engine that has not been started."""
+    expected = delivery.delivering(inputs.bundle)
+    known = [body for body in expected if (body["apiVersion"], body["kind"]) in inputs.snapshot.known]
+    found = [body for body in map(inputs.live, known) if body is not None]
+    if known and not found:
+        yield _not_started(inputs)
+    for body in found:
+        halt = delivery.halt(inputs.plan.delivery, body)
+        if halt is not None:
+            yield _halted(inputs, body, halt)
+
+
+def _not_started(inputs: DriftInput) -> Drift:
+    path = inputs.plan.delivery.path
+    return Drift(
+        layer="others",
+        kind="not-started",
+        object=f"environment {inputs.plan.environment}",
+        reason=f"{inputs.plan.delivery.by.title} delivers it by the file, and has been given nothing yet: "
+        "commits do not reach the cluster",
+        repair=delivery.start(inputs.plan.delivery, path) or "",
+        level=Severity.warning,
+    )
+
+
+def _halted(inputs: DriftInput, body: dict[str, Any], halt: Halt) -> Drift:
+    engine = inputs.plan.delivery.by.title
+    sentence = {
+        HaltCause.suspended: f"{engine} is suspended here: nothing is delivered or put back",
+        HaltCause.retrying: f"{engine} tries a commit again that failed, and no newer one meanwhile; to "
+        "have its revert delivered at once, push the revert and end the attempts",
+        HaltCause.failing: f"{engine} can't deliver this; what depends on it waits, and edits by hand stay",
+    }[halt.cause]
+    return Drift(
+        layer="others",
+        kind=f"delivery-{halt.cause}",
+        object=f"{body['kind']} {body['metadata']['name']}",
+        reason=f"{sentence}: {halt.message}" if halt.message else sentence,
+        repair=halt.command or f"correct it in the repository, or, if it was passing: {inputs.restore()}",
+        level=_LEVELS[halt.cause],
+    )
