@@ -6,16 +6,12 @@ the account needs the rights of the engine that delivers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.generators.kinds import ENFORCEMENT, PARAMETERS, POLICIES
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.plan.model import Plan
-
-_JUDGING = (PARAMETERS, POLICIES, ENFORCEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +30,24 @@ class DryRun:
     refused: tuple[Refusal, ...]
     untried: tuple[Manifest, ...]
     """Those whose kind or namespace is not there yet, and those that are recreated where they change."""
-    judged_by_others: bool
-    """Whether the policies or their parameters change too. They are delivered first, so what the present ones
-    refuse may be accepted then."""
-
-    @property
-    def refuses(self) -> bool:
-        """Whether an object would certainly be refused."""
-        return bool(self.refused) and not self.judged_by_others
 
 
 def dry_run(plan: Plan, bundle: Bundle, api: KubeApi, report: Callable[[str], None]) -> DryRun:
     """Try every object as the engine would apply it. Raises ApiError where the account may not do that."""
     refused: list[Refusal] = []
     untried: list[Manifest] = []
-    judged_by_others = False
     for number, manifest in enumerate(bundle, 1):
         report(f"{number} of {len(bundle.manifests)}: {manifest}")
         if not _can_be_tried(api, manifest):
             untried.append(manifest)
             continue
         try:
-            _, accepted = api.apply(manifest.body, plan.delivery.by.managers[0], force=True, dry_run=True)
+            api.apply(manifest.body, plan.delivery.by.managers[0], force=True, dry_run=True)
         except ApiError as error:
             if error.reason == "Forbidden" and not _may_write(api, manifest):
                 raise
             refused.append(Refusal(manifest, str(error)))
-            continue
-        if manifest.wave in _JUDGING:
-            judged_by_others |= _content(accepted) != _content(_live(api, manifest))
-    return DryRun(tuple(refused), tuple(untried), judged_by_others)
+    return DryRun(tuple(refused), tuple(untried))
 
 
 def _can_be_tried(api: KubeApi, manifest: Manifest) -> bool:
@@ -72,17 +56,9 @@ def _can_be_tried(api: KubeApi, manifest: Manifest) -> bool:
         return False
     if where.namespaced and api.get("v1", "Namespace", manifest.namespace or "default") is None:
         return False
-    there = bool(_live(api, manifest))
+    there = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace) is not None
     # A patch is for an object of somebody else's; what is immutable is deleted and made again.
     return there if manifest.patch else not (there and manifest.recreated)
-
-
-def _live(api: KubeApi, manifest: Manifest) -> Mapping[str, Any]:
-    return api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace) or {}
-
-
-def _content(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in ("metadata", "status")}
 
 
 def _may_write(api: KubeApi, manifest: Manifest) -> bool:

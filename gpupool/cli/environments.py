@@ -155,7 +155,7 @@ def render(
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output, differences)
-    if check and (differences or (tried and tried.refuses)):
+    if check and (differences or (tried and tried.refused)):
         raise typer.Exit(1)
 
 
@@ -173,20 +173,17 @@ def _dry_run_json(tried: DryRun) -> dict[str, Any]:
     return {
         "refused": [{"object": str(row.object), "message": row.message} for row in tried.refused],
         "untried": [str(manifest) for manifest in tried.untried],
-        "policiesChange": tried.judged_by_others,
     }
 
 
 def _print_dry_run(tried: DryRun) -> None:
     for row in tried.refused:
         print_error(f"{row.object}: the cluster would refuse it: {row.message}")
-    if tried.refused and tried.judged_by_others:
-        print_error(
-            "policies or their parameters change too, and are delivered first: what the present ones refuse "
-            "now may be accepted then, so this is no failure"
-        )
     if tried.untried:
-        print(f"{len(tried.untried)} objects can't be tried: their kind or namespace is still to come")
+        print(
+            f"{len(tried.untried)} objects can't be tried: their kind or namespace is to come, or they are "
+            "deleted and made again where they change"
+        )
     if not tried.refused:
         print("the cluster would accept the rest")
 

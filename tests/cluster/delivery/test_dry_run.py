@@ -35,7 +35,7 @@ def test_the_cluster_is_asked_and_stays_as_it_is(trial: Trial, gitops_kinds: Any
     printed = trial.gpupool("render", *options)
     assert "can't be tried" in printed
     assert "would accept the rest" in printed
-    assert gitops_kinds.get("karpenter.sh/v1", "NodePool", "models") is None
+    assert gitops_kinds.api.get("karpenter.sh/v1", "NodePool", "models") is None
     trial.kubectl("apply", "-f", "-", text=_POLICY)
     try:
 
@@ -47,19 +47,22 @@ def test_the_cluster_is_asked_and_stays_as_it_is(trial: Trial, gitops_kinds: Any
         trial.kubectl("delete", "-f", "-", text=_POLICY)
 
 
-def test_what_new_parameters_may_allow_is_listed_and_does_not_fail(trial: Trial) -> None:
+def test_a_change_to_pools_tenants_and_policies_at_once_is_accepted(trial: Trial) -> None:
+    """Though what is in the cluster judges by the parameters before."""
     trial.deliver_by("pulumi")
     trial.gpupool("up", "--yes")
     try:
         data = deepcopy(ENVIRONMENT)
         data["pools"][0]["nodes"]["max"] = 8
+        data["pools"][0]["sharing"]["replicas"] = 6
+        data["pools"].append({**data["pools"][0], "name": "jobs"})
         data["tenants"][0]["pools"]["notebooks"]["gpus"] = 6
+        data["priorities"][0]["value"] = 901
         trial.write(data)
         trial.render()
         options = ("--check", "--cluster", "-o", str(trial.rendering), "--format", "json")
         answer = json.loads(trial.gpupool("render", *options))["cluster"]
-        assert answer["policiesChange"] is True
-        quota = next(row for row in answer["refused"] if row["object"].startswith("ResourceQuota"))
-        assert "gpupool" in quota["message"]
+        assert answer["refused"] == []
+        assert "PriorityClass trial-serving" in answer["untried"]
     finally:
-        trial.gpupool("destroy", "--yes", "--force")
+        trial.gpupool("destroy", "--yes")
