@@ -97,8 +97,8 @@ def halt(live: Mapping[str, Any], delivery: Delivery) -> Halt | None:
     status = live.get("status") or {}
     automated = (live["spec"].get("syncPolicy") or {}).get("automated")
     if delivery.given.argocd.automated and (automated is None or automated.get("enabled") is False):
-        wanted = '{"spec": {"syncPolicy": {"automated": {"enabled": null, "prune": true, "selfHeal": true}}}}'
-        return Halt(HaltCause.suspended, command=kubectl(live, "patch", f"--type=merge -p '{wanted}'"))
+        patch = '{"spec": {"syncPolicy": {"automated": {"enabled": null, "prune": true, "selfHeal": true}}}}'
+        return Halt(HaltCause.suspended, command=kubectl(live, "patch", f"--type=merge -p '{patch}'"))
     state = status.get("operationState") or {}
     # Once there is no operation any more, its last state may still say that it runs.
     if live.get("operation") and state.get("phase") == "Running" and state.get("retryCount"):

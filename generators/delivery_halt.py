@@ -12,7 +12,7 @@ class HaltCause(StrEnum):
     """Why a commit is not delivered, or an edit by hand not undone."""
 
     suspended = "suspended"
-    """Somebody has told the engine to wait."""
+    """Somebody has suspended it."""
     retrying = "retrying"
     """The last attempt failed, and the engine tries the same commit again: no newer one meanwhile."""
     failing = "failing"

@@ -51,8 +51,13 @@ def _exporter(plan: Plan) -> Iterator[Manifest]:
 
 def _monitor(plan: Plan) -> Manifest:
     """In the place of the operator's own, which knows no node and so no pool (gpu-operator v26.7.0)."""
-    node = {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
-    pool = {"sourceLabels": [f"__meta_kubernetes_node_label_{_POOL}"], "targetLabel": "pool"}
+    # The definition's own default is written out: an item that the server fills in would look changed.
+    node = {
+        "action": "replace",
+        "sourceLabels": ["__meta_kubernetes_pod_node_name"],
+        "targetLabel": "node",
+    }
+    pool = {**node, "sourceLabels": [f"__meta_kubernetes_node_label_{_POOL}"], "targetLabel": "pool"}
     endpoint = {
         "port": "gpu-metrics",
         "interval": plan.monitoring.dcgm_interval,

@@ -24,10 +24,10 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     """What does not deliver, and an engine that has not been started."""
     expected = delivery.delivering(inputs.bundle)
     known = [body for body in expected if (body["apiVersion"], body["kind"]) in inputs.snapshot.known]
-    found = [body for body in map(inputs.live, known) if body is not None]
-    if known and not found:
+    live_bodies = [body for body in map(inputs.live, known) if body is not None]
+    if known and not live_bodies:
         yield _not_started(inputs)
-    for body in found:
+    for body in live_bodies:
         halt = delivery.halt(inputs.plan.delivery, body)
         if halt is not None:
             yield _halted(inputs, body, halt)

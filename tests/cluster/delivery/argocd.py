@@ -49,8 +49,9 @@ _DEFAULT_PROJECT: Object = {
 
 
 @contextmanager
-def running(cluster: Any, kubeconfig: Path, folder: Path) -> Iterator[None]:
-    """Argo CD runs while the block does; its kinds and its namespace are there."""
+def running(cluster: Any, kubeconfig: Path, folder: Path, **variables: str) -> Iterator[None]:
+    """Argo CD runs while the block does; its kinds and its namespace are there. `variables` are more of its
+    processes' environment."""
     program = str(require("argocd")["argocd"])
     # In which Argo CD caches.
     redis = shutil.which("redis-server") or absent("no redis-server; install it (Debian: redis-server)")
@@ -68,15 +69,17 @@ def running(cluster: Any, kubeconfig: Path, folder: Path) -> Iterator[None]:
         controller += ["--metrics-port", str(ports["controller"])]
         for name, options in (("argocd-repo-server", server), ("argocd-application-controller", controller)):
             stack.enter_context(
-                _process([program, *common, *options], folder, name, KUBECONFIG=str(kubeconfig))
+                _process([program, *common, *options], folder, name, KUBECONFIG=str(kubeconfig), **variables)
             )
         yield
 
 
 @contextmanager
 def _process(command: list[str], folder: Path, name: str, **more: str) -> Iterator[None]:
+    helm = require("helm")["helm"].parent
     variables = {
         **os.environ,
+        "PATH": f"{helm}{os.pathsep}{os.environ['PATH']}",
         "ARGOCD_BINARY_NAME": name,
         "ARGOCD_FAKE_IN_CLUSTER": "true",
         "ARGOCD_GPG_ENABLED": "false",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,12 @@ class Trial:
         """The environment's folder in the checkout."""
         return self.folder / "checkout" / "rendered" / "trial"
 
+    def leave_marks(self, path: str) -> None:
+        """A rendered file is as Git leaves it where a merge was not resolved."""
+        file = self.rendering / path
+        text = file.read_text(encoding="utf-8")
+        file.write_text(f"<<<<<<< ours\n{text}=======\n{text}>>>>>>> theirs\n", encoding="utf-8")
+
     def gpupool(self, verb: str, *options: str, code: int = 0) -> str:
         """Run `gpupool VERB FILE OPTIONS`; what it prints, errors included."""
         # A folder of its own: the stack's state goes with the test, not with the control plane.
@@ -111,6 +118,8 @@ class Trial:
             local.mkdir()
             shutil.copy(self.plane.kubeconfig, local / "kubeconfig")
         variables = {**os.environ, "GPUPOOL_LOCAL_DIR": str(local)}
+        # Which environments of other platforms name.
+        variables["KUBECONFIG"] = str(self.plane.kubeconfig)
         command = [sys.executable, "-m", "gpupool.cli.main", verb, str(self.folder / "trial.yaml"), *options]
         done = subprocess.run(
             command, env=variables, capture_output=True, text=True, timeout=300, check=False
@@ -118,6 +127,21 @@ class Trial:
         printed = done.stdout + done.stderr
         assert done.returncode == code, printed
         return printed
+
+    def commands(self, printed: str) -> list[str]:
+        """The repairs that `assert` prints."""
+        return [
+            row.strip().removeprefix("$ ") for row in printed.splitlines() if row.strip().startswith("$ ")
+        ]
+
+    def carry_out(self, command: str) -> str:
+        """Run a command of kubectl as it was printed."""
+        return self.kubectl(*shlex.split(command.removeprefix("kubectl ")))
+
+    def shell(self) -> dict[str, str]:
+        """Variables of a shell in which a printed command finds kubectl and the cluster."""
+        path = f"{require('kubectl')['kubectl'].parent}{os.pathsep}{os.environ['PATH']}"
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.plane.kubeconfig)}
 
     def kubectl(self, *options: str, text: str = "") -> str:
         """Run kubectl against the cluster; what it prints to stdout."""

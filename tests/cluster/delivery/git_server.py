@@ -28,13 +28,17 @@ class Repository:
         _git(self.work, "add", "--all")
         _git(self.work, *_IDENTITY, "commit", "--quiet", "--allow-empty", "-m", message)
         _git(self.work, "push", "--quiet", "origin", "HEAD:main")
+        return self.head()
+
+    def head(self) -> str:
+        """The last commit's hash."""
         return _git(self.work, "rev-parse", "HEAD").strip()
 
     def revert(self) -> str:
         """Push a commit that undoes the last one; its hash."""
         _git(self.work, *_IDENTITY, "revert", "--no-edit", "HEAD")
         _git(self.work, "push", "--quiet", "origin", "HEAD:main")
-        return _git(self.work, "rev-parse", "HEAD").strip()
+        return self.head()
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from copy import deepcopy
@@ -37,8 +38,12 @@ class Delivered:
         self.trial.render()
         commit = self.repository.push("change")
         if self.cluster.api.list(_API, "Kustomization", flux.NAMESPACE):
-            self.source.fetched("gpupool-trial", self.repository.work, commit)
+            self.fetched(commit)
         return commit
+
+    def fetched(self, commit: str) -> None:
+        """Flux's source has the commit."""
+        self.source.fetched("gpupool-trial", self.repository.work, commit)
 
     def until_delivered(self, commit: str) -> None:
         """Wait until every Kustomization is ready at the commit."""
@@ -106,9 +111,49 @@ def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(deli
     del delivered.environment["pools"][1]
     delivered.until_delivered(delivered.push())
     printed = trial.gpupool("assert")
-    (command,) = (row.strip() for row in printed.splitlines() if row.strip().startswith("$ "))
-    assert command == "$ kubectl delete nodepool models"
-    trial.kubectl(*command.removeprefix("$ kubectl ").split())
+    (command,) = trial.commands(printed)
+    assert command == "kubectl delete nodepool models"
+    trial.carry_out(command)
     assert "models" not in trial.gpupool("assert")
     delivered.stop()
     assert "the cluster is what the file says" in trial.gpupool("assert"), "nothing went with them"
+
+
+@pytest.mark.parametrize("delivered", [("--requeue-dependency=5s",)], indirect=True, ids=["advised"])
+def test_what_holds_it_up_is_said_and_a_revert_is_delivered(delivered: Delivered) -> None:
+    trial, cluster = delivered.trial, delivered.cluster
+
+    # An edit by hand. Flux looks every ten minutes, and at once when it is asked as `assert` prints.
+    edit = {"metadata": {"labels": {"gpupool.dev/tenant": "x"}}}
+    cluster.api.patch("v1", "ResourceQuota", "gpupool", edit, "trial-vision")
+    (command,) = trial.commands(trial.gpupool("assert", code=1))
+    subprocess.run(["bash", "-c", command], env=trial.shell(), check=True, capture_output=True)
+
+    def healed() -> bool:
+        quota = cluster.get("v1", "ResourceQuota", "gpupool", "trial-vision")
+        return bool(quota["metadata"]["labels"]["gpupool.dev/tenant"] == "vision")
+
+    cluster.wait("the edit is undone", healed)
+
+    # A step is suspended, and those behind it wait for it.
+    cluster.api.patch(
+        _API, "Kustomization", "gpupool-trial-machines", {"spec": {"suspend": True}}, flux.NAMESPACE
+    )
+    printed = trial.gpupool("assert")
+    assert "delivery-suspended  Kustomization gpupool-trial-machines" in printed
+    (command,) = trial.commands(printed)
+    trial.carry_out(command)
+    assert "suspended" not in trial.gpupool("assert")
+
+    # A commit that can't be read, and its revert.
+    trial.leave_marks("cluster/nodepool-models.yaml")
+    delivered.fetched(delivered.repository.push("a merge left its marks"))
+
+    def named() -> bool:
+        return "delivery-failing  Kustomization gpupool-trial-pools" in trial.gpupool("assert", code=1)
+
+    cluster.wait("the commit is refused", named)
+    commit = delivered.repository.revert()
+    delivered.fetched(commit)
+    delivered.until_delivered(commit)
+    assert "the cluster is what the file says" in trial.gpupool("assert")

@@ -8,6 +8,7 @@ import pytest
 
 from gpupool.cluster.kube_api import ApiError
 from gpupool.generators import generate
+from gpupool.objects.live import differences
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 
@@ -22,6 +23,8 @@ def test_the_server_takes_every_object(name: str, monitored: Any) -> None:
         # Unknown fields are refused and CRDs' own rules run, though nothing is stored.
         _, seen = monitored.api.apply(dict(manifest.body), "tests", force=True, dry_run=True)
         assert seen["metadata"]["name"] == manifest.name
+        # What the server fills in is no change for `assert`.
+        assert list(differences(manifest.body, seen)) == [], manifest
 
 
 def test_a_field_that_does_not_exist_is_refused(cluster: Any) -> None:

@@ -15,7 +15,7 @@ from tests.cluster.wheel.conftest import Project
 
 NEEDING = (
     *("policy check dev", "policy test", "report new --base HEAD", "import some", "assert dev", "doctor dev"),
-    *("preview dev", "up dev", "refresh dev", "destroy dev", "rollback dev", "handover dev --to argocd"),
+    *("preview dev", "up dev", "refresh dev", "destroy dev", "rollback dev", "handover dev --to pulumi"),
     *("repartition dev notebooks --dry-run", "local up", "serve dev", "keys list"),
 )
 """A command of each verb that needs an extra."""

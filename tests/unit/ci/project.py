@@ -28,8 +28,8 @@ NOWHERE = """\
 apiVersion: v1
 kind: Config
 clusters: [{name: nowhere, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: nobody, user: {token: none}}]
-contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+users: [{name: somebody, user: {token: none}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: somebody}}]
 current-context: nowhere
 """
 """A kubeconfig of a cluster that does not answer."""
