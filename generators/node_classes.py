@@ -42,11 +42,13 @@ def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
 
 def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
     found_by: list[dict[str, Any]] = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
+    reserved = [row.selector() for row in pool.reserved]
     spec = {
         "role": karpenter.node_role,
         **_image(karpenter, pool),
         "subnetSelectorTerms": found_by,
         "securityGroupSelectorTerms": found_by,
+        **({"capacityReservationSelectorTerms": reserved} if reserved else {}),
         "blockDeviceMappings": [_ROOT_VOLUME],
         # The local disks of large machines, striped, for images and scratch files.
         "instanceStorePolicy": "RAID0",

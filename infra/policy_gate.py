@@ -65,6 +65,7 @@ def judge(
         *report.findings,
         *rules.check_bundle(_whole(plan, bundle)),
         *_expired_waivers(plan, today),
+        *_ended_reservations(plan, today),
     )
     return without_secrets(
         dataclasses.replace(report, findings=policy_findings), [*documents, *extra_policies]
@@ -130,6 +131,26 @@ def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
                 why="An exception that is not renewed has no responsible owner.",
                 fix=f"{waiver.owner} renews it, or removes it and fixes what it excused.",
             )
+
+
+def _ended_reservations(plan: Plan, today: date) -> Iterator[PolicyFinding]:
+    """Nodes that the pool can't have any more. No denial: nothing in the cluster is wrong because of it."""
+    from vapcheck import PolicyFinding
+
+    for number, pool in enumerate(plan.pools):
+        for reservation in pool.reserved:
+            if reservation.until is not None and reservation.until.date() < today:
+                yield PolicyFinding(
+                    level="warn",
+                    rule="reservation-ended",
+                    message=f"{reservation.count} nodes of pool {pool.name} were reserved until "
+                    f"{reservation.until:%Y-%m-%d %H:%M} UTC, and can't start any more",
+                    origin="bundle",
+                    path=f"pools[{number}].nodes.reserved",
+                    title="Reservations end",
+                    why="What has ended is still counted: in quotas, in the cost, and in the pool's maximum.",
+                    fix="Take it out of the file, and lower max, or write the new reservation.",
+                )
 
 
 def require(environment: str, report: Report) -> None:

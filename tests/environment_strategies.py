@@ -140,6 +140,10 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     shares = st.sampled_from((0, 0.01, 0.3, 0.5, 0.7, 0.99, 1)) if both else st.sampled_from((0, 1))
     bound = {"max": most} if len(set(sizes)) == 1 else {"maxGpus": most * min(sizes)}
     nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
+    if len(set(sizes)) == 1 and most > 2 and draw(st.booleans()):
+        nodes["reserved"] = [
+            {"id": f"cr-{draw(st.integers(0, 2**32)):x}", "count": draw(st.integers(1, most - 2))}
+        ]
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)
     if draw(st.booleans()):

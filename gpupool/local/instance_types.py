@@ -67,7 +67,12 @@ def prices(machine: InstanceType) -> dict[str, float]:
     if demand is None:
         demand = NOMINAL_USD_PER_GPU_HOUR * machine.gpus
     spot = machine.spot_usd_per_hour
-    return {"on-demand": demand, "spot": spot if spot is not None else demand * NOMINAL_SPOT_RATIO}
+    return {
+        "on-demand": demand,
+        "spot": spot if spot is not None else demand * NOMINAL_SPOT_RATIO,
+        # As the AWS provider prices what is paid already (karpenter-provider-aws v1.14.1, offering.go).
+        "reserved": demand / 10_000_000,
+    }
 
 
 def aws_labels(model: GpuModel, machine: InstanceType) -> dict[str, str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.plan.model import Capacity, Machine, Pool, Window
+from gpupool.plan.model import Capacity, Machine, Pool, Reserved, Window
 from gpupool.plan.tenants import MachineShare
 from gpupool.sharing import Sharing, sharing_modes
 from gpupool.spec import environment as spec
@@ -37,7 +37,7 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
     if static:
         gpus = nodes.gpus or 1
         size = share_of(nodes.size) if nodes.size else None
-        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, size),)
+        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, 0.0, size),)
     result = []
     for name in nodes.instance_types:
         instance_type = gpu.instance_type(name)
@@ -47,8 +47,11 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
         if usd_per_hour.on_demand is not None and instance_type.spot_ratio is not None:
             spot = round(usd_per_hour.on_demand * instance_type.spot_ratio, 4)
         spot = spot if usd_per_hour.spot is None else usd_per_hour.spot
+        reserved = usd if usd_per_hour.reserved is None else usd_per_hour.reserved
         size = MachineShare(instance_type.vcpus * 1000, int(instance_type.memory_gib * 1024))
-        result.append(Machine(name, instance_type.gpus, _times(per_gpu, instance_type.gpus), usd, spot, size))
+        result.append(
+            Machine(name, instance_type.gpus, _times(per_gpu, instance_type.gpus), usd, spot, reserved, size)
+        )
     return tuple(result)
 
 
@@ -68,17 +71,29 @@ def gpus_max(nodes: spec.Nodes, machines: Collection[Machine]) -> int:
     return (nodes.max or len(nodes.names)) * max(machine.gpus for machine in machines)
 
 
-def capacities(pool: str, gpus: int, sizes: Collection[int], spot_share: float) -> tuple[Capacity, ...]:
-    """The NodePools of a pool of so many physical GPUs, whose machines have `sizes` of them: their limits are
-    what makes a spot share hold, since Karpenter itself has no ratio (facts of Karpenter 1.14: weights order,
-    they do not divide). Rounded to the nearest of the smallest machines, and a share strictly between 0 and
-    1 leaves each side at least the largest machine, where there are GPUs for both."""
+def reservations(reserved: Collection[spec.Reservation]) -> tuple[Reserved, ...]:
+    """What the file reserves, that which ends last first."""
+    rows = [Reserved(row.id, row.tags or {}, row.count, row.until) for row in reserved]
+    return tuple(sorted(rows, key=lambda row: -row.until.timestamp() if row.until else float("-inf")))
+
+
+def capacities(
+    pool: str, gpus: int, sizes: Collection[int], spot_share: float, reserved: int = 0
+) -> tuple[Capacity, ...]:
+    """The NodePools of a pool of so many physical GPUs, whose machines have `sizes` of them. `reserved` nodes
+    have a NodePool of their own, and the others the rest. Limits are what makes a spot share hold, since
+    Karpenter itself has no ratio (facts of Karpenter 1.14: weights order, they do not divide). Rounded to the
+    nearest of the smallest machines, and a share strictly between 0 and 1 leaves each side at least the
+    largest machine, where there are GPUs for both."""
     smallest = min(sizes)
+    gpus -= reserved * smallest
     nodes, least = gpus // smallest, -(-max(sizes) // smallest)
     spot = round(nodes * spot_share)
     if 0 < spot_share < 1 and nodes >= 2 * least:
         spot = min(max(spot, least), nodes - least)
     result = []
+    if reserved:
+        result.append(Capacity(f"{pool}-reserved", "reserved", reserved * smallest, reserved, 30))
     if nodes - spot:
         result.append(Capacity(pool, "on-demand", (nodes - spot) * smallest, nodes - spot, 10))
     if spot:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -81,6 +82,8 @@ class Machine:
     usd_per_hour: float | None
     """On-demand price of the node; 0 where the nodes are the user's own, None where no price is known."""
     spot_usd_per_hour: float | None
+    reserved_usd_per_hour: float | None
+    """What the node costs where it is reserved, used or not."""
     size: MachineShare | None
     """CPU and memory of one such node; None where the file says nothing of an existing node."""
 
@@ -92,13 +95,35 @@ class Capacity:
     name: str
     """Name of the NodePool."""
     type: str
-    """spot or on-demand."""
+    """reserved, spot or on-demand."""
     max_gpus: int
     """Most physical GPUs of its nodes."""
     max_nodes: int
     """Most nodes: all of them the smallest machine."""
     weight: int
-    """Karpenter tries the higher weight first, so spot goes before on-demand."""
+    """Karpenter tries the higher weight first: reserved, then spot, then on-demand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Nodes that are reserved for the pool."""
+
+    id: str | None
+    """The reservation's id; None where it is found by `tags`."""
+    tags: Mapping[str, str]
+    count: int
+    """Nodes."""
+    until: datetime | None
+    """When the reservation ends, in UTC; None: not by itself."""
+
+    def selector(self) -> dict[str, Any]:
+        """How Karpenter finds it (EC2NodeClass capacityReservationSelectorTerms, 1.14)."""
+        return {"id": self.id} if self.id else {"tags": dict(self.tags)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `plan --format json` has it: `until` as RFC 3339."""
+        until = self.until.isoformat().replace("+00:00", "Z") if self.until else None
+        return {**self.selector(), "count": self.count, "until": until}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +136,11 @@ class Window:
     """Minute of the day at which it opens."""
     minutes: int
     """How long it is open."""
+
+
+def _bought_last(capacity: Capacity) -> tuple[bool, int]:
+    """Warm nodes are counted on what is paid anyway, and then on what costs most."""
+    return capacity.type != "reserved", capacity.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +160,8 @@ class Pool:
     warm: int
     """Nodes kept ready whatever the demand."""
     spot_share: float
+    """Of the nodes that are not reserved."""
+    reserved: tuple[Reserved, ...]
     image: MachineImage | None
     """Of its machines, where it is not the environment's own."""
     zones: tuple[str, ...]
@@ -242,14 +274,17 @@ class Pool:
             return (0.0, 0.0)
         prices = {"on-demand": [m.usd_per_hour for m in self.machines]}
         prices["spot"] = [m.spot_usd_per_hour for m in self.machines]
+        prices["reserved"] = [m.reserved_usd_per_hour for m in self.machines]
         lowest = highest = 0.0
         floor = self.warm
-        for capacity in sorted(self.capacities, key=lambda capacity: capacity.weight):
+        for capacity in sorted(self.capacities, key=_bought_last):
             known = [price for price in prices[capacity.type] if price is not None]
             if len(known) < len(self.machines):
                 return None
             kept = min(floor, capacity.max_nodes)
             floor -= kept
+            if capacity.type == "reserved":  # costs the same whether it is used or not
+                kept = capacity.max_nodes
             lowest += kept * min(known) * HOURS_PER_MONTH
             highest += self._dearest(capacity.max_gpus, known) * HOURS_PER_MONTH
         return (round(lowest, 2), round(highest, 2))
@@ -376,6 +411,7 @@ class _PoolJson(JsonObject):
     monthly_usd: dict[str, Number | None] = read("_monthly_usd")
     machines: list[_MachineJson]
     node_pools: list[_CapacityJson] = read("capacities")
+    reserved: list[_AsDict]
     nodes: list[str] = read("node_names")
     node_selector: dict[str, str]
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError
 from gpupool.plan import model as plan
-from gpupool.plan.capacity import capacities, gpus_max, machines, parse_window, sharing_of
+from gpupool.plan.capacity import capacities, gpus_max, machines, parse_window, reservations, sharing_of
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.field_types import memory_mib
@@ -32,17 +32,22 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
     if not kinds or gpus < max(sizes):
         return None
     mig = mig_config_name(sharing)
+    reserved = () if static else reservations(nodes.reserved)
+    held = sum(row.count for row in reserved)
+    if held * min(sizes) > gpus:
+        return None
     return plan.Pool(
         name=pool.name,
         description=pool.description,
         gpu=gpu,
         sharing=sharing,
         machines=kinds,
-        capacities=() if static else capacities(pool.name, gpus, sizes, nodes.spot_share),
+        capacities=() if static else capacities(pool.name, gpus, sizes, nodes.spot_share, held),
         gpus_max=gpus,
         nodes_max=gpus // min(sizes),
         warm=nodes.warm,
         spot_share=nodes.spot_share,
+        reserved=reserved,
         image=nodes.image,
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,

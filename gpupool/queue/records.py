@@ -120,7 +120,10 @@ class Offer:
     """Catalog key of the GPU, or `mig`: what its events are called by."""
 
     def rate(self, capacity_type: str) -> int:
-        """Price of an hour on nodes of that capacity type, in millionths of a USD."""
+        """Price of an hour on nodes of that capacity type, in millionths of a USD; 0 on reserved ones, which
+        are paid for whether they are used or not."""
+        if capacity_type == "reserved":
+            return 0
         spot = self.spot_rate_micro if capacity_type == "spot" else None
         return self.rate_micro if spot is None else spot
 

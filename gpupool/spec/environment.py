@@ -26,6 +26,7 @@ from gpupool.spec.field_types import (
     LabelValue,
     Memory,
     Model,
+    Moment,
     Name,
     NodeFact,
     NodeName,
@@ -152,6 +153,23 @@ class UsdPerHour(Model):
     """Price of one node, USD per hour."""
     spot: Usd | None = None
     """Spot price of one node, USD per hour."""
+    reserved: Usd | None = None
+    """What one reserved node costs, USD per hour, used or not; default: the price on demand."""
+
+
+class Reservation(Model):
+    id: Annotated[
+        str | None,
+        StringConstraints(pattern=r"^cr-[0-9a-z]+$"),
+        Hint("a reservation's id such as cr-0123456789abcdef0"),
+    ] = None
+    """The Capacity Reservation's id, a Capacity Block's too; or `tags`."""
+    tags: Annotated[dict[Text, Text], Field(min_length=1, max_length=20)] | None = None
+    """Tags that the reservation has; * as value stands for any."""
+    count: Positive
+    """Nodes that are reserved."""
+    until: Moment | None = None
+    """When the reservation ends, in UTC; absent: not before somebody ends it."""
 
 
 _AmiId = Annotated[
@@ -201,6 +219,8 @@ class Nodes(Model):
     """Nodes kept ready, whatever the demand."""
     spot_share: Share = 0.0
     """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    reserved: Annotated[list[Reservation], Field(max_length=30)] = []
+    """Capacity that is reserved, Capacity Blocks too: nodes of `max` that are filled first (eks, local)."""
     image: MachineImage | None = None
     """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
     zones: list[NodeFact] = []

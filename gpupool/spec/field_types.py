@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from ipaddress import ip_network
 from typing import Annotated, Any
 
@@ -190,6 +190,23 @@ Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+def _as_moment(value: Any) -> Any:
+    """A moment as the file has it, with or without quotes: a plain one says its zone, so it is clear."""
+    text = value.text if isinstance(value, Unclear) else value
+    if isinstance(text, str) and re.fullmatch(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z", text
+    ):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            return text
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(_as_moment)]
+"""In UTC, to the minute or second."""
 
 
 def _as_date(value: Any) -> Any:

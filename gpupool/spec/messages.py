@@ -56,6 +56,8 @@ def _unclear(kind: str, value: Unclear, loc: Loc, file: _File) -> tuple[str, str
             f"{value} is read as different numbers, or text, by different readers of YAML",
             "write plain digits",
         )
+    if kind.startswith("datetime"):
+        return f"{value} is no moment in UTC", "write it as 2027-01-31T11:30Z"
     if kind.startswith("date"):
         return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
     if kind.startswith("bool"):
@@ -162,6 +164,8 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
             return f"the {'mapping' if isinstance(value, dict) else 'list'} is empty", _purpose(loc, file)
         case "too_long":
             return f"{len(value)} entries are too many", f"use at most {context['max_length']}"
+        case _ if kind.startswith("datetime"):
+            return f"{shown} is no moment in UTC", "write it as 2027-01-31T11:30Z"
         case _ if kind.startswith("date"):
             return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
         case _:

@@ -41,6 +41,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.maxGpus": None if pool.one_size else str(pool.gpus_max),
         "nodes.warm": str(pool.warm),
         "nodes.spotShare": f"{pool.spot_share:g}",
+        "nodes.reserved": _listed([wording.reserved(row) for row in pool.reserved]),
         "nodes.zones": _listed(sorted(pool.zones)),
         "nodes.image": _image(pool),
         "nodes.consolidateAfter": pool.consolidate_after,
@@ -76,11 +77,10 @@ def _image(pool: Pool) -> str | None:
 
 def _prices(machines: Sequence[Machine]) -> str:
     def price(machine: Machine) -> str:
-        known = [
-            f"{amount:g}{kind}"
-            for amount, kind in ((machine.usd_per_hour, ""), (machine.spot_usd_per_hour, " spot"))
-            if amount is not None
-        ]
+        kinds = [(machine.usd_per_hour, ""), (machine.spot_usd_per_hour, " spot")]
+        if machine.reserved_usd_per_hour != machine.usd_per_hour:
+            kinds.append((machine.reserved_usd_per_hour, " reserved"))
+        known = [f"{amount:g}{kind}" for amount, kind in kinds if amount is not None]
         return f"{machine.instance_type} " + (" or ".join(known) or "unknown")
 
     return ", ".join(sorted(price(machine) for machine in machines))

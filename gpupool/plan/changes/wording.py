@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from gpupool.money import usd
 from gpupool.plan.capacity import WEEKDAYS
 from gpupool.plan.changes.model import Cost
-from gpupool.plan.model import Pool, Taint, Window
+from gpupool.plan.model import Pool, Reserved, Taint, Window
 from gpupool.spec.tenants import Budget
 
 
@@ -48,6 +48,13 @@ def window(given: Window | None) -> str | None:
     days = "daily" if len(week) == 7 else ",".join(WEEKDAYS[day] for day in week)
     end = (given.start_minute + given.minutes) % 1440
     return f"{days} {_clock(given.start_minute)}-{_clock(end)} UTC"
+
+
+def reserved(reservation: Reserved) -> str:
+    """`4 of cr-0123 until 2027-01-31 11:30 UTC`."""
+    where = reservation.id or " ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
+    end = f" until {reservation.until:%Y-%m-%d %H:%M} UTC" if reservation.until else ""
+    return f"{reservation.count} of {where}{end}"
 
 
 def _clock(minute: int) -> str:

@@ -25,6 +25,7 @@ from gpupool.plan.checks import (
     priorities,
     promotion,
     queue,
+    reservations,
     tenants,
 )
 from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings
@@ -41,6 +42,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     pools.instance_types,
     pools.sharing,
     pool_bounds.bounds,
+    reservations.reserved,
     pools.zones,
     pools.fallbacks,
     pools.maintenance,

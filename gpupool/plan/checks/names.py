@@ -35,11 +35,13 @@ def pool_names(context: CheckContext) -> Iterator[PlanProblem]:
         if len(pool.name) > POOL_NAME_MAX:
             message = f"{pool.name!r} has {len(pool.name)} characters; names derived from it would exceed 63"
             yield PlanProblem(loc, message, f"use at most {POOL_NAME_MAX}")
-        if 0 < pool.nodes.spot_share < 1 and f"{pool.name}-spot" in taken:
-            message = (
-                f"the pool's spot NodePool would be called {pool.name}-spot, which is another pool's name"
-            )
-            yield PlanProblem(loc, message, "rename one of the two")
+        sides = ["spot"] if 0 < pool.nodes.spot_share < 1 else []
+        sides += ["reserved"] if pool.nodes.reserved else []
+        for side in sides:
+            if f"{pool.name}-{side}" in taken:
+                own = f"{pool.name}-{side}"
+                message = f"the pool's {side} NodePool would be called {own}, which is another pool's name"
+                yield PlanProblem(loc, message, "rename one of the two")
 
 
 def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:

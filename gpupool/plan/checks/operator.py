@@ -87,6 +87,9 @@ _KARPENTER_DERIVED = {
     ("settings", "interruptionQueue"): "karpenter.interruptionQueue says it",
     ("settings", "featureGates", "nodeOverlay"): "without it Karpenter counts physical GPUs",
 }
+_DERIVED_WHERE_RESERVED = {
+    ("settings", "featureGates", "reservedCapacity"): "with it Karpenter uses what pools have reserved",
+}
 
 
 def values(context: CheckContext) -> Iterator[PlanProblem]:
@@ -98,7 +101,9 @@ def values(context: CheckContext) -> Iterator[PlanProblem]:
         if not setting.same:
             message = f"Helm value {setting.name} is derived: {setting.why}"
             yield PlanProblem((*section, *setting.locs[0]), message, "remove it")
-    yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
+    reserved = any(pool.nodes.reserved for pool in environment.pools)
+    derived = _KARPENTER_DERIVED | (_DERIVED_WHERE_RESERVED if reserved else {})
+    yield from _derived(("karpenter", "values"), environment.karpenter.values, derived)
     known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:
         close = get_close_matches(key, known, 1, 0.8)

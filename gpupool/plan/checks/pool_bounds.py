@@ -87,9 +87,11 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[PlanProblem
         message = f"{nodes.warm} warm nodes are more than the maximum of {most}"
         yield PlanProblem((*loc, "nodes", "warm"), message, f"lower warm or raise {field}")
     least = -(-sizes[-1] // sizes[0]) if nodes.max_gpus is not None else 1
-    if least <= most < 2 * least and 0 < nodes.spot_share < 1:
+    reserved = sum(reservation.count for reservation in nodes.reserved)
+    if least <= most - reserved < 2 * least and 0 < nodes.spot_share < 1:
         if nodes.max_gpus is None:
-            there, enough = "one node", "max to 2"
+            there = "one node" + (f" beside {reserved} reserved" if reserved else "")
+            enough = f"max to {reserved + 2}"
         else:
             there = f"{nodes.max_gpus} GPUs and machines of {sizes[-1]}"
             enough = f"maxGpus to {2 * least * sizes[0]}"

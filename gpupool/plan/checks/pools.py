@@ -12,7 +12,15 @@ from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
-_CLOUD_FIELDS = ("instance_types", "max_gpus", "warm", "spot_share", "zones", "termination_grace_period")
+_CLOUD_FIELDS = (
+    "instance_types",
+    "max_gpus",
+    "warm",
+    "spot_share",
+    "reserved",
+    "zones",
+    "termination_grace_period",
+)
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from gpupool.queue.domain.state import Held, Snapshot
-from gpupool.queue.domain.supply import Supply
+from gpupool.queue.domain.supply import RESERVED, Supply
 
 
 class GpuHolding(NamedTuple):
@@ -40,6 +40,8 @@ def _rate(job: Held, supply: Supply) -> int:
         return 0
     if job.of_queue or job.pool not in supply.pools:
         return job.rate_micro
+    if job.capacity_type == RESERVED:
+        return 0
     pool = supply.pools[job.pool]
     rates = pool.spot_rate_micro if job.capacity_type == "spot" and pool.spot_rate_micro else pool.rate_micro
     return rates.get(job.resource, 0) * job.units

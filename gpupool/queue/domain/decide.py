@@ -138,11 +138,12 @@ def _may_take(round: Round, job: Queued) -> bool:
 def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
     """The running jobs without which `job` starts; empty where that can't be."""
     lacking = round.lacking(job, offer)
-    present = round.capacity_types(job, offer)
+    present = round.reach(job, offer)
     possible = round.supply.pools[offer.pool].types_for(job.may_be_on_spot)
     # Which of them the spot share wants may change with the victims.
-    for types in (present, possible - present):
-        taken = preemption.victims(job, offer, types, round.slots, round.held, round.now, lacking)
+    for types in (present.types, possible - present.types):
+        reach = present._replace(types=types)
+        taken = preemption.victims(job, offer, reach, round.slots, round.held, round.now, lacking)
         if taken and round.without(taken).would_start(job, offer):
             return taken
     return ()

@@ -96,10 +96,10 @@ def _patience(job: Queued, rule: TenantRule, supply: Supply) -> tuple[int, int |
         hold = budget.hold(job, dear)
         runs = hold.run_limit_s if isinstance(hold, budget.Hold) else 0
         pool = supply.pools.get(offer.pool)
-        if pool is not None and len(pool.types) > 1 and job.may_be_on_spot and dear:
-            runs = (
-                runs * min(dear, offer.rate("spot")) // dear
-            )  # those before it may have been asked for more
+        if pool is not None and dear:
+            # Those before it may have been asked for more.
+            types = pool.types_for(job.may_be_on_spot) if len(pool.types) > 1 else ()
+            runs = runs * min((dear, *map(offer.rate, types))) // dear
         shortest = min(shortest, runs)
     return highest, shortest
 

@@ -10,10 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpupool.queue.domain.state import Held
-from gpupool.queue.domain.supply import PoolSupply
+from gpupool.queue.domain.supply import RESERVED, PoolSupply
 from gpupool.queue.records import MICRO, Offer, Placement
+
+
+class Reach(NamedTuple):
+    """The nodes of a pool that a job may be on."""
+
+    types: frozenset[str]
+    """Of these capacity types."""
+    closed: frozenset[int]
+    """But for these nodes."""
+
+
+def _reserved_first(capacity_type: str) -> tuple[bool, str]:
+    return capacity_type != RESERVED, capacity_type
 
 
 @dataclass(slots=True)
@@ -66,11 +80,10 @@ class Slots:
         whole = 0 < size < offer.units and offer.units % size == 0
         return (offer.units // size, size) if whole else (1, offer.units)
 
-    def place(
-        self, offer: Offer, types: frozenset[str], avoid: frozenset[int] = frozenset()
-    ) -> Placement | None:
-        """Where the offer fits now on nodes of one of these capacity types; None where it does not. Of one
-        type only: a job does not span spot and on-demand. `avoid`: nodes that are left out."""
+    def place(self, offer: Offer, reach: Reach, avoid: frozenset[int] = frozenset()) -> Placement | None:
+        """Where the offer fits now on nodes in reach, reserved ones first; None where it does not. On those
+        of one capacity type only: a job does not span spot and on-demand. `avoid`: nodes that are left out
+        besides."""
         key = (offer.pool, offer.resource)
         free = self.free.get(key)
         if not free:
@@ -79,25 +92,26 @@ class Slots:
         if units > self.most[key]:
             return None
         nodes = self.pools[offer.pool].nodes
-        for capacity_type in sorted(types):
+        left_out = reach.closed | avoid
+        for capacity_type in sorted(reach.types, key=_reserved_first):
             fitting = sorted(
                 (free[node.number], node.number)
                 for node in nodes
                 if free[node.number] >= units
                 and node.capacity_type == capacity_type
-                and node.number not in avoid
+                and node.number not in left_out
             )
             if len(fitting) >= count:
                 return tuple(sorted((number, units) for _, number in fitting[:count]))
-        if types == self.pools[offer.pool].types and not avoid:
+        if reach.types == self.pools[offer.pool].types and not left_out:
             self.most[key] = max(free)
         return None
 
-    def nodes_of(self, offer: Offer, types: frozenset[str]) -> Iterator[tuple[int, int]]:
-        """Number and free units of each node of these types."""
+    def nodes_of(self, offer: Offer, reach: Reach) -> Iterator[tuple[int, int]]:
+        """Number and free units of each node that is in reach."""
         free = self.free.get((offer.pool, offer.resource), [])
         for node in self.pools[offer.pool].nodes if free else ():
-            if node.capacity_type in types:
+            if node.capacity_type in reach.types and node.number not in reach.closed:
                 yield node.number, free[node.number]
 
     def largest_free(self, pool: str, resource: str) -> int:
@@ -120,8 +134,8 @@ class Shadow:
         return ends <= self.at or not any(node in self.nodes for node, _ in placement)
 
 
-def shadow(offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Held], now: float) -> Shadow:
-    """The earliest start of `offer` on nodes of these types. A job that is being preempted counts as gone."""
+def shadow(offer: Offer, reach: Reach, slots: Slots, held: Iterable[Held], now: float) -> Shadow:
+    """The earliest start of `offer` on nodes in reach. A job that is being preempted counts as gone."""
     count, units = slots.nodes_for(offer)
     leaving: dict[int, list[tuple[float, int]]] = {}
     for job in held:
@@ -130,7 +144,7 @@ def shadow(offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Hel
             for node, here in job.placement:
                 leaving.setdefault(node, []).append((ends, here))
     times = []
-    for node, free in slots.nodes_of(offer, types):
+    for node, free in slots.nodes_of(offer, reach):
         at, available = now, free
         for ends, here in sorted(leaving.get(node, ())):
             if available >= units:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpupool.queue.domain import budget, refusals
-from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.state import Held, Holdings, Queued
-from gpupool.queue.domain.supply import Supply
+from gpupool.queue.domain.supply import PoolSupply, Supply
 from gpupool.queue.records import Offer, Waiting, WaitReason
 
 
@@ -17,6 +17,7 @@ class Possible:
     """Of one round: what it works out holds for as long as the supply does."""
 
     supply: Supply
+    now: float
     slots: Slots
     """Of the same supply: the sizes of its nodes."""
     pods: Sequence[Held]
@@ -63,8 +64,13 @@ class Possible:
         granted = self.supply.rule(job.tenant).grants[offer.pool, offer.resource]
         whose = (job.tenant, offer.pool, offer.resource)
         units = sum(pod.units for pod in pods if (pod.tenant, pod.pool, pod.resource) == whose)
-        types = self.supply.pools[offer.pool].types_for(job.may_be_on_spot)
-        return units + offer.units <= granted and self.unused.place(offer, types) is not None
+        reach = reach_of(self.supply.pools[offer.pool], job, self.now)
+        return units + offer.units <= granted and self.unused.place(offer, reach) is not None
+
+
+def reach_of(pool: PoolSupply, job: Queued, now: float) -> Reach:
+    """The nodes that the job may be on, whatever else runs."""
+    return Reach(pool.types_for(job.may_be_on_spot), pool.closed_to(now + job.timeout_s, now))
 
 
 def never_paid(supply: Supply, job: Queued, offer: Offer) -> budget.Never | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.reservations import Lacking
 from gpupool.queue.domain.state import Held, Queued
 from gpupool.queue.records import Offer
@@ -20,10 +20,10 @@ LEAST_RUN_S = 60
 
 
 def victims(
-    job: Queued, offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Held], now: float,
+    job: Queued, offer: Offer, reach: Reach, slots: Slots, held: Iterable[Held], now: float,
     lacking: Lacking,
 ) -> tuple[Held, ...]:  # fmt: skip
-    """The jobs that must go so that `job` fits on nodes of these types and within its tenant's limits, of
+    """The jobs that must go so that `job` fits on nodes in reach and within its tenant's limits, of
     which it lacks so much; empty where no such set exists. Each of them is needed.
 
     Victims of a node are taken lowest level first, then the one that has run for the shortest time.
@@ -42,7 +42,7 @@ def victims(
     limits = lacking if count == 1 else Lacking(0, 0)  # those of several nodes together are looked at below
     ways = []
     empty = False
-    for free, node in sorted((free, node) for node, free in slots.nodes_of(offer, types)):
+    for free, node in sorted((free, node) for node, free in slots.nodes_of(offer, reach)):
         if free >= units and count == 1:
             if empty:  # as good as the one before it
                 continue

@@ -60,6 +60,14 @@ def spot_share(pool: PoolSupply, only: str) -> Waiting:
     )
 
 
+def ends_before(pool: PoolSupply) -> Waiting:
+    return Waiting(
+        WaitReason.CAPACITY,
+        f"only reserved nodes of {pool.name} are free, and their reservation ends before the job may have; "
+        "lower timeout_seconds",
+    )
+
+
 def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Waiting:
     """Why no node has room for the offer, of the types that it may be on."""
     free = slots.sum_free(pool.name, offer.resource)

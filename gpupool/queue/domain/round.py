@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpupool.queue.domain import budget, fairness, refusals
-from gpupool.queue.domain.placement import Shadow, Slots, shadow
-from gpupool.queue.domain.possible import Possible
+from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
+from gpupool.queue.domain.possible import Possible, reach_of
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import Supply, TenantRule
+from gpupool.queue.domain.supply import RESERVED, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
 Key = tuple[bool, bool, int, int, float, str]
@@ -42,13 +42,13 @@ class Round:
     written: Collection[str]
     """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
-    shadows: dict[tuple[Offer, frozenset[str]], Shadow] = field(default_factory=dict)
-    """Offer, capacity types -> where and when there is room for it."""
+    shadows: dict[tuple[Offer, Reach], Shadow] = field(default_factory=dict)
+    """Offer, nodes in reach -> where and when there is room for it."""
     own: dict[str, list[Held]] = field(default_factory=dict)
     """What each tenant holds, once that is needed."""
-    rooms: dict[tuple[Offer, bool], Placement | Waiting] = field(default_factory=dict)
-    """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not:
-    most heads wait for the same few offers."""
+    rooms: dict[tuple[Offer, bool, frozenset[int]], Placement | Waiting] = field(default_factory=dict)
+    """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not,
+    by the nodes that are closed to them: most heads wait for the same few offers."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Round:
             moved=dict(snapshot.clocks),
             floors=fairness.floors(snapshot.floors, active, snapshot.clocks, ahead),
             awaited={held.preempting_for for held in snapshot.held.jobs.values() if held.preempting_for},
-            possible=Possible(supply, slots, snapshot.held.pods),
+            possible=Possible(supply, snapshot.now, slots, snapshot.held.pods),
             reservations=Reservations.of(snapshot.reservations, found, supply.tenants),
             written=snapshot.waits.keys(),
             lanes=lanes,
@@ -183,11 +183,11 @@ class Round:
 
     def room(self, job: Queued, offer: Offer) -> Placement | Waiting:
         """Where the offer has room at present for jobs like this one, reservations apart, or why nowhere."""
-        alike = (offer, job.may_be_on_spot)
+        alike = (offer, job.may_be_on_spot, self.closed(job, offer))
         room = self.rooms.get(alike)
         if room is None:
-            wanted = self.capacity_types(job, offer)
-            room = self.slots.place(offer, wanted) or self._no_room(offer, wanted)
+            reach = self.reach(job, offer)
+            room = self.slots.place(offer, reach) or self._no_room(offer, reach)
             self.rooms[alike] = room
         return room
 
@@ -206,8 +206,8 @@ class Round:
         kept = [(bound, self.kept(holder)) for bound, holder in self.reservations.against(job, offer.pool)]
         for bound, reserved in kept:
             if bound == offer.pool:
-                types = self.capacity_types(job, offer)
-                placement = self.slots.place(offer, types, reserved.nodes) or placement
+                reach = self.reach(job, offer)
+                placement = self.slots.place(offer, reach, reserved.nodes) or placement
         capacity_type = pool.nodes[placement[0][0]].capacity_type
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
@@ -230,29 +230,41 @@ class Round:
         """Why the budgets don't allow the offer where the spot share wants the job; None where they do."""
         if job.budget_limit_micro is None and not self.rule(job.tenant).budgets:
             return None
-        types = self.capacity_types(job, offer)
-        payment = self.payment(job, offer, "spot" if "spot" in types else "on-demand")
+        types = self.reach(job, offer).types
+        paid = next((type for type in ("spot", "on-demand", RESERVED) if type in types), "on-demand")
+        payment = self.payment(job, offer, paid)
         return payment if isinstance(payment, Waiting) else None
 
-    def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
-        """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
+    def closed(self, job: Queued, offer: Offer) -> frozenset[int]:
+        """Nodes that end before the job may have."""
         pool = self.supply.pools.get(offer.pool)
-        types = pool.types_for(job.may_be_on_spot) if pool else frozenset[str]()
-        if pool is None or len(types) < 2:
-            return types
+        return pool.closed_to(self.now + job.timeout_s, self.now) if pool else frozenset()
+
+    def reach(self, job: Queued, offer: Offer) -> Reach:
+        """Where a job may be: on what is reserved, and where the spot share wants it, on spot, if it may, or
+        not; whichever brings the share nearer."""
+        pool = self.supply.pools.get(offer.pool)
+        if pool is None:
+            return Reach(frozenset(), frozenset())
+        reach = reach_of(pool, job, self.now)
+        if len(reach.types - {RESERVED}) < 2:
+            return reach
         now = self.held.gpus.get((pool.name, "spot"), 0)
         total = now + self.held.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
         with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
         without = abs(now / total - pool.spot_share)
-        return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
+        side = "spot" if with_spot <= without else "on-demand"
+        return reach._replace(types=(reach.types & {RESERVED}) | {side})
 
-    def _no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
+    def _no_room(self, offer: Offer, reach: Reach) -> Waiting:
         if (never := self.possible.no_place(offer)) is not None:
             return never
         pool = self.supply.pools[offer.pool]
-        if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:
-            (only,) = wanted
-            return refusals.spot_share(pool, only)
+        others = reach._replace(types=pool.types - reach.types)
+        if others.types and self.slots.place(offer, others) is not None:
+            return refusals.spot_share(pool, min(reach.types - {RESERVED} or reach.types))
+        if reach.closed and self.slots.place(offer, Reach(reach.types, frozenset())) is not None:
+            return refusals.ends_before(pool)
         return refusals.no_room(pool, offer, self.slots, self.held)
 
     def kept(self, holder: Queued) -> Kept:
@@ -262,7 +274,7 @@ class Round:
             offer = holder.offers[0]
             nodes = None
             if self.reservations.mine(offer.pool, holder) or not self.lacking(holder, offer):
-                nodes = self.shadow(offer, self.capacity_types(holder, offer))
+                nodes = self.shadow(offer, self.reach(holder, offer))
             if not self.own:
                 for held in self.held:
                     self.own.setdefault(held.tenant, []).append(held)
@@ -271,11 +283,11 @@ class Round:
             self.reservations.kept[holder.job] = kept
         return kept
 
-    def shadow(self, offer: Offer, types: frozenset[str]) -> Shadow:
+    def shadow(self, offer: Offer, reach: Reach) -> Shadow:
         """Where and when there is room for the offer."""
-        found = self.shadows.get((offer, types))
+        found = self.shadows.get((offer, reach))
         if found is None:
-            found = self.shadows[offer, types] = shadow(offer, types, self.slots, self.held, self.now)
+            found = self.shadows[offer, reach] = shadow(offer, reach, self.slots, self.held, self.now)
         return found
 
     def _take(

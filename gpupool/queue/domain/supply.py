@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 
 from gpupool.plan.model import Plan, Pool
 from gpupool.queue.records import MICRO
 from gpupool.spec.tenants import Budget
+
+RESERVED = "reserved"
+DRAIN_S = 40 * 60
+"""So long before a Capacity Block ends Karpenter drains its nodes (karpenter-provider-aws v1.14.1, capacity
+blocks)."""
+_NO_NODES = frozenset[int]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +28,11 @@ class Node:
 
     number: int
     capacity_type: str
-    """spot or on-demand."""
+    """reserved, spot or on-demand."""
     slots: Mapping[str, int]
     """Extended resource -> units on the node."""
+    until: float = inf
+    """When a job there must have ended, in epoch seconds; infinity where there is no such time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,25 @@ class PoolSupply:
     spot_share: float
     """Share of the running GPUs that is to be on spot, where the pool has nodes of both types."""
     types: frozenset[str] = field(init=False)
+    ending: tuple[Node, ...] = field(init=False)
+    """Nodes that end, and those that are reserved beside them without an end."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", frozenset(node.capacity_type for node in self.nodes))
+        reserved = tuple(node for node in self.nodes if node.capacity_type == RESERVED)
+        ending = reserved if any(node.until < inf for node in reserved) else ()
+        object.__setattr__(self, "ending", ending)
 
     def slots(self, resource: str) -> int:
         return sum(node.slots.get(resource, 0) for node in self.nodes)
+
+    def closed_to(self, ends: float, now: float) -> frozenset[int]:
+        """Nodes that a job must not be on that runs until `ends`. Which reservation a pod's node is of is for
+        Karpenter to choose, so the one that ends first holds for all that are not over."""
+        if not self.ending:
+            return _NO_NODES
+        first = min((node.until for node in self.ending if node.until > now), default=inf)
+        return frozenset(node.number for node in self.ending if node.until <= now or ends > first)
 
     def types_for(self, may_be_on_spot: bool) -> frozenset[str]:
         """Capacity types of the nodes that such a job may ever be on."""
@@ -120,7 +141,8 @@ class Supply:
 
 def supply_of(plan: Plan) -> Supply:
     """The Plan as decisions see it."""
-    pools = {pool.name: _pool(pool) for pool in plan.pools}
+    before_s = DRAIN_S + plan.queue.unscheduled_s + plan.queue.not_started_s
+    pools = {pool.name: _pool(pool, before_s) for pool in plan.pools}
     grants_of = {
         tenant.name: {
             (name, resource): units
@@ -163,14 +185,22 @@ def _allowance(budget: Budget) -> Allowance:
     return Allowance(limit, round(limit * budget.overrun_by), budget.period, budget.on_exhausted)
 
 
-def _pool(pool: Pool) -> PoolSupply:
-    machines = list(pool.largest_machines())
-    nodes = tuple(Node(number, type, machine.slices) for number, (type, machine) in enumerate(machines))
+def _pool(pool: Pool, before_s: int) -> PoolSupply:
+    """`before_s`: how long before the end of a reservation a job's time must be over, if it starts late."""
+    ends = [
+        row.until.timestamp() - before_s if row.until else inf
+        for row in pool.reserved
+        for _ in range(row.count)
+    ]
+    nodes = []
+    for number, (type, machine) in enumerate(pool.largest_machines()):
+        until = ends.pop(0) if type == RESERVED else inf
+        nodes.append(Node(number, type, machine.slices, until))
     spot = any(node.capacity_type == "spot" for node in nodes)
     return PoolSupply(
         name=pool.name,
         key="mig" if pool.sharing.layout else pool.gpu.key,
-        nodes=nodes,
+        nodes=tuple(nodes),
         gpu_micro={resource: round(share * MICRO) for resource, share in pool.equivalents.items()},
         rate_micro=_rates(pool, "on-demand"),
         spot_rate_micro=_rates(pool, "spot") if spot else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
@@ -20,15 +21,21 @@ GPU = "nvidia.com/gpu"
 
 
 def pool(
-    name: str = "pool", nodes: int = 2, slots: int = 4, whole: bool = True, spot: int = 0, share: float = 0.0
-) -> PoolSupply:
-    """A pool of `nodes` nodes; its slots are whole GPUs, or slices of the node's one GPU."""
+    name: str = "pool", nodes: int = 2, slots: int = 4, whole: bool = True, spot: int = 0, share: float = 0.0,
+    reserved: tuple[float, ...] = (),
+) -> PoolSupply:  # fmt: skip
+    """A pool of `nodes` nodes; its slots are whole GPUs, or slices of the node's one GPU. Some are reserved
+    until these times."""
     unit = MICRO if whole else MICRO // slots
-    types = ["spot"] * spot + ["on-demand"] * (nodes - spot)
+    types = ["reserved"] * len(reserved) + ["spot"] * spot
+    types += ["on-demand"] * (nodes - len(types))
+    ends = dict(enumerate(reserved))
     return PoolSupply(
         name=name,
         key="a10g",
-        nodes=tuple(Node(number, type, {GPU: slots}) for number, type in enumerate(types)),
+        nodes=tuple(
+            Node(number, type, {GPU: slots}, ends.get(number, inf)) for number, type in enumerate(types)
+        ),
         gpu_micro={GPU: unit},
         rate_micro={GPU: unit * 2},
         spot_rate_micro={GPU: unit} if spot else None,

@@ -11,7 +11,7 @@ import copy
 import inspect
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -144,6 +144,8 @@ def _of_type(annotation: Any, now: Any, words: list[str]) -> Iterator[Any]:
         yield from (word for word in words if word != now)
     elif annotation is date:
         yield date(2098, 1, 1)
+    elif annotation is datetime:
+        yield datetime(2098, 1, 1, tzinfo=UTC).isoformat().replace("+00:00", "Z")
     elif origin is list:
         yield []
         yield from ([inner] for inner in _of_type(arguments[0], None, words))

@@ -1,0 +1,109 @@
+"""Reserved capacity in the file: what it may say, what it costs, and what Karpenter gets of it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from gpupool.findings import SpecError
+from gpupool.generators import generate
+from gpupool.infra import policy_gate
+from gpupool.plan.model import HOURS_PER_MONTH
+from tests.environment_strategies import plan_of
+
+BLOCK = {"id": "cr-0a1b2c", "count": 2, "until": "2027-01-31T11:30Z"}
+TAGGED = {"tags": {"team": "ml"}, "count": 1}
+
+
+def environment(reserved: list[dict[str, Any]], platform: str = "eks", **nodes: Any) -> dict[str, Any]:
+    price = {"usdPerHour": {"onDemand": 10.0, "spot": 4.0, "reserved": 7.0}}
+    machines = {"instanceTypes": ["p4de.24xlarge"], "max": 4, "reserved": reserved, **price, **nodes}
+    return {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "random"},
+        "cluster": {"platform": platform, "name": "e", "region": "us-east-1"},
+        "karpenter": {"nodeRole": "nodes"},
+        "pools": [{"name": "pool", "gpu": "a100-80gb", "nodes": machines}],
+    }
+
+
+def test_reserved_nodes_have_a_node_pool_of_their_own_that_is_tried_first() -> None:
+    plan = plan_of(environment([BLOCK, TAGGED], spotShare=1))
+    sides = [(side.name, side.type, side.max_nodes, side.weight) for side in plan.pools[0].capacities]
+    assert sides == [("pool-reserved", "reserved", 3, 30), ("pool", "spot", 1, 20)]
+    bundle = generate(plan)
+    of_kind = {(m.kind, m.name): m.body.get("spec") for m in bundle}
+    reserved = of_kind["NodePool", "pool-reserved"]
+    assert reserved["limits"] == {"nodes": "3", "nvidia.com/gpu": "24"}
+    requirements = reserved["template"]["spec"]["requirements"]
+    assert {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]} in requirements
+    terms = of_kind["EC2NodeClass", "pool"]["capacityReservationSelectorTerms"]
+    assert terms == [{"tags": {"team": "ml"}}, {"id": "cr-0a1b2c"}]
+    (karpenter,) = (release for release in bundle.releases if release.name == "karpenter")
+    assert karpenter.values["settings"]["featureGates"] == {"nodeOverlay": True, "reservedCapacity": True}
+
+
+def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
+    assert plan_of(environment([BLOCK])).monthly_usd() == (
+        2 * 7 * HOURS_PER_MONTH,
+        (2 * 7 + 2 * 10) * HOURS_PER_MONTH,
+    )
+    warm = plan_of(environment([BLOCK], warm=3)).monthly_usd()
+    assert warm is not None
+    assert warm[0] == (2 * 7 + 10) * HOURS_PER_MONTH, "two of the warm nodes are paid for anyway"
+
+
+@pytest.mark.parametrize(
+    ("reserved", "nodes", "path", "message"),
+    [
+        ([{"count": 1}], {}, "reserved[0]", "neither id nor tags"),
+        ([{**BLOCK, "tags": {"a": "b"}}], {}, "reserved[0]", "id and tags both"),
+        ([{**BLOCK, "count": 5}], {}, "reserved", "5 nodes are reserved, and the pool has 4 at most"),
+        ([BLOCK, BLOCK], {}, "reserved", "cr-0a1b2c is listed twice"),
+        ([{**BLOCK, "until": "soon"}], {}, "reserved[0].until", "no moment in UTC"),
+        ([{**BLOCK, "until": "2027-02-31T11:30Z"}], {}, "reserved[0].until", "no moment in UTC"),
+        ([{**BLOCK, "id": "i-1"}], {}, "reserved[0].id", "i-1"),
+        ([{**BLOCK, "count": 3}], {"spotShare": 0.5}, "spotShare", "one node beside 3 reserved"),
+    ],
+)
+def test_what_can_not_be_is_refused(
+    reserved: list[dict[str, Any]], nodes: dict[str, Any], path: str, message: str
+) -> None:
+    with pytest.raises(SpecError) as refused:
+        plan_of(environment(reserved, **nodes))
+    (finding,) = refused.value.findings
+    assert finding.path == f"pools[0].nodes.{path}"
+    assert message in finding.message
+
+
+def test_other_things_that_contradict_it_are_refused() -> None:
+    data = environment([BLOCK])
+    data["karpenter"]["values"] = {"settings": {"featureGates": {"reservedCapacity": False}}}
+    other = {**data["pools"][0], "name": "pool-reserved"}
+    mixed = {
+        "instanceTypes": ["g6.xlarge", "g6.12xlarge"],
+        "maxGpus": 8,
+        "reserved": [{**BLOCK, "id": "cr-2"}],
+    }
+    data["pools"] += [other, {"name": "mixed", "gpu": "l4", "nodes": mixed}]
+    with pytest.raises(SpecError) as refused:
+        plan_of(data)
+    messages = "\n".join(finding.message for finding in refused.value.findings)
+    assert "reservedCapacity is derived" in messages
+    assert "would be called pool-reserved" in messages
+    assert "cr-0a1b2c is pool pool's as well" in messages
+    assert "different numbers of GPUs" in messages
+
+
+def test_one_that_has_ended_is_warned_of() -> None:
+    plan = plan_of(environment([BLOCK]))
+
+    def ended(today: date) -> list[str]:
+        report = policy_gate.judge(plan, today)
+        return [finding.level for finding in report.findings if finding.rule == "reservation-ended"]
+
+    assert ended(date(2027, 1, 31)) == []
+    assert ended(date(2027, 2, 1)) == ["warn"]
