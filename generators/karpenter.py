@@ -18,11 +18,7 @@ def generate(plan: Plan) -> Iterator[HelmRelease]:
     karpenter = plan.karpenter
     if karpenter is None or not karpenter.install or plan.cluster.platform != "eks":
         return
-    gates = {"nodeOverlay": True}
-    if any(pool.reserved for pool in plan.pools):
-        # As by default since 1.6; without it Karpenter buys beside what is reserved.
-        gates["reservedCapacity"] = True
-    settings: dict[str, Any] = {"clusterName": plan.cluster.name, "featureGates": gates}
+    settings: dict[str, Any] = {"clusterName": plan.cluster.name, "featureGates": {"nodeOverlay": True}}
     if karpenter.interruption_queue:
         # The controller does not start when the queue is not there, so there is no default.
         settings["interruptionQueue"] = karpenter.interruption_queue

@@ -141,9 +141,7 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     bound = {"max": most} if len(set(sizes)) == 1 else {"maxGpus": most * min(sizes)}
     nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
     if len(set(sizes)) == 1 and most > 2 and draw(st.booleans()):
-        nodes["reserved"] = [
-            {"id": f"cr-{draw(st.integers(0, 2**32)):x}", "count": draw(st.integers(1, most - 2))}
-        ]
+        nodes["reserved"] = [{"id": "cr-0", "count": draw(st.integers(1, most - 2))}]
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)
     if draw(st.booleans()):
@@ -270,8 +268,11 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
     """A whole environment that is valid."""
     where = platform or draw(st.sampled_from(("eks", "static", "local")))
     distinct = st.lists(names(), max_size=most_pools, unique=True)
-    pool_names = [name for name in draw(distinct) if not name.endswith("-spot")]
+    pool_names = [name for name in draw(distinct) if not name.endswith(("-spot", "-reserved"))]
     made = [draw(pools(where, name)) for name in pool_names]
+    for index, pool in enumerate(made):
+        for reservation in pool["nodes"].get("reserved", ()):
+            reservation["id"] = f"cr-{index}"
     tenant_names = draw(st.lists(names(), max_size=3, unique=True))
     values = draw(
         st.lists(st.integers(-1000, 1000), max_size=4, unique=True).map(lambda v: sorted(v, reverse=True))

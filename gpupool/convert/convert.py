@@ -25,6 +25,7 @@ from gpupool.convert import (
     plugin_values,
     policies_in_force,
     pools,
+    reservations,
     static_nodes,
     surroundings,
     tenants,
@@ -45,7 +46,7 @@ from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.node_classes import NodeClass
 from gpupool.convert.operator_values import OperatorSettings, Origin
 from gpupool.convert.pools import Made
-from gpupool.convert.requirements import KEEP, RESERVATIONS, RESERVED
+from gpupool.convert.requirements import KEEP, UNSELECTED
 from gpupool.convert.sharing import Sharings
 from gpupool.findings import Finding
 from gpupool.spec.yaml_source import path_text
@@ -245,8 +246,13 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
             sharings.by_class[name] = own
     for fleet in given.fleets:
         own_class = given.classes.get(fleet.class_name)
-        if own_class and own_class.part.at(*RESERVATIONS) and fleet.bought.may_be_reserved:
-            fleet.bought.left_out = (RESERVED, KEEP)
+        fleet.reservations = reservations.of_fleet(fleet, own_class.part if own_class else None)
+        if fleet.reservations or fleet.bought.left_out:
+            continue
+        if fleet.bought.only_reserved:
+            fleet.bought.left_out = (UNSELECTED, KEEP)
+        elif fleet.bought.names_reserved:
+            fleet.part.note("left", UNSELECTED, "name it in nodes.reserved")
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
     node_classes.apply(draft, used, choices.kubernetes_version)

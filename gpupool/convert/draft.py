@@ -27,6 +27,7 @@ class DraftPool:
     max_gpus: int | None = None
     warm: int = 0
     spot_share: float = 0.0
+    reserved: list[Values] = field(default_factory=list)
     image: Values | None = None
     zones: list[str] = field(default_factory=list)
     consolidate_after: str | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from gpupool.convert import machines, node_labels, requirements
 from gpupool.convert.account import Part
+from gpupool.convert.draft import Values
 from gpupool.convert.karpenter_fields import VERSIONS, VersionFields
 from gpupool.convert.machines import Selection
 from gpupool.convert.quantities import duration, duration_or_never
@@ -56,6 +57,8 @@ class Fleet:
     warm: int | None = None
     """Nodes of a static pool (`spec.replicas`)."""
     class_name: str = ""
+    reservations: list[Values] = field(default_factory=list)
+    """Those that it may use, as items of `nodes.reserved` without a count."""
 
     @property
     def inline_class(self) -> Part:

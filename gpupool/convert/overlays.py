@@ -70,7 +70,7 @@ def _allows(item: Part, machine: MachineType, fleet: Fleet) -> bool:
     labels = {**fleet.labels, **{name: str(part.value) for name, part in fleet.steering.items()}}
     has: Sequence[str] | None = {
         _NODE_POOL: (fleet.name,),
-        _CAPACITY_TYPE: fleet.bought.capacity_types,
+        _CAPACITY_TYPE: fleet.bought.types,
         _ZONE: fleet.bought.zones or listed,
     }.get(key, (labels[key],) if key in labels else None)
     match item.word("operator"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.catalog.models import GpuModel, InstanceType
-from gpupool.convert import bounds, budgets, node_labels
+from gpupool.convert import bounds, budgets, node_labels, reservations
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Choices, Draft, DraftPool
 from gpupool.convert.karpenter_pools import Fleet
@@ -24,6 +24,8 @@ from gpupool.plan.model import POOL_LABEL
 _MANY = 6
 """GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
 _SPOT = "-spot"
+_SIDES = {_SPOT: ("spot",), "-reserved": ("reserved",)}
+"""Ends of names of a pool's other NodePools, and what these start."""
 
 
 @dataclass(slots=True)
@@ -67,20 +69,21 @@ def _unusable(models: Sequence[GpuModel], unusable: Sequence[str]) -> str:
 
 
 def _paired(fleets: Sequence[Fleet]) -> list[list[Fleet]]:
-    """Fleets that are the on-demand and the spot part of one pool: X and X-spot, otherwise the same."""
+    """Fleets that are the parts of one pool: X, X-spot and X-reserved, otherwise the same."""
     by_name = {fleet.name: fleet for fleet in fleets if fleet.name}
-    sides = {fleet.name: fleet for fleet in fleets if _is_spot_side(fleet, by_name)}
+    sides = {fleet.name: fleet for fleet in fleets if _is_side(fleet, by_name)}
     bases = [fleet for fleet in fleets if fleet.name not in sides]
     return [
-        [base, *(side for name, side in sides.items() if name == f"{base.name}{_SPOT}")] for base in bases
+        [base, *(sides[name] for end in _SIDES if (name := f"{base.name}{end}") in sides)] for base in bases
     ]
 
 
-def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
-    base = by_name.get(fleet.name.removesuffix(_SPOT))
-    if base is None or base is fleet or not fleet.name.endswith(_SPOT):
+def _is_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
+    end = next((end for end in _SIDES if fleet.name.endswith(end)), "")
+    base = by_name.get(fleet.name.removesuffix(end)) if end else None
+    if base is None or base.bought.may_be_reserved:
         return False
-    if fleet.bought.capacity_types != ("spot",) or base.bought.capacity_types != ("on-demand",):
+    if fleet.bought.types != _SIDES[end] or (end == _SPOT and base.bought.types != ("on-demand",)):
         return False
     budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
     # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
@@ -113,6 +116,8 @@ def _pool(
     for other in group:
         if label := other.steering.get(POOL_LABEL):
             label.used()
+    if not problem and len(sizes) > 1 and any(other.reservations for other in group):
+        problem = "its machines have different numbers of GPUs, and a reservation is of one instance type"
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
@@ -184,12 +189,16 @@ def _sizes(
         else:
             counts.append(bounds.gpus_max(fleet.part, fleet.limits, types, per_gpu, choices.max))
     bounds.bound(pool, sum(counts))
-    if len(group) == 2:
-        pool.spot_share = _share(counts[1], sum(counts), bounds.sizes_of(pool))
-    elif group[0].bought.capacity_types == ("spot",):
+    for fleet, gpus in zip(group, counts, strict=True):
+        if fleet.reservations:
+            reservations.place(pool, fleet, gpus // bounds.sizes_of(pool)[-1])
+    rest = [(fleet, gpus) for fleet, gpus in zip(group, counts, strict=True) if fleet.bought.capacity_types]
+    if len(rest) == 2:
+        pool.spot_share = _share(rest[1][1], rest[0][1] + rest[1][1], bounds.sizes_of(pool))
+    elif rest and rest[0][0].bought.capacity_types == ("spot",):
         pool.spot_share = 1.0
-    elif len(group[0].bought.capacity_types) == 2:
-        _both(pool, group[0].part)
+    elif rest and len(rest[0][0].bought.capacity_types) == 2:
+        _both(pool, rest[0][0].part)
 
 
 def _both(pool: DraftPool, part: Part) -> None:
@@ -222,10 +231,16 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
     sides = [
         side
         for pool in pools
-        for side in capacities(pool.name, bounds.gpus_of(pool), bounds.sizes_of(pool), pool.spot_share)
+        for side in capacities(
+            pool.name,
+            bounds.gpus_of(pool),
+            bounds.sizes_of(pool),
+            pool.spot_share,
+            sum(row["count"] for row in pool.reserved),
+        )
     ]
     for fleet in group if pools else ():
-        ours = {side.type: side.weight for side in sides if side.type in fleet.bought.capacity_types}
+        ours = {side.type: side.weight for side in sides if side.type in fleet.bought.types}
         weight = fleet.part.at("spec", "weight")
         if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())

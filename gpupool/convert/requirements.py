@@ -23,9 +23,7 @@ _PLACES = (_ZONE, _REGION, "topology.k8s.aws/zone-id")
 _RESERVATION = "karpenter.k8s.aws/capacity-reservation-"
 _BOUGHT = ("on-demand", "spot")
 KEEP = "keep it as it is, beside the pools of gpupool"
-RESERVATIONS = ("capacityReservationSelectorTerms",)
-"""Where a node class selects the reservations that its pools may use."""
-RESERVED = "it uses reserved capacity, and gpupool buys on-demand and spot capacity only"
+UNSELECTED = "it uses reserved capacity, and its node class selects no reservation"
 
 
 @dataclass(slots=True)
@@ -33,15 +31,29 @@ class Bought:
     """What requirements say of nodes beside their machines."""
 
     capacity_types: tuple[str, ...]
-    """on-demand, spot or both, in this order; empty where nothing is left."""
+    """on-demand, spot or both, in this order; empty where nothing is bought but what is reserved."""
     may_be_reserved: bool = False
     """Whether a reservation that the node class selects would be used."""
+    names_reserved: bool = False
+    """Whether a requirement says so."""
+    reservations: tuple[str, ...] = ()
+    """Ids of those that alone may be used; empty: all that the node class selects."""
     zones: list[str] = field(default_factory=list)
     """Empty: any."""
     region: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, str] | None = None
     """Why no pool can be made, and what to do."""
+
+    @property
+    def only_reserved(self) -> bool:
+        """Whether nothing else may start."""
+        return self.may_be_reserved and not self.capacity_types
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All capacity types that a fleet of its own starts."""
+        return ("reserved",) if self.only_reserved else self.capacity_types
 
 
 def read(selection: Selection, spot_by_default: bool) -> Bought:
@@ -51,8 +63,10 @@ def read(selection: Selection, spot_by_default: bool) -> Bought:
     for key, parts in selection.other.items():
         if key == _CAPACITY_TYPE:
             _capacity_types(bought, parts)
+        elif key in (f"{_RESERVATION}id", f"{_RESERVATION}type"):
+            _reservation(bought, key, parts)
         elif key.startswith(_RESERVATION):
-            bought.left_out = (RESERVED, KEEP)
+            bought.left_out = (f"which reservations it may use can't be worked out: {key}", KEEP)
         elif key in _PLACES:
             _place(bought, key, parts)
         elif node_labels.owned(key):
@@ -69,10 +83,20 @@ def _capacity_types(bought: Bought, parts: Sequence[Part]) -> None:
     _use(parts)
     bought.capacity_types = tuple(name for name in _BOUGHT if name in types)
     bought.may_be_reserved = "reserved" in types
-    if bought.may_be_reserved and "reserved" in _listed(parts):
-        bought.left_out = (RESERVED, KEEP)
-    elif not bought.capacity_types:
+    bought.names_reserved = bought.may_be_reserved and "reserved" in _listed(parts)
+    if not bought.capacity_types and not bought.may_be_reserved:
         bought.left_out = (f"no capacity type satisfies its requirements of {_CAPACITY_TYPE}", "correct them")
+
+
+def _reservation(bought: Bought, key: str, parts: Sequence[Part]) -> None:
+    """Nodes of no reservation have none of these labels."""
+    ids = _remaining(_listed(parts), parts)
+    if ids is None:
+        return
+    _use(parts)
+    bought.capacity_types, bought.may_be_reserved = (), True
+    if key.endswith("id"):
+        bought.reservations = ids
 
 
 def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:

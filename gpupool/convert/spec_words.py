@@ -6,7 +6,16 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gpupool.spec.field_types import AmiAlias, Duration, LabelKey, LabelValue, Name, NodeName, Version
+from gpupool.spec.field_types import (
+    AmiAlias,
+    Duration,
+    LabelKey,
+    LabelValue,
+    Name,
+    NodeName,
+    ReservationId,
+    Version,
+)
 
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {
     "name": TypeAdapter(Name),
@@ -16,12 +25,13 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {
     "duration": TypeAdapter(Duration),
     "AMI alias": TypeAdapter(AmiAlias),
     "version": TypeAdapter(Version),
+    "reservation id": TypeAdapter(ReservationId),
 }
 
 
 def fits(what: str, value: Any) -> bool:
-    """Whether `value` is a name, node name, label key, label value, duration, AMI alias or version as the
-    environment file has them."""
+    """Whether `value` is what the first word says (a key of the table above), as the environment file has
+    it."""
     try:
         _ADAPTERS[what].validate_python(value, strict=True)
     except ValidationError:

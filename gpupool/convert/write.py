@@ -95,7 +95,12 @@ def _nodes(pool: DraftPool) -> dict[str, Any]:
         return fields
     size = {"max": pool.max} if pool.max_gpus is None else {"maxGpus": pool.max_gpus}
     fields = {"instanceTypes": pool.instance_types, **size}
-    for key, value in (("warm", pool.warm), ("spotShare", pool.spot_share), ("zones", pool.zones)):
+    for key, value in (
+        ("warm", pool.warm),
+        ("spotShare", pool.spot_share),
+        ("reserved", pool.reserved),
+        ("zones", pool.zones),
+    ):
         if value:
             fields[key] = value
     if pool.image:

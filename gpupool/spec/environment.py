@@ -31,6 +31,7 @@ from gpupool.spec.field_types import (
     NodeFact,
     NodeName,
     Positive,
+    ReservationId,
     Share,
     Text,
     Usd,
@@ -158,11 +159,7 @@ class UsdPerHour(Model):
 
 
 class Reservation(Model):
-    id: Annotated[
-        str | None,
-        StringConstraints(pattern=r"^cr-[0-9a-z]+$"),
-        Hint("a reservation's id such as cr-0123456789abcdef0"),
-    ] = None
+    id: ReservationId | None = None
     """The Capacity Reservation's id, a Capacity Block's too; or `tags`."""
     tags: Annotated[dict[Text, Text], Field(min_length=1, max_length=20)] | None = None
     """Tags that the reservation has; * as value stands for any."""

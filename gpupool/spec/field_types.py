@@ -115,6 +115,11 @@ AmiAlias = Annotated[
     StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30),
     Hint("an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625"),
 ]
+ReservationId = Annotated[
+    str,
+    StringConstraints(pattern=r"^cr-[0-9a-z]+$", max_length=40),
+    Hint("a reservation's id such as cr-0123456789abcdef0"),
+]
 Uuid = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"),

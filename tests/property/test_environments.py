@@ -359,8 +359,10 @@ def test_a_pool_added_touches_no_other_pool(data: st.DataObject) -> None:
     environment = data.draw(environments())
     name = data.draw(names())
     taken = {pool["name"] for pool in environment["pools"]}
-    assume(name not in taken and not name.endswith("-spot"))
+    assume(name not in taken and not name.endswith(("-spot", "-reserved")))
     added = data.draw(pools(environment["cluster"]["platform"], name))
+    for reservation in added["nodes"].get("reserved", ()):
+        reservation["id"] = "cr-added"
     before, after = plan_of(environment), plan_of({**environment, "pools": [*environment["pools"], added]})
     for manifest in changed(before, after):
         if manifest.kind not in SHARED:
@@ -377,7 +379,7 @@ def test_a_pool_renamed_touches_no_other_pool(data: st.DataObject) -> None:
     name = data.draw(names())
     old = environment["pools"][0]["name"]
     taken = {pool["name"] for pool in environment["pools"]}
-    assume(name not in taken and not name.endswith("-spot"))
+    assume(name not in taken and not name.endswith(("-spot", "-reserved")))
     renamed = json.loads(json.dumps(environment))
     renamed["pools"][0]["name"] = name
     for tenant in renamed["tenants"]:

@@ -88,7 +88,11 @@ _KARPENTER_DERIVED = {
     ("settings", "featureGates", "nodeOverlay"): "without it Karpenter counts physical GPUs",
 }
 _DERIVED_WHERE_RESERVED = {
-    ("settings", "featureGates", "reservedCapacity"): "with it Karpenter uses what pools have reserved",
+    (
+        "settings",
+        "featureGates",
+        "reservedCapacity",
+    ): "it is on since Karpenter 1.6, and pools with reserved nodes need it",
 }
 
 

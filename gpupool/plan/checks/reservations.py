@@ -17,7 +17,7 @@ def reserved(context: CheckContext) -> Iterator[PlanProblem]:
         loc: Loc = ("pools", index, "nodes", "reserved")
         for position, reservation in enumerate(pool.nodes.reserved):
             yield from _named((*loc, position), reservation)
-            if reservation.id and (owner := owners.setdefault(reservation.id, pool.name)) is not pool.name:
+            if reservation.id and (owner := owners.setdefault(reservation.id, pool.name)) != pool.name:
                 message = (
                     f"reservation {reservation.id} is pool {owner}'s as well, and would be counted twice"
                 )

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import of_cluster
 from gpupool.convert.draft import Choices
+from gpupool.generators import generate
+from tests.environment_strategies import plan_of
+from tests.unit.plan.test_reserved import environment
 
 TYPES = ("node.kubernetes.io/instance-type", "In", "g5.xlarge")
 BOUGHT, ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"
@@ -71,8 +74,7 @@ def test_no_pool_buys_what_was_excluded(rows: list[tuple[str, list[str]]]) -> No
     for operator, values in rows:
         left = {kind for kind in left if (kind in values) == (operator == "In")}
     if not result.pools:
-        asks = any(operator == "In" and "reserved" in values for operator, values in rows)
-        assert not left - {"reserved"} or (asks and "reserved" in left)
+        assert not left - {"reserved"}
         assert result.left_out
         return
     share = yaml.safe_load(result.text)["pools"][0]["nodes"].get("spotShare", 0)
@@ -84,7 +86,6 @@ def test_no_pool_buys_what_was_excluded(rows: list[tuple[str, list[str]]]) -> No
     ("requirements", "why"),
     [
         ([(BOUGHT, "In", "reserved")], RESERVED),
-        ([(BOUGHT, "In", "reserved", "on-demand")], RESERVED),
         ([("karpenter.k8s.aws/capacity-reservation-type", "In", "capacity-block")], RESERVED),
         ([(BOUGHT, "DoesNotExist")], "no capacity type satisfies"),
         ([(BOUGHT, "In", "spot"), (BOUGHT, "NotIn", "spot")], "no capacity type satisfies"),
@@ -118,13 +119,59 @@ def test_zones_that_are_left() -> None:
     assert "zones" not in nodes(TYPES, ON_DEMAND, (ZONE, "Exists"))
 
 
-def test_reservations_of_the_node_class_are_used_where_no_requirement_excludes_them() -> None:
-    spec = {"role": "nodes", "capacityReservationSelectorTerms": [{"tags": {"for": "gpus"}}]}
-    own = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}}
-    own["spec"] = spec  # type: ignore[assignment]
-    assert converted(pool(TYPES), own).pools == ()
-    assert converted(pool(TYPES, (BOUGHT, "NotIn", "spot")), own).pools == ()
-    assert converted(pool(TYPES, ON_DEMAND), own).pools == ("gpus",)
+def test_reserved_beside_others_without_a_reservation_is_listed() -> None:
+    result = converted(pool(TYPES, (BOUGHT, "In", "reserved", "on-demand")))
+    assert result.pools == ("gpus",)
+    assert any(RESERVED in str(entry) for entry in result.leftovers)
+
+
+BY_TYPE = "karpenter.k8s.aws/capacity-reservation-type"
+BY_ID = "karpenter.k8s.aws/capacity-reservation-id"
+BY_TAGS = {"tags": {"for": "gpus"}}
+
+
+@pytest.mark.parametrize(
+    ("requirements", "reserved", "spot"),
+    [
+        ([], [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}], 0.5),
+        ([(BOUGHT, "NotIn", "spot")], [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}], 0),
+        (
+            [(BOUGHT, "In", "reserved")],
+            [{"tags": {"for": "gpus"}, "count": 3}, {"id": "cr-1", "count": 1}],
+            0,
+        ),
+        (
+            [(BY_TYPE, "In", "default"), (BY_ID, "In", "cr-1")],
+            [{"id": "cr-1", "count": 4}],
+            0,
+        ),
+        ([ON_DEMAND], None, 0),
+    ],
+)
+def test_reservations_of_the_node_class_are_the_pools(
+    requirements: list[tuple[str, ...]], reserved: list[dict[str, Any]] | None, spot: float
+) -> None:
+    terms = [BY_TAGS, {"id": "cr-1"}]
+    own: dict[str, Any] = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass"}
+    own |= {"metadata": {"name": "gpu"}, "spec": {"role": "nodes", "capacityReservationSelectorTerms": terms}}
+    result = converted(pool(TYPES, *requirements), own)
+    (row,) = yaml.safe_load(result.text)["pools"]
+    assert row["nodes"].get("reserved") == reserved
+    assert row["nodes"].get("spotShare", 0) == spot
+    listed = "\n".join(str(entry) for entry in result.leftovers)
+    assert ("when reservations of gpus end" in listed) == (reserved is not None)
+    assert ("capacityReservationSelectorTerms" in listed) == (reserved is None)
+
+
+def test_what_is_rendered_is_one_pool_again() -> None:
+    plan = plan_of(environment([{"id": "cr-1", "count": 2}], spotShare=0.5))
+    bodies = [
+        dict(manifest.body) for manifest in generate(plan) if manifest.kind in ("NodePool", "EC2NodeClass")
+    ]
+    (row,) = yaml.safe_load(converted(*bodies).text)["pools"]
+    assert row["nodes"]["max"] == 4
+    assert row["nodes"]["reserved"] == [{"id": "cr-1", "count": 2}]
+    assert row["nodes"]["spotShare"] == 0.5
 
 
 @pytest.mark.parametrize("term", [{"alias": {"a": "b"}}, {"id": ["x"]}, {"name": "a", "tags": {"a": 1}}, "x"])

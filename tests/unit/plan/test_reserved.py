@@ -42,8 +42,6 @@ def test_reserved_nodes_have_a_node_pool_of_their_own_that_is_tried_first() -> N
     assert {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["reserved"]} in requirements
     terms = of_kind["EC2NodeClass", "pool"]["capacityReservationSelectorTerms"]
     assert terms == [{"tags": {"team": "ml"}}, {"id": "cr-0a1b2c"}]
-    (karpenter,) = (release for release in bundle.releases if release.name == "karpenter")
-    assert karpenter.values["settings"]["featureGates"] == {"nodeOverlay": True, "reservedCapacity": True}
 
 
 def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
