@@ -19,6 +19,7 @@ OTHERS = ["tests/unit/test_b.py::test_1", "tests/unit/test_b.py::test_2"]
 @pytest.fixture(autouse=True)
 def nothing_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "WHOLE", frozenset())
+    monkeypatch.setattr(sampling, "HALVED", frozenset())
 
 
 def test_the_same_seed_draws_the_same_cases_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
