@@ -11,11 +11,6 @@ from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
 from gpupool.spec.environment import Karpenter
 
 LOCAL_CLASS = "default"
-_ROOT_VOLUME = {
-    "deviceName": "/dev/xvda",
-    # Frameworks' images are some 10 GB each; 20 GiB, the image's own size, holds one of them.
-    "ebs": {"volumeSize": "200Gi", "volumeType": "gp3", "encrypted": True, "deleteOnTermination": True},
-}
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -41,19 +36,24 @@ def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
 
 
 def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
-    found_by: list[dict[str, Any]] = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
+    discovered = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
+    machine = pool.machine
+    subnets = [term.body() for term in machine.subnets or karpenter.subnets]
+    groups = [term.body() for term in machine.security_groups or karpenter.security_groups]
     reserved = [row.selector() for row in pool.reserved]
     spec = {
         "role": karpenter.node_role,
         **_image(karpenter, pool),
-        "subnetSelectorTerms": found_by,
-        "securityGroupSelectorTerms": found_by,
+        "subnetSelectorTerms": subnets or discovered,
+        "securityGroupSelectorTerms": groups or discovered,
         **({"capacityReservationSelectorTerms": reserved} if reserved else {}),
-        "blockDeviceMappings": [_ROOT_VOLUME],
+        **({"placementGroupSelector": machine.placement_group.body()} if machine.placement_group else {}),
+        **({"kubelet": machine.kubelet.body()} if machine.kubelet else {}),
+        "blockDeviceMappings": [machine.root_volume.mapping()],
         # The local disks of large machines, striped, for images and scratch files.
         "instanceStorePolicy": "RAID0",
         "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
         # Tags that cost reports can be split by.
-        "tags": {ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},
+        "tags": {**machine.tags, ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},
     }
     return manifest_of(plan, "EC2NodeClass", pool.name, pool=pool, spec=spec)

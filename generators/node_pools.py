@@ -21,6 +21,7 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
     grace = pool.termination_grace_period
+    startup = [taint.as_dict() for taint in pool.startup_taints]
     spec = {
         "weight": capacity.weight,
         "limits": quantities(pool.limits(capacity)),
@@ -36,6 +37,7 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
                 "nodeClassRef": reference(plan, pool),
                 "requirements": _requirements(pool, capacity),
                 "taints": [taint.as_dict() for taint in pool.taints],
+                **({"startupTaints": startup} if startup else {}),
                 "expireAfter": pool.expire_after,
                 **({"terminationGracePeriod": grace} if grace is not None else {}),
             },

@@ -130,6 +130,24 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
     return pool
 
 
+DETAILS: Data = {
+    "rootVolume": {
+        "size": "1Ti",
+        "iops": 4000,
+        "throughput": 1000,
+        "kmsKey": "alias/gpus",
+        "snapshot": "snap-0a",
+    },
+    "subnets": [{"id": "subnet-0a"}, {"tags": {"tier": "gpu"}}],
+    "securityGroups": [{"name": "gpus"}, {"id": "sg-0a"}],
+    "kubelet": {"podsPerCore": 20, "systemReserved": {"memory": "1Gi"}, "clusterDNS": ["10.0.0.10"]},
+    "startupTaints": [{"key": "example.com/agent", "effect": "NoExecute"}],
+    "placementGroup": {"name": "gpus"},
+    "tags": {"team": "ml"},
+}
+"""What machines may be made of, each with a value."""
+
+
 @st.composite
 def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     types = draw(st.lists(st.sampled_from(startable(gpu, platform)), min_size=1, max_size=3, unique=True))
@@ -142,6 +160,10 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
     if len(set(sizes)) == 1 and most > 2 and draw(st.booleans()):
         nodes["reserved"] = [{"id": "cr-0", "count": draw(st.integers(1, most - 2))}]
+    if platform == "eks":
+        nodes |= {
+            name: DETAILS[name] for name in draw(st.lists(st.sampled_from(sorted(DETAILS)), unique=True))
+        }
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)
     if draw(st.booleans()):

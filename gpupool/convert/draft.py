@@ -28,6 +28,8 @@ class DraftPool:
     warm: int = 0
     spot_share: float = 0.0
     reserved: list[Values] = field(default_factory=list)
+    details: Values = field(default_factory=dict)
+    """Fields of `nodes` about what machines are made of, beside their image."""
     image: Values | None = None
     zones: list[str] = field(default_factory=list)
     consolidate_after: str | None = None

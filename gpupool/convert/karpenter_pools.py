@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpupool.convert import machines, node_labels, requirements
+from gpupool.convert import machine_details, machines, node_labels, requirements
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Values
 from gpupool.convert.karpenter_fields import VERSIONS, VersionFields
@@ -31,6 +31,8 @@ _OTHER_PROVIDERS = {
     "karpenter.k8s.gcp": "Google's",
 }
 """Groups of node classes that are not Karpenter's for AWS."""
+_KUBELETS = (("spec", "template", "spec", "kubelet"), ("spec", "kubeletConfiguration"))
+"""Where v1beta1 and v1alpha5 have them; since v1 they are the node class's."""
 NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
 
 
@@ -57,6 +59,8 @@ class Fleet:
     warm: int | None = None
     """Nodes of a static pool (`spec.replicas`)."""
     class_name: str = ""
+    details: Values = field(default_factory=dict)
+    """Fields of `nodes` that it has itself: startup taints and, of old versions, the kubelet's settings."""
     reservations: list[Values] = field(default_factory=list)
     """Those that it may use, as items of `nodes.reserved` without a count."""
 
@@ -109,9 +113,11 @@ def _identity(fleet: Fleet) -> None:
     """What the object is called, and what Kubernetes and gpupool write on it."""
     part = fleet.part
     part.named()
-    part.at(*fleet.fields.startup_taints).left(
-        "gpupool sets no startup taints: Karpenter waits for a node's slices to appear"
-    )
+    if taints := machine_details.startup_taints(part.at(*fleet.fields.startup_taints)):
+        fleet.details["startupTaints"] = taints
+    for path in _KUBELETS:
+        if kubelet := machine_details.of_kubelet(part.at(*path)):
+            fleet.details["kubelet"] = kubelet
     for key, annotation in part.at(*fleet.fields.annotations).items():
         if key.startswith("karpenter.sh/"):
             annotation.of_cluster()

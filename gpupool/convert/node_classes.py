@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
-from gpupool.convert import bottlerocket
+from gpupool.convert import bottlerocket, machine_details
 from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft, DraftPool
+from gpupool.convert.draft import Draft, DraftPool, Values
 from gpupool.convert.generated import generated_spec
 from gpupool.convert.spec_words import fits
 from gpupool.plan.checks.images import BOTTLEROCKET, LAST_AL2
@@ -43,6 +44,8 @@ class NodeClass:
     alias: str | None = None
     image: dict[str, Any] | None = None
     """As `nodes.image` of a pool, where an alias does not say it."""
+    details: Values = dataclass_field(default_factory=dict)
+    """Fields of `nodes`: disk, network, kubelet, placement, tags."""
     bottlerocket: str = ""
     """The field that says that the machines are Bottlerocket's, which a pool can't have; else empty."""
 
@@ -51,7 +54,8 @@ def read(spec: Part, name: str) -> NodeClass:
     """The node class whose fields are at `spec`."""
     node_class = NodeClass(spec, name)
     node_class.role = spec.text("role")
-    _tag(node_class)
+    node_class.details = machine_details.of_class(spec)
+    _network(node_class)
     _image(node_class)
     spec.derives_as(generated_spec("EC2NodeClass", "eks"))
     spec.derives_as(_EC2_DEFAULTS)
@@ -62,20 +66,27 @@ def read(spec: Part, name: str) -> NodeClass:
     return node_class
 
 
-def _tag(found: NodeClass) -> None:
-    """The value of the discovery tag, where subnets and security groups are found by it and nothing else."""
-    for field in _SELECTORS:
-        part = found.part.at(field)
-        terms = part.value if isinstance(part.value, list) else [{"tags": part.value}]
-        value = part.word(_TAG) or part.word(0, "tags", _TAG)
-        if value and terms == [{"tags": {_TAG: value}}] and "*" not in value and found.tag in (None, value):
-            part.used()
-            found.tag = value
-        else:
-            part.left(
-                f"gpupool finds subnets and security groups by the tag {_TAG}, one value for all",
-                f"tag them with {_TAG} and name the value in karpenter.discoveryTag",
-            )
+def _network(found: NodeClass) -> None:
+    """The discovery tag, where subnets and security groups are found by it alone; else the terms."""
+    for name, (model, *fields) in machine_details.NETWORK.items():
+        for part in filter(None, map(found.part.at, fields)):
+            terms = part.value if isinstance(part.value, list) else [{"tags": part.value}]
+            value = part.word(_TAG) or part.word(0, "tags", _TAG)
+            if (
+                value
+                and terms == [{"tags": {_TAG: value}}]
+                and "*" not in value
+                and found.tag in (None, value)
+            ):
+                part.used()
+                found.tag = value
+            elif carried := machine_details.network(part, model):
+                found.details[name] = carried
+            else:
+                part.left(
+                    "no selector of subnets or security groups that gpupool has",
+                    f"select them by tags, id or name, or by {_TAG} (karpenter.discoveryTag)",
+                )
 
 
 def _image(found: NodeClass) -> None:
@@ -187,10 +198,9 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
         draft.karpenter["amiAlias"] = max(aliases, key=aliases.count)
     for pool, node_class in used:
         pool.image = node_class.image
+        pool.details = {**node_class.details, **pool.details}
         if node_class.alias not in (None, draft.karpenter.get("amiAlias")):
             _own_alias(pool, node_class)
-    for node_class in classes:
-        _tags(node_class)
 
 
 def _own_alias(pool: DraftPool, node_class: NodeClass) -> None:
@@ -200,12 +210,3 @@ def _own_alias(pool: DraftPool, node_class: NodeClass) -> None:
         _no_image(node_class.part, alias)
     else:
         pool.image = {"family": family, "selectorTerms": [{"alias": alias}]}
-
-
-def _tags(node_class: NodeClass) -> None:
-    """Tags on the machines: gpupool sets its own."""
-    for key, part in node_class.part.at("tags").items():
-        if key in ("gpupool.dev/environment", "gpupool.dev/pool"):
-            part.derived()
-        else:
-            part.left("gpupool tags machines with their environment and pool only", "split costs by those")

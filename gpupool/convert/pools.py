@@ -94,7 +94,16 @@ def _signature(fleet: Fleet) -> tuple[object, ...]:
     types = [machine.type.name for machine in fleet.selection.machines]
     steering = {key: part.value for key, part in fleet.steering.items()}
     times = (fleet.consolidate_after, fleet.expire_after, fleet.termination_grace_period)
-    return types, steering, fleet.labels, fleet.taints, fleet.bought.zones, times, fleet.class_name
+    return (
+        types,
+        steering,
+        fleet.labels,
+        fleet.taints,
+        fleet.bought.zones,
+        times,
+        fleet.class_name,
+        fleet.details,
+    )
 
 
 def _pool(
@@ -132,6 +141,7 @@ def _pool(
     pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
     pool.termination_grace_period = fleet.termination_grace_period
     pool.labels, pool.taints = dict(fleet.labels), fleet.taints
+    pool.details = dict(fleet.details)
     _maintenance(pool, group)
     pool.origin = [*(_origin(other) for other in group), *origin]
     if split:

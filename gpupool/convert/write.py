@@ -105,6 +105,7 @@ def _nodes(pool: DraftPool) -> dict[str, Any]:
             fields[key] = value
     if pool.image:
         fields["image"] = pool.image
+    fields |= pool.details
     for name, default in _DEFAULTS.items():
         value = getattr(pool, name)
         if value is not None and value != default:

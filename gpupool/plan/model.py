@@ -24,6 +24,7 @@ from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import MachineShare, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
+from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
 from gpupool.spec.services import Assertion, Monitoring
 
 HOURS_PER_MONTH = 730
@@ -138,6 +139,20 @@ class Window:
     """How long it is open."""
 
 
+@dataclass(frozen=True, slots=True)
+class MachineDetails:
+    """What machines are made of, beside their image; nothing of it says anything of existing nodes."""
+
+    root_volume: RootVolume
+    subnets: tuple[SubnetTerm, ...]
+    """Empty: those of the environment."""
+    security_groups: tuple[SecurityGroupTerm, ...]
+    """Empty: those of the environment."""
+    kubelet: Kubelet | None
+    placement_group: PlacementGroup | None
+    tags: Mapping[str, str]
+
+
 def _bought_last(capacity: Capacity) -> tuple[bool, int]:
     """Warm nodes are counted on what is paid anyway, and then on what costs most."""
     return capacity.type != "reserved", capacity.weight
@@ -164,6 +179,9 @@ class Pool:
     reserved: tuple[Reserved, ...]
     image: MachineImage | None
     """Of its machines, where it is not the environment's own."""
+    machine: MachineDetails
+    """What its machines are made of."""
+    startup_taints: tuple[Taint, ...]
     zones: tuple[str, ...]
     consolidate_after: str
     expire_after: str

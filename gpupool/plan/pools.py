@@ -5,6 +5,7 @@ Part of `gpupool.plan.resolve`. Refuses nothing: what can't be a pool is reporte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 
 from gpupool.catalog.load import Catalog
@@ -49,6 +50,15 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         spot_share=nodes.spot_share,
         reserved=reserved,
         image=nodes.image,
+        machine=plan.MachineDetails(
+            nodes.root_volume,
+            tuple(nodes.subnets),
+            tuple(nodes.security_groups),
+            nodes.kubelet,
+            nodes.placement_group,
+            nodes.tags,
+        ),
+        startup_taints=_as_taints(nodes.startup_taints),
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
@@ -89,7 +99,11 @@ def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:
 def _taints(pool: spec.Pool) -> tuple[plan.Taint, ...]:
     if pool.taints is None:
         return (plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule"),)
-    return tuple(plan.Taint(taint.key, taint.value, taint.effect) for taint in pool.taints)
+    return _as_taints(pool.taints)
+
+
+def _as_taints(taints: Iterable[spec.Taint]) -> tuple[plan.Taint, ...]:
+    return tuple(plan.Taint(taint.key, taint.value, taint.effect) for taint in taints)
 
 
 def mig_config_name(sharing: Sharing) -> str | None:

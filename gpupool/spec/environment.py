@@ -37,6 +37,7 @@ from gpupool.spec.field_types import (
     Usd,
     Version,
 )
+from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
 from gpupool.spec.promotion import Promotion
 from gpupool.spec.queue import Queue
 from gpupool.spec.services import Cost, Monitoring, Policies
@@ -108,6 +109,10 @@ class Karpenter(Model):
     """IAM role of the nodes (EC2NodeClass `role`); needed on eks."""
     discovery_tag: str | None = None
     """Value of the tag karpenter.sh/discovery on subnets and security groups; default: the cluster's name."""
+    subnets: Annotated[list[SubnetTerm], Field(max_length=30)] = []
+    """Subnets of machines, in place of the discovery tag; `pools[].nodes.subnets` goes before it."""
+    security_groups: Annotated[list[SecurityGroupTerm], Field(max_length=30)] = []
+    """Security groups of machines, likewise."""
     ami_alias: AmiAlias = "al2023@latest"
     """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` goes before it."""
     interruption_queue: str | None = None
@@ -204,6 +209,15 @@ class MachineImage(Model):
         return [term.model_dump(by_alias=True, exclude_none=True) for term in self.selector_terms]
 
 
+class Taint(Model):
+    key: LabelKey
+    """Taint key."""
+    value: LabelValue = ""
+    """Taint value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
+
+
 class Nodes(Model):
     instance_types: list[str] = []
     """Cloud instance types that carry the pool's GPU (eks, local)."""
@@ -220,6 +234,21 @@ class Nodes(Model):
     """Capacity that is reserved, Capacity Blocks too: nodes of `max` that are filled first (eks, local)."""
     image: MachineImage | None = None
     """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
+    root_volume: RootVolume = RootVolume()
+    """The root disk (eks)."""
+    subnets: Annotated[list[SubnetTerm], Field(max_length=30)] = []
+    """Subnets; default: `karpenter.subnets` (eks)."""
+    security_groups: Annotated[list[SecurityGroupTerm], Field(max_length=30)] = []
+    """Security groups; default: `karpenter.securityGroups` (eks)."""
+    kubelet: Kubelet | None = None
+    """The kubelet's settings; default: the image's (eks)."""
+    startup_taints: list[Taint] = []
+    """Taints of a new node that something else takes off when it is ready; until then only pods that tolerate
+    them start there (eks, local)."""
+    placement_group: PlacementGroup | None = None
+    """Placement group (eks)."""
+    tags: Annotated[dict[Text, str], Field(max_length=40)] = {}
+    """Tags of machines and their disks, beside gpupool's own (eks)."""
     zones: list[NodeFact] = []
     """Availability zones; default: any."""
     consolidate_after: DurationOrNever = "10m"
@@ -241,15 +270,6 @@ class Nodes(Model):
     """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
     disk: Memory | None = None
     """Disk of one node that the queue's jobs share for local files; default: 20Gi for each slice."""
-
-
-class Taint(Model):
-    key: LabelKey
-    """Taint key."""
-    value: LabelValue = ""
-    """Taint value."""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-    """What happens to pods that do not tolerate it."""
 
 
 class Maintenance(Model):

@@ -8,6 +8,7 @@ from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import SettingChange
 from gpupool.plan.model import POOL_LABEL, Machine, Pool
 from gpupool.plan.tenants import NOTHING, MachineShare, Tenant, cpu_quantity, memory_quantity
+from gpupool.spec.machines import SecurityGroupTerm, SubnetTerm
 from gpupool.spec.tenants import Budget, Project
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
@@ -44,6 +45,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.reserved": _listed([wording.reserved(row) for row in pool.reserved]),
         "nodes.zones": _listed(sorted(pool.zones)),
         "nodes.image": _image(pool),
+        **_machine(pool),
         "nodes.consolidateAfter": pool.consolidate_after,
         "nodes.expireAfter": pool.expire_after,
         "nodes.terminationGracePeriod": pool.termination_grace_period,
@@ -64,6 +66,32 @@ def _share(share: MachineShare | None) -> str | None:
         if share is None
         else f"{cpu_quantity(share.cpu_millis)} CPU, {memory_quantity(share.memory_mib)}"
     )
+
+
+def _machine(pool: Pool) -> dict[str, str | None]:
+    machine = pool.machine
+    return {
+        "nodes.rootVolume": _words(machine.root_volume.mapping()["ebs"]) if pool.capacities else None,
+        "nodes.subnets": _terms(machine.subnets),
+        "nodes.securityGroups": _terms(machine.security_groups),
+        "nodes.kubelet": _words(machine.kubelet.body()) if machine.kubelet else None,
+        "nodes.startupTaints": _listed(sorted(wording.taint(taint) for taint in pool.startup_taints)),
+        "nodes.placementGroup": _words(machine.placement_group.body()) if machine.placement_group else None,
+        "nodes.tags": _words(machine.tags),
+    }
+
+
+def _words(fields: Mapping[str, object]) -> str | None:
+    """`volumeSize 200Gi, volumeType gp3`: fields that are shown together."""
+
+    def value(field: object) -> str:
+        return f"({_words(field)})" if isinstance(field, Mapping) else str(field)
+
+    return ", ".join(f"{key} {value(field)}" for key, field in sorted(fields.items())) or None
+
+
+def _terms(terms: Sequence[SubnetTerm | SecurityGroupTerm]) -> str | None:
+    return "; ".join(filter(None, (_words(term.body()) for term in terms))) or None
 
 
 def _image(pool: Pool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from gpupool.objects.live import differences
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 
+EVERY_FIELD = Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml"
 
-@pytest.mark.parametrize("name", environment_names())
+
+@pytest.mark.parametrize("name", [*environment_names(), str(EVERY_FIELD)])
 def test_the_server_takes_every_object(name: str, monitored: Any) -> None:
     manifests = [manifest for manifest in generate(read_plan(name)) if not manifest.patch]
     for manifest in manifests:

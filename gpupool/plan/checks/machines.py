@@ -1,0 +1,134 @@
+"""Machines of clouds: selectors of one thing, disks that EBS makes, kubelets with room for the slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gpupool.plan.checks.context import CheckContext, PlanProblem
+from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL
+from gpupool.spec import machines as spec
+from gpupool.spec.yaml_source import Loc
+
+
+@dataclass(frozen=True, slots=True)
+class _Volume:
+    """What EBS makes of a type (EBS User Guide, volume types; Karpenter 1.14, spec.blockDeviceMappings)."""
+
+    iops: tuple[int, int] | None
+    """None: it follows from the size."""
+    per_gib: int = 0
+    """Most operations a second for each GiB."""
+    needs_iops: bool = False
+    throughput: tuple[int, int] | None = None
+
+
+_VOLUMES = {
+    "gp2": _Volume(None),
+    "gp3": _Volume((3_000, 16_000), 500, throughput=(125, 1_000)),
+    "io1": _Volume((100, 64_000), 50, needs_iops=True),
+    "io2": _Volume((100, 256_000), 1_000, needs_iops=True),
+}
+_IOPS_PER_MIB = 4
+"""gp3 gives 0.25 MiB a second for each operation a second."""
+_GP3_IOPS = 3_000
+_OWN_TAGS = (ENVIRONMENT_LABEL, POOL_LABEL)
+_PLATFORM_TAGS = (
+    "eks:eks-cluster-name",
+    "karpenter.sh/nodepool",
+    "karpenter.sh/nodeclaim",
+    "karpenter.k8s.aws/ec2nodeclass",
+)
+
+
+def volumes(context: CheckContext) -> Iterator[PlanProblem]:
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes", "rootVolume")
+        volume = pool.nodes.root_volume
+        kind = _VOLUMES[volume.type]
+        yield from _iops(loc, volume, kind)
+        if volume.throughput is None:
+            continue
+        if kind.throughput is None:
+            message = f"a volume of type {volume.type} has no throughput to set"
+            yield PlanProblem((*loc, "throughput"), message, "leave it out, or use type: gp3")
+            continue
+        least, most = kind.throughput
+        most = min(most, (volume.iops or _GP3_IOPS) // _IOPS_PER_MIB)
+        if not least <= volume.throughput <= most:
+            message = f"{volume.type} has {least} to {most} MiB a second with {volume.iops or _GP3_IOPS} iops"
+            yield PlanProblem((*loc, "throughput"), message, "correct it, or raise iops")
+
+
+def _iops(loc: Loc, volume: spec.RootVolume, kind: _Volume) -> Iterator[PlanProblem]:
+    if volume.iops is None:
+        if kind.needs_iops:
+            yield PlanProblem(loc, f"a volume of type {volume.type} needs iops", "say how many")
+        return
+    if kind.iops is None:
+        message = f"the iops of {volume.type} follow from its size"
+        yield PlanProblem((*loc, "iops"), message, "leave it out, or use type: gp3")
+        return
+    least, most = kind.iops
+    # What every volume has by itself it has at any size.
+    most = max(least, min(most, volume.gib * kind.per_gib))
+    if not least <= volume.iops <= most:
+        message = f"{volume.type} of {volume.size} has {least} to {most} iops, not {volume.iops}"
+        yield PlanProblem((*loc, "iops"), message, "correct it, or the size")
+
+
+def selectors(context: CheckContext) -> Iterator[PlanProblem]:
+    """Each term says in one way what it selects."""
+    environment = context.environment
+    places: list[tuple[Loc, Sequence[spec.Term]]] = [
+        (("karpenter", "subnets"), environment.karpenter.subnets),
+        (("karpenter", "securityGroups"), environment.karpenter.security_groups),
+    ]
+    for index, pool in enumerate(environment.pools):
+        nodes: Loc = ("pools", index, "nodes")
+        places += [((*nodes, "subnets"), pool.nodes.subnets)]
+        places += [((*nodes, "securityGroups"), pool.nodes.security_groups)]
+        if pool.nodes.placement_group is not None:
+            yield from _one((*nodes, "placementGroup"), pool.nodes.placement_group)
+    for loc, terms in places:
+        for position, term in enumerate(terms):
+            yield from _one((*loc, position), term)
+
+
+def _one(loc: Loc, term: spec.Term) -> Iterator[PlanProblem]:
+    fields = sorted(term.body())
+    if len(fields) != 1:
+        names = " or ".join(type(term).model_fields)
+        message = f"{' and '.join(fields)} select by two things" if fields else "the term selects nothing"
+        yield PlanProblem(loc, message, f"use exactly one of {names}")
+
+
+def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes", "kubelet")
+        kubelet = pool.nodes.kubelet
+        if kubelet is None:
+            continue
+        low, high = kubelet.image_gc_low_threshold_percent, kubelet.image_gc_high_threshold_percent
+        if low is not None and high is not None and low >= high:
+            message = f"images are removed from {high} % on, down to {low} %, which is no less"
+            yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"write less than {high}")
+        soft, grace = kubelet.eviction_soft or {}, kubelet.eviction_soft_grace_period or {}
+        for signal in sorted(soft.keys() ^ grace.keys()):
+            missing = "evictionSoftGracePeriod" if signal in soft else "evictionSoft"
+            yield PlanProblem(loc, f"{signal} has no {missing}", "give each signal both, or neither")
+        resolved = context.pools.get(pool.name)
+        slices = sum(resolved.slices_per_node.values()) if resolved else 0
+        if kubelet.max_pods is not None and kubelet.max_pods < slices:
+            message = f"{kubelet.max_pods} pods can't use the {slices} slices of a node"
+            yield PlanProblem((*loc, "maxPods"), message, "raise it: pods of the system count as well")
+
+
+def tags(context: CheckContext) -> Iterator[PlanProblem]:
+    """Tags of machines that somebody else sets (EC2NodeClass, rules of `tags`)."""
+    for index, pool in enumerate(context.environment.pools):
+        for key in pool.nodes.tags:
+            owner = "gpupool" if key in _OWN_TAGS else "EKS or Karpenter"
+            if key in _OWN_TAGS or key in _PLATFORM_TAGS or key.startswith("kubernetes.io/cluster"):
+                loc: Loc = ("pools", index, "nodes", "tags")
+                yield PlanProblem((*loc, key), f"tag {key} is set by {owner}", "leave it out", (loc,))

@@ -1,0 +1,137 @@
+"""What the machines of a cloud pool are made of, beside their image: disk, network, kubelet, placement.
+
+Fields and rules are those of Karpenter's EC2NodeClass (karpenter-provider-aws v1.14.1, CRD); what AWS adds to
+them is judged in `gpupool.plan.checks.machines`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from gpupool.spec.field_types import Count, Duration, Hint, Model, Positive, Text
+
+_ROOT_DEVICE = "/dev/xvda"
+"""Of Amazon's images."""
+_Tags = Annotated[dict[Text, Text], Field(min_length=1, max_length=20)]
+_Percent = Annotated[int, Field(ge=0, le=100)]
+_Amounts = dict[Literal["cpu", "memory", "ephemeral-storage", "pid"], Text]
+_Signal = Literal[
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "pid.available",
+]
+
+_SubnetId = Annotated[
+    str, StringConstraints(pattern=r"^subnet-[0-9a-z]+$"), Hint("an id such as subnet-0123")
+]
+_GroupId = Annotated[str, StringConstraints(pattern=r"^sg-[0-9a-z]+$"), Hint("an id such as sg-0123")]
+_PlacementId = Annotated[str, StringConstraints(pattern=r"^pg-[0-9a-z]+$"), Hint("an id such as pg-0123")]
+_SnapshotId = Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-z]+$"), Hint("an id such as snap-0123")]
+
+
+class RootVolume(Model):
+    size: Annotated[
+        str,
+        StringConstraints(pattern=r"^(([1-9][0-9]{0,3}|1[0-6][0-9]{3})Gi|([1-9]|1[0-6])Ti)$"),
+        Hint("a size such as 500Gi"),
+    ] = "200Gi"
+    """Size of the root disk. Frameworks' images are some 10 GB each."""
+    type: Literal["gp3", "gp2", "io1", "io2"] = "gp3"
+    """EBS volume type."""
+    iops: Positive | None = None
+    """Operations a second (gp3, io1, io2)."""
+    throughput: Positive | None = None
+    """MiB a second (gp3)."""
+    kms_key: Text | None = None
+    """Id or ARN of the KMS key that encrypts it; default: the account's own for EBS."""
+    snapshot: _SnapshotId | None = None
+    """Snapshot that it is made from, for example with images in it."""
+
+    @property
+    def gib(self) -> int:
+        number, unit = int(self.size[:-2]), self.size[-2:]
+        return number * 1024 if unit == "Ti" else number
+
+    def mapping(self) -> dict[str, Any]:
+        """An item of EC2NodeClass `blockDeviceMappings`."""
+        ebs = {
+            "volumeSize": self.size,
+            "volumeType": self.type,
+            "iops": self.iops,
+            "throughput": self.throughput,
+            "kmsKeyID": self.kms_key,
+            "snapshotID": self.snapshot,
+            "encrypted": True,
+            "deleteOnTermination": True,
+        }
+        return {
+            "deviceName": _ROOT_DEVICE,
+            "ebs": {key: value for key, value in ebs.items() if value is not None},
+        }
+
+
+class Term(Model):
+    """Fields that are written as the EC2NodeClass has them."""
+
+    def body(self) -> dict[str, Any]:
+        """In the words of the EC2NodeClass."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class SubnetTerm(Term):
+    tags: _Tags | None = None
+    """Tags that subnets have; * as value stands for any."""
+    id: _SubnetId | None = None
+    """One subnet's id; with nothing beside it."""
+
+
+class SecurityGroupTerm(Term):
+    tags: _Tags | None = None
+    """Tags that security groups have; * as value stands for any."""
+    id: _GroupId | None = None
+    """One security group's id; with nothing beside it."""
+    name: Text | None = None
+    """Its name (not the tag Name); with nothing beside it."""
+
+
+class PlacementGroup(Term):
+    name: Text | None = None
+    """The group's name."""
+    id: _PlacementId | None = None
+    """The group's id, in place of its name."""
+
+
+class Kubelet(Term):
+    max_pods: Positive | None = None
+    """Most pods on a node."""
+    pods_per_core: Count | None = None
+    """Most pods for each core."""
+    system_reserved: _Amounts | None = None
+    """What is kept for the system."""
+    kube_reserved: _Amounts | None = None
+    """What is kept for Kubernetes' own processes."""
+    eviction_hard: dict[_Signal, Text] | None = None
+    """What must be left on a node, or pods are ended at once."""
+    eviction_soft: dict[_Signal, Text] | None = None
+    """What must be left for longer than its grace period."""
+    eviction_soft_grace_period: dict[_Signal, Duration] | None = None
+    """How long it may be less."""
+    eviction_max_pod_grace_period: Count | None = None
+    """Seconds that a pod gets to end then."""
+    image_gc_high_threshold_percent: Annotated[
+        _Percent | None, Field(alias="imageGCHighThresholdPercent")
+    ] = None
+    """Use of the disk from which on images are removed."""
+    image_gc_low_threshold_percent: Annotated[_Percent | None, Field(alias="imageGCLowThresholdPercent")] = (
+        None
+    )
+    """Use of the disk down to which they are."""
+    cpu_cfs_quota: Annotated[bool | None, Field(alias="cpuCFSQuota")] = None
+    """Whether limits of CPU are enforced."""
+    cluster_dns: Annotated[list[Text] | None, Field(alias="clusterDNS")] = None
+    """Addresses of the cluster's DNS."""

@@ -1,0 +1,118 @@
+"""What machines of a cloud are made of: in the file, in the EC2NodeClass, and what can't be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpupool.findings import SpecError
+from gpupool.generators import generate
+from tests.environment_strategies import plan_of
+from tests.unit.plan.test_reserved import environment
+
+EVERYTHING: dict[str, Any] = {
+    "rootVolume": {
+        "size": "1Ti",
+        "iops": 4000,
+        "throughput": 1000,
+        "kmsKey": "alias/gpus",
+        "snapshot": "snap-0a1b",
+    },
+    "subnets": [{"id": "subnet-0a1b"}, {"tags": {"tier": "gpu"}}],
+    "securityGroups": [{"name": "gpus"}, {"id": "sg-0a1b"}],
+    "kubelet": {"maxPods": 60, "systemReserved": {"memory": "1Gi"}, "clusterDNS": ["10.0.0.10"]},
+    "startupTaints": [{"key": "example.com/agent", "effect": "NoExecute"}],
+    "placementGroup": {"name": "gpus"},
+    "tags": {"team": "ml"},
+}
+
+
+def bodies(**nodes: Any) -> dict[str, Any]:
+    return {
+        m.kind: m.body.get("spec") for m in generate(plan_of(environment([], **nodes))) if m.name == "pool"
+    }
+
+
+def test_every_detail_is_in_the_words_of_karpenter() -> None:
+    spec = bodies(**EVERYTHING)["EC2NodeClass"]
+    assert spec["blockDeviceMappings"] == [
+        {
+            "deviceName": "/dev/xvda",
+            "ebs": {
+                "volumeSize": "1Ti",
+                "volumeType": "gp3",
+                "iops": 4000,
+                "throughput": 1000,
+                "kmsKeyID": "alias/gpus",
+                "snapshotID": "snap-0a1b",
+                "encrypted": True,
+                "deleteOnTermination": True,
+            },
+        }
+    ]
+    assert spec["subnetSelectorTerms"] == EVERYTHING["subnets"]
+    assert spec["securityGroupSelectorTerms"] == EVERYTHING["securityGroups"]
+    assert spec["kubelet"] == EVERYTHING["kubelet"]
+    assert spec["placementGroupSelector"] == {"name": "gpus"}
+    assert spec["tags"]["team"] == "ml"
+    assert spec["tags"]["gpupool.dev/pool"] == "pool"
+    pool = bodies(**EVERYTHING)["NodePool"]
+    assert pool["template"]["spec"]["startupTaints"] == EVERYTHING["startupTaints"]
+
+
+def test_without_any_detail_subnets_are_found_by_the_tag_or_as_the_environment_says() -> None:
+    found = [{"tags": {"karpenter.sh/discovery": "e"}}]
+    spec = bodies()["EC2NodeClass"]
+    assert spec["subnetSelectorTerms"] == spec["securityGroupSelectorTerms"] == found
+    assert not {"kubelet", "placementGroupSelector"} & spec.keys()
+    data = environment([])
+    data["karpenter"] |= {"subnets": [{"id": "subnet-0"}], "securityGroups": [{"id": "sg-0"}]}
+    (spec,) = [m.body["spec"] for m in generate(plan_of(data)) if m.kind == "EC2NodeClass"]
+    assert spec["subnetSelectorTerms"] == [{"id": "subnet-0"}]
+    assert spec["securityGroupSelectorTerms"] == [{"id": "sg-0"}]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "path", "message"),
+    [
+        ({"rootVolume": {"iops": 2999}}, "rootVolume.iops", "3000 to 16000 iops"),
+        ({"rootVolume": {"iops": 16001}}, "rootVolume.iops", "3000 to 16000 iops"),
+        ({"rootVolume": {"size": "10Gi", "iops": 5001}}, "rootVolume.iops", "3000 to 5000 iops"),
+        ({"rootVolume": {"throughput": 124}}, "rootVolume.throughput", "125 to 750 MiB"),
+        ({"rootVolume": {"throughput": 751}}, "rootVolume.throughput", "125 to 750 MiB"),
+        ({"rootVolume": {"iops": 4000, "throughput": 1001}}, "rootVolume.throughput", "125 to 1000 MiB"),
+        ({"rootVolume": {"type": "gp2", "iops": 3000}}, "rootVolume.iops", "follow from its size"),
+        ({"rootVolume": {"type": "io2"}}, "rootVolume", "needs iops"),
+        ({"rootVolume": {"type": "io1", "iops": 10001}}, "rootVolume.iops", "100 to 10000 iops"),
+        (
+            {"rootVolume": {"type": "io2", "iops": 100, "throughput": 200}},
+            "rootVolume.throughput",
+            "no throughput",
+        ),
+        ({"rootVolume": {"size": "17000Gi"}}, "rootVolume.size", "17000Gi"),
+        ({"subnets": [{"id": "subnet-0", "tags": {"a": "b"}}]}, "subnets[0]", "id and tags select by two"),
+        ({"securityGroups": [{}]}, "securityGroups[0]", "selects nothing"),
+        ({"subnets": [{"id": "sg-0"}]}, "subnets[0].id", "sg-0"),
+        ({"placementGroup": {"name": "a", "id": "pg-0"}}, "placementGroup", "id and name select by two"),
+        ({"kubelet": {"maxPods": 7}}, "kubelet.maxPods", "7 pods can't use the 8 slices"),
+        ({"kubelet": {"evictionSoft": {"memory.available": "1Gi"}}}, "kubelet", "no evictionSoftGracePeriod"),
+        (
+            {"kubelet": {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 70}},
+            "kubelet.imageGCLowThresholdPercent",
+            "no less",
+        ),
+        ({"tags": {"gpupool.dev/pool": "x"}}, 'tags["gpupool.dev/pool"]', "set by gpupool"),
+        (
+            {"tags": {"kubernetes.io/cluster/x": "a"}},
+            'tags["kubernetes.io/cluster/x"]',
+            "EKS or Karpenter",
+        ),
+    ],
+)
+def test_what_can_not_be_is_refused(nodes: dict[str, Any], path: str, message: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        plan_of(environment([], **nodes))
+    (finding,) = refused.value.findings
+    assert finding.path == f"pools[0].nodes.{path}"
+    assert message in finding.message
