@@ -20,7 +20,15 @@ from typing import Any, TypeVar, cast
 
 import yaml
 
-from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig, Profile, Source
+from gpupool.catalog.models import (
+    CatalogError,
+    GpuModel,
+    InstanceType,
+    Mig,
+    OtherVendorError,
+    Profile,
+    Source,
+)
 
 _FOLDER = Path(__file__).parent
 _UNUSABLE = Path(__file__).parent / "instances" / "unusable.yaml"
@@ -72,6 +80,7 @@ class Catalog:
             raise CatalogError(f"the file of GPU {key!r} can't be used", "correct it")
         if key in self.models:
             return self.models[key]
+        refuse_other_vendors(key)
         close = [other for other in self.models if other.startswith(f"{key.lower()}-")]
         close = close or self._like(key)
         hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists those there are"
@@ -106,6 +115,23 @@ def load_catalog(folder: Path = _FOLDER) -> Catalog:
 def shipped_file(key: str) -> str:
     """The text of the file of a model that ships with gpupool. Raises FileNotFoundError for another key."""
     return (_FOLDER / f"{key}.yaml").read_text(encoding="utf-8")
+
+
+def refuse_other_vendors(key: str) -> None:
+    """Raises OtherVendorError where a GPU of AMD's or Intel's is called so."""
+    name = re.sub(r"[^a-z0-9]+", "-", key.lower())
+    for pattern, vendor in _other_vendors():
+        if re.fullmatch(pattern, name):
+            raise OtherVendorError(
+                f"GPU {key!r} is {vendor}'s, and gpupool handles NVIDIA GPUs",
+                "AMD's and Intel's have another operator, resource name and partitions: keep them apart",
+            )
+
+
+@functools.cache
+def _other_vendors() -> tuple[tuple[str, str], ...]:
+    groups = cast(Sequence[Data], _read_yaml(_UNUSABLE)["otherVendors"])
+    return tuple((name, str(group["vendor"])) for group in groups for name in group["names"])
 
 
 @functools.cache

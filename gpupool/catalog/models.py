@@ -20,6 +20,10 @@ class CatalogError(LookupError):
         self.hint = hint
 
 
+class OtherVendorError(CatalogError):
+    """The GPU of another vendor than NVIDIA: no file makes it one that a pool can have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One MIG GPU-instance profile of one model, as `nvidia-smi mig -lgip` and `-lgipp` print it."""

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig
+from gpupool.catalog.load import refuse_other_vendors
+from gpupool.catalog.models import CatalogError, GpuModel, Mig, OtherVendorError
 from gpupool.catalog.project import catalog_here, gpu_file
 from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import UsageError
@@ -81,6 +82,10 @@ def catalog(
     if file:
         if gpu is None:
             raise UsageError("--file prints the file of one GPU; name it")
+        try:
+            refuse_other_vendors(gpu)
+        except OtherVendorError as error:
+            raise UsageError(str(error)) from None
         print(gpu_file(gpu), end="")
         return
     known = catalog_here()
@@ -93,6 +98,8 @@ def catalog(
         return
     try:
         model = known[gpu]
+    except OtherVendorError as error:
+        raise UsageError(str(error)) from None
     except CatalogError as error:
         raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
     if format == "json":

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from gpupool.spec.delivery import Delivery
 from gpupool.spec.field_types import (
@@ -59,8 +59,12 @@ class Metadata(Model):
 
 
 class Cluster(Model):
-    platform: Literal["eks", "static", "local"]
-    """eks: Karpenter starts AWS nodes. static: nodes exist already. local: the embedded control plane."""
+    platform: Annotated[
+        Literal["eks", "static", "generic", "local"],
+        AfterValidator(lambda platform: "static" if platform == "generic" else platform),
+    ]
+    """eks: Karpenter starts AWS nodes. static, or generic: nodes exist already, wherever they are. local: the
+    embedded control plane."""
     name: Name
     """The cluster's name."""
     region: str | None = None

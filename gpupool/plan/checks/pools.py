@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
 from gpupool.plan.capacity import parse_window, sharing_of
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.sharing.replicated import Replicated, too_few_replicas
@@ -130,7 +130,7 @@ def sharing(context: CheckContext) -> Iterator[PlanProblem]:
         try:
             gpu = context.catalog[pool.gpu]
         except CatalogError as error:
-            ready = context.new_gpu(pool.gpu)
+            ready = "" if isinstance(error, OtherVendorError) else context.new_gpu(pool.gpu)
             yield PlanProblem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
             if isinstance(shared, Replicated):
                 for problem in too_few_replicas(shared.replicas):

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
 from gpupool.schema.published import CATALOG_FILE, text
 from gpupool.sharing.placement import masks
 
@@ -174,13 +174,31 @@ def test_spot_price_is_the_ratio_of_the_on_demand_price() -> None:
     assert load_catalog()["h100-80gb"].instance_type("p5.4xlarge").spot_usd_per_hour is None
 
 
+@pytest.mark.parametrize(
+    ("key", "vendor"),
+    [
+        *[(key, "AMD") for key in ("mi300x", "MI210", "amd-instinct-mi250x", "mi325x-288gb", "radeon-vii")],
+        *[(key, "Intel") for key in ("gaudi3", "Gaudi-2", "max-1550", "arc-a770", "flex-170")],
+    ],
+)
+def test_gpus_of_other_vendors_are_refused_by_their_name(key: str, vendor: str) -> None:
+    with pytest.raises(OtherVendorError, match=f"is {vendor}'s, and gpupool handles NVIDIA GPUs"):
+        load_catalog()[key]
+
+
+@pytest.mark.parametrize("key", ["migx", "rtx-1", "max", "mi"])
+def test_other_names_may_be_nvidias(key: str) -> None:
+    with pytest.raises(CatalogError, match="in the catalog"):
+        load_catalog()[key]
+
+
 def test_unknown_names_come_with_close_ones() -> None:
     with pytest.raises(CatalogError, match="a100-40gb or a100-80gb"):
         load_catalog()["a100"]
     with pytest.raises(CatalogError, match="did you mean rtx-4070-ti-super"):
         load_catalog()["RTX4070Ti"]
-    with pytest.raises(CatalogError, match="'mi300x' in the catalog; gpupool catalog lists"):
-        load_catalog()["mi300x"]  # which b300 is no misspelling of
+    with pytest.raises(CatalogError, match="'quadro-q9' in the catalog; gpupool catalog lists"):
+        load_catalog()["quadro-q9"]
     with pytest.raises(CatalogError, match=r"p4de\.24xlarge"):
         load_catalog()["a100-80gb"].instance_type("p4d.24xlarge")
     mig = load_catalog()["gb200"].mig

@@ -21,7 +21,7 @@ def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("# yaml-language-server")
     assert "metadata: {name: prod}" in done.stdout
-    assert "spec.kubeletConfiguration" in done.stderr
+    assert "spec.weight" in done.stderr
     assert " left" in done.stderr.splitlines()[-1]
 
 

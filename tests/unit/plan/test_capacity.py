@@ -166,3 +166,15 @@ def test_every_window_is_open_for_less_than_a_day(text: str) -> None:
     window = parse_window(text)
     assert 0 < window.minutes < 1440
     assert window.weekdays
+
+
+def test_generic_is_another_word_for_static() -> None:
+    environment = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "random"},
+        "cluster": {"platform": "generic", "name": "lab"},
+        "gpuOperator": {"install": False},
+        "pools": [{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["lab-0"]}}],
+    }
+    assert plan_of(environment).cluster.platform == "static"
