@@ -10,6 +10,7 @@ from pathlib import Path
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.plan.model import Pool
+from gpupool.spec import environment as spec
 from gpupool.spec.environment import Environment
 from gpupool.spec.gaps import Gaps
 from gpupool.spec.yaml_source import Loc
@@ -70,6 +71,17 @@ class CheckContext:
             return self.catalog[key]
         except CatalogError:
             return None
+
+    def machine_sizes(self, pool: spec.Pool) -> list[int]:
+        """GPUs of the machines that the file names and the catalog knows, ascending, each number once."""
+        gpu = self.gpu(pool.gpu)
+        sizes = set[int]()
+        for name in pool.nodes.instance_types:
+            try:
+                sizes |= {gpu.instance_type(name).gpus} if gpu else set()
+            except CatalogError:
+                continue  # a finding of its own
+        return sorted(sizes)
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.models import CatalogError
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -17,23 +16,10 @@ from gpupool.spec.yaml_source import Loc
 def bounds(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
-        sizes = _sizes(context, pool)
+        sizes = context.machine_sizes(pool) or [1]
         if context.platform not in (None, "static"):
             yield from _bound(context, loc, pool.nodes, sizes)
         yield from _within(("pools", index), pool, sizes)
-
-
-def _sizes(context: CheckContext, pool: spec.Pool) -> list[int]:
-    """GPUs of the machines that the file names and the catalog knows, ascending, each number once; [1] where
-    there are none."""
-    gpu = context.gpu(pool.gpu)
-    sizes = set[int]()
-    for name in pool.nodes.instance_types:
-        try:
-            sizes |= {gpu.instance_type(name).gpus} if gpu else set()
-        except CatalogError:
-            continue  # a finding of its own
-    return sorted(sizes) or [1]
 
 
 def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[PlanProblem]:

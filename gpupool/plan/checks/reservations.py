@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.models import CatalogError
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -37,20 +36,9 @@ def _bounded(context: CheckContext, loc: Loc, pool: spec.Pool) -> Iterator[PlanP
     ids = [reservation.id for reservation in nodes.reserved if reservation.id]
     for name in sorted({name for name in ids if ids.count(name) > 1}):
         yield PlanProblem(loc, f"reservation {name} is listed twice", "list it once")
-    if count and len(_sizes(context, pool)) > 1:
+    if count and len(context.machine_sizes(pool)) > 1:
         message = "its machines have different numbers of GPUs, and a reservation is of one instance type"
         yield PlanProblem(loc, message, "give the reserved machines a pool of their own")
     elif nodes.max is not None and count > nodes.max:
         message = f"{count} nodes are reserved, and the pool has {nodes.max} at most"
         yield PlanProblem(loc, message, f"raise max to {count} or more: it counts the reserved nodes too")
-
-
-def _sizes(context: CheckContext, pool: spec.Pool) -> set[int]:
-    gpu = context.gpu(pool.gpu)
-    sizes = set[int]()
-    for name in pool.nodes.instance_types:
-        try:
-            sizes |= {gpu.instance_type(name).gpus} if gpu else set()
-        except CatalogError:
-            continue  # a finding of its own
-    return sizes
