@@ -30,6 +30,8 @@ _BY_SELECTION = {
     "securityGroupSelectorTerms": "security group",
 }
 """Fields of an EC2NodeClass that are not hashed: what they select now is held against the node."""
+_RESERVATIONS = "capacityReservationSelectorTerms"
+"""Nor is this: a node goes whose own reservation is no longer selected."""
 _FAMILY = "amiFamily"
 """Hashed as it follows from an alias, not as written."""
 _FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
@@ -102,7 +104,7 @@ def node_class_drifts(before: Body, after: Body) -> list[NodeReplacement]:
     old, new = before.get("spec", {}), after.get("spec", {})
     drifts = [
         NodeReplacement(_field_reason(field, old.get(field), new.get(field)), "all")
-        for field in sorted({*old, *new} - {*_BY_SELECTION, _FAMILY})
+        for field in sorted({*old, *new} - {*_BY_SELECTION, _RESERVATIONS, _FAMILY})
         if _as_set(old.get(field)) != _as_set(new.get(field))
     ]
     if _family(old) != _family(new):
@@ -115,12 +117,18 @@ def node_class_drifts(before: Body, after: Body) -> list[NodeReplacement]:
                 f"image changes from {was} to {now}", "unknown", "whose image Karpenter does not find"
             )
         )
-    elsewhere = [what for field, what in selected.items() if field != "amiSelectorTerms"]
-    if elsewhere:
-        what = " and ".join(elsewhere)
-        was, now = _terms(old["subnetSelectorTerms"]), _terms(new["subnetSelectorTerms"])
-        reason = f"{what} are found by {now} instead of {was}"
+    elsewhere: dict[str, list[str]] = {}
+    for field, what in selected.items():
+        if field != "amiSelectorTerms":
+            elsewhere.setdefault(f"by {_terms(new[field])} instead of {_terms(old[field])}", []).append(what)
+    for how, whats in elsewhere.items():
+        what = " and ".join(whats)
+        reason = f"{what} are found {how}"
         drifts.append(NodeReplacement(reason, "unknown", f"whose {what} Karpenter does not find"))
+    gone = [term for term in old.get(_RESERVATIONS, ()) if term not in new.get(_RESERVATIONS, ())]
+    if gone:
+        which = f"of the reservation {_terms(gone)}"
+        drifts.append(NodeReplacement(f"{_terms(gone)} is no longer reserved", "some", which))
     return drifts
 
 

@@ -33,6 +33,7 @@ POOL: dict[str, Any] = {
         },
     }
 }
+_TERMS = "capacityReservationSelectorTerms"
 CLASS: dict[str, Any] = {
     "spec": {
         "role": "nodes",
@@ -40,6 +41,7 @@ CLASS: dict[str, Any] = {
         "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "a"}}],
         "securityGroupSelectorTerms": [{"tags": {"karpenter.sh/discovery": "a"}}],
         "tags": {"gpupool.dev/environment": "prod"},
+        _TERMS: [{"id": "cr-1"}],
     }
 }
 Edit = Callable[[dict[str, Any]], None]
@@ -96,6 +98,14 @@ NODE_CLASS = {
         lambda b: b["spec"].update(subnetSelectorTerms=[{"tags": {"karpenter.sh/discovery": "b"}}]),
         ["unknown"],
     ),
+    "subnets and security groups": (
+        lambda b: b["spec"].update(
+            subnetSelectorTerms=[{"id": "subnet-1"}], securityGroupSelectorTerms=[{"id": "sg-1"}]
+        ),
+        ["unknown", "unknown"],
+    ),
+    "a reservation more": (lambda b: b["spec"][_TERMS].append({"id": "cr-2"}), []),
+    "a reservation less": (lambda b: b["spec"].pop(_TERMS), ["some"]),
 }
 
 
