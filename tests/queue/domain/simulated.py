@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from hypothesis import strategies as st
+
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
@@ -41,6 +43,10 @@ def pool(
         spot_rate_micro={GPU: unit} if spot else None,
         spot_share=share,
     )
+
+
+RESERVED = st.lists(st.just(inf) | st.integers(0, 5000).map(float), max_size=2).map(tuple)
+"""When reserved nodes end."""
 
 
 def offer(of: PoolSupply, units: int = 1, alone: bool = False) -> Offer:
@@ -179,6 +185,9 @@ class Cluster:
         by_tenant: Counter[tuple[str, str]] = Counter()
         for held in self.held.values():
             for node, units in held.placement:
+                at = self.supply.pools[held.pool].nodes[node]
+                assert held.capacity_type == at.capacity_type
+                assert held.ends <= at.until
                 used[held.pool, node] += units
                 by_tenant[held.tenant, held.pool] += units
         for (name, node), units in used.items():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.explain import ExplainedJob, View, explain
 from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
-from tests.queue.domain.simulated import Cluster, offer, pool, small, supply, tenant
+from tests.queue.domain.simulated import RESERVED, Cluster, offer, pool, small, supply, tenant
 
 SECONDS = st.integers(30, 7200)
 
@@ -107,9 +107,10 @@ def test_nobody_waits_beyond_the_printed_bound_of_ageing(level_gap, aging, flood
 
 @st.composite
 def loads(draw: st.DrawFn) -> Cluster:
-    """A cluster of three pools, of whole GPUs, slices, and spot, with jobs of all kinds."""
+    """A cluster of three pools, of whole GPUs, slices, and spot and reserved ones, with jobs of all kinds."""
     whole, sliced = pool("whole", 3, 4), pool("sliced", 3, 4, whole=False)
-    spotty = pool("spotty", 4, 2, spot=2, share=0.5)
+    reserved = draw(RESERVED)
+    spotty = pool("spotty", 4 + len(reserved), 2, spot=2, share=0.5, reserved=reserved)
     pools = [whole, sliced, spotty]
     rules = [
         tenant(

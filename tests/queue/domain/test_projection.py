@@ -14,7 +14,7 @@ from gpupool.queue.domain.order import Rival
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import Level
-from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
+from tests.queue.domain.simulated import GPU, RESERVED, Cluster, offer, pool, supply, tenant
 
 MINUTE = 60
 FIRST = 20
@@ -85,12 +85,14 @@ def clusters(draw: st.DrawFn) -> Cluster:
     pools = [
         pool(
             name,
-            nodes=draw(st.integers(1, 3)),
+            nodes=draw(st.integers(1, 3)) + len(reserved),
             slots=draw(st.sampled_from([1, 2, 4])),
             spot=draw(st.integers(0, 1)) if draw(st.booleans()) else 0,
             share=0.5,
+            reserved=reserved,
         )
         for name in ("one", "two")[: draw(st.integers(1, 2))]
+        for reserved in [draw(RESERVED) if draw(st.booleans()) else ()]
     ]
     names = ("a", "b")[: draw(st.integers(1, 2))]
     rules = [
