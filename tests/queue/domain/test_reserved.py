@@ -79,7 +79,8 @@ def test_no_job_is_where_it_would_outlast_the_reservation(
     for held in cluster.held.values():
         node = cluster.supply.pools["pool"].nodes[held.placement[0][0]]
         assert held.capacity_type == node.capacity_type
-        assert node.capacity_type != "reserved" or held.ends <= min(ends)
+        left = [end for end in ends if end > 0]
+        assert node.capacity_type != "reserved" or held.ends <= min(left)
 
 
 def test_a_job_must_end_before_the_nodes_are_drained_even_if_it_starts_late() -> None:
