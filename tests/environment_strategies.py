@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
@@ -162,7 +163,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
         nodes["reserved"] = [{"id": "cr-0", "count": draw(st.integers(1, most - 2))}]
     if platform == "eks":
         nodes |= {
-            name: DETAILS[name] for name in draw(st.lists(st.sampled_from(sorted(DETAILS)), unique=True))
+            name: deepcopy(DETAILS[name])
+            for name in draw(st.lists(st.sampled_from(sorted(DETAILS)), unique=True))
         }
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)

@@ -26,7 +26,7 @@ from gpupool.plan.pods import (
 from gpupool.plan.resolve import resolve
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
-from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.kubernetes.job_manifest import (
     CAPACITY_TYPE,
@@ -77,7 +77,8 @@ def places() -> list[Place]:
                         continue
                     for offer in offered:
                         for type in sorted(supply.pools[offer.pool].types):
-                            placement = Slots.of(supply.pools, {}).place(offer, frozenset({type}))
+                            reach = Reach(frozenset({type}), frozenset())
+                            placement = Slots.of(supply.pools, {}).place(offer, reach)
                             if placement:
                                 found.append(Place(plan, tenant, offer, type, placement, isolation, count))
     return found
