@@ -13,6 +13,8 @@ from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import GpuModel, InstanceType
 
 ZONES = ("local-a", "local-b")
+RESERVED_ZONE = "local-a"
+"""A reservation is of one zone; and Karpenter looks at every offering again and again."""
 NOMINAL_USD_PER_GPU_HOUR = 10.0
 """Used where no price is published: high enough that a priced type of the same size wins."""
 NOMINAL_SPOT_RATIO = 0.5
@@ -57,6 +59,7 @@ def _row(model: GpuModel, machine: InstanceType) -> dict[str, Any]:
             }
             for zone in ZONES
             for capacity_type, price in prices(machine).items()
+            if capacity_type != "reserved" or zone == RESERVED_ZONE
         ],
     }
 

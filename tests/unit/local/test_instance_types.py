@@ -29,7 +29,7 @@ def test_physical_counts_prices_and_labels() -> None:
     assert row["resources"]["nvidia.com/gpu"] == "8"
     assert row["resources"]["cpu"] == "96"
     assert row["architecture"] == "amd64"
-    assert len(row["offerings"]) == 3 * len(ZONES)
+    assert len(row["offerings"]) == 2 * len(ZONES) + 1
     for offering in row["offerings"]:
         needs = {need["key"]: need["values"][0] for need in offering["Requirements"]}
         assert needs["karpenter.k8s.aws/instance-gpu-count"] == "8"
