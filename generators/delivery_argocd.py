@@ -26,7 +26,7 @@ from gpupool.generators.argocd_names import (
     root_project_name,
 )
 from gpupool.generators.argocd_projects import projects, root_project
-from gpupool.generators.delivery_halt import Halt, HaltCause, kubectl
+from gpupool.generators.delivery_halt import Halt, HaltCause, merge_patch
 from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
 from gpupool.plan.delivery import Delivery
@@ -97,13 +97,12 @@ def halt(live: Mapping[str, Any], delivery: Delivery) -> Halt | None:
     status = live.get("status") or {}
     automated = (live["spec"].get("syncPolicy") or {}).get("automated")
     if delivery.given.argocd.automated and (automated is None or automated.get("enabled") is False):
-        patch = '{"spec": {"syncPolicy": {"automated": {"enabled": null, "prune": true, "selfHeal": true}}}}'
-        return Halt(HaltCause.suspended, command=kubectl(live, "patch", f"--type=merge -p '{patch}'"))
+        on = {"syncPolicy": {"automated": {"enabled": None, "prune": True, "selfHeal": True}}}
+        return Halt(HaltCause.suspended, command=merge_patch(live, {"spec": on}))
     state = status.get("operationState") or {}
     # Once there is no operation any more, its last state may still say that it runs.
     if live.get("operation") and state.get("phase") == "Running" and state.get("retryCount"):
-        end = kubectl(live, "patch", "--type=merge -p '{\"operation\": null}'")
-        return Halt(HaltCause.retrying, state.get("message", ""), end)
+        return Halt(HaltCause.retrying, state.get("message", ""), merge_patch(live, {"operation": None}))
     for condition in status.get("conditions") or ():
         if condition["type"].endswith("Error"):
             return Halt(HaltCause.failing, condition.get("message", ""))

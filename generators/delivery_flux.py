@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.generators import deletion_protection
-from gpupool.generators.delivery_halt import Halt, HaltCause, kubectl
+from gpupool.generators.delivery_halt import Halt, HaltCause, merge_patch
 from gpupool.generators.kinds import (
     ACCESS,
     BOUNDS,
@@ -114,10 +114,7 @@ def delivering(bundle: Bundle) -> Iterator[Mapping[str, Any]]:
 def halt(live: Mapping[str, Any], _: Delivery) -> Halt | None:
     """Suspended, or not ready for a reason of its own (Flux documentation, Kustomization: status)."""
     if live["spec"].get("suspend"):
-        return Halt(
-            HaltCause.suspended,
-            command=kubectl(live, "patch", '--type=merge -p \'{"spec": {"suspend": false}}\''),
-        )
+        return Halt(HaltCause.suspended, command=merge_patch(live, {"spec": {"suspend": False}}))
     for condition in (live.get("status") or {}).get("conditions") or ():
         waits = condition.get("reason") == "DependencyNotReady"
         if condition["type"] == "Ready" and condition["status"] == "False" and not waits:

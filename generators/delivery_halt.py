@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,9 +31,8 @@ class Halt:
     """What lets it go on; empty where it is enough to ask it to deliver again."""
 
 
-def kubectl(live: Mapping[str, Any], *words: str) -> str:
-    """A command of kubectl about an engine's object: a verb and what follows the object's name."""
-    verb, *options = words
+def merge_patch(live: Mapping[str, Any], change: Mapping[str, Any]) -> str:
+    """The command that merges a change into an engine's object."""
     metadata = live["metadata"]
     named = f"{live['kind'].lower()} {metadata['name']}"
-    return " ".join(("kubectl -n", metadata["namespace"], verb, named, *options))
+    return f"kubectl -n {metadata['namespace']} patch {named} --type=merge -p '{json.dumps(change)}'"

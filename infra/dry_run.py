@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpupool.cluster.beforehand import has_place, may
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.plan.model import Plan
@@ -51,10 +52,7 @@ def dry_run(plan: Plan, bundle: Bundle, api: KubeApi, report: Callable[[str], No
 
 
 def _can_be_tried(api: KubeApi, manifest: Manifest) -> bool:
-    where = api.resource(manifest.api_version, manifest.kind)
-    if where is None:
-        return False
-    if where.namespaced and api.get("v1", "Namespace", manifest.namespace or "default") is None:
+    if not has_place(api, manifest.body):
         return False
     there = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace) is not None
     # A patch is for an object of somebody else's; what is immutable is deleted and made again.
@@ -62,20 +60,12 @@ def _can_be_tried(api: KubeApi, manifest: Manifest) -> bool:
 
 
 def _may_write(api: KubeApi, manifest: Manifest) -> bool:
-    """Whether a refusal was a policy's, and not for lack of rights (SelfSubjectAccessReview)."""
-    where = api.require(manifest.api_version, manifest.kind)
-    group = manifest.api_version.rpartition("/")[0]
-    attributes = {
-        "group": group,
-        "resource": where.plural,
-        "verb": "patch",
-        "name": manifest.name,
-        "namespace": manifest.namespace or "",
-    }
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "metadata": {},
-        "spec": {"resourceAttributes": attributes},
-    }
-    return bool(api.create(body)["status"]["allowed"])
+    """Whether a refusal was a policy's, and not for lack of rights."""
+    return may(
+        api,
+        group=manifest.api_version.rpartition("/")[0],
+        resource=api.require(manifest.api_version, manifest.kind).plural,
+        verb="patch",
+        name=manifest.name,
+        namespace=manifest.namespace or "",
+    )

@@ -33,6 +33,8 @@ class VersionFields:
     consolidation_policy: Path | None = None
     consolidate_after: Path | None = None
     budgets: Path | None = None
+    kubelet: Path | None = None
+    """Since v1 the node class has it."""
 
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -50,6 +52,7 @@ V1ALPHA5 = VersionFields(
     expire_seconds=("spec", "ttlSecondsUntilExpired"),
     empty_seconds=("spec", "ttlSecondsAfterEmpty"),
     consolidation_enabled=("spec", "consolidation", "enabled"),
+    kubelet=("spec", "kubeletConfiguration"),
 )
 V1BETA1 = VersionFields(
     labels=(*_METADATA, "labels"),
@@ -64,9 +67,11 @@ V1BETA1 = VersionFields(
     consolidation_policy=("spec", "disruption", "consolidationPolicy"),
     consolidate_after=("spec", "disruption", "consolidateAfter"),
     budgets=("spec", "disruption", "budgets"),
+    kubelet=(*_TEMPLATE, "kubelet"),
 )
 V1 = replace(
     V1BETA1,
+    kubelet=None,
     expire_after=(*_TEMPLATE, "expireAfter"),
     termination_grace_period=(*_TEMPLATE, "terminationGracePeriod"),
 )

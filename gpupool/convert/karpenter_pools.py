@@ -31,8 +31,6 @@ _OTHER_PROVIDERS = {
     "karpenter.k8s.gcp": "Google's",
 }
 """Groups of node classes that are not Karpenter's for AWS."""
-_KUBELETS = (("spec", "template", "spec", "kubelet"), ("spec", "kubeletConfiguration"))
-"""Where v1beta1 and v1alpha5 have them; since v1 they are the node class's."""
 NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
 
 
@@ -115,9 +113,9 @@ def _identity(fleet: Fleet) -> None:
     part.named()
     if taints := machine_details.startup_taints(part.at(*fleet.fields.startup_taints)):
         fleet.details["startupTaints"] = taints
-    for path in _KUBELETS:
-        if kubelet := machine_details.of_kubelet(part.at(*path)):
-            fleet.details["kubelet"] = kubelet
+    path = fleet.fields.kubelet
+    if path and (kubelet := machine_details.of_kubelet(part.at(*path))):
+        fleet.details["kubelet"] = kubelet
     for key, annotation in part.at(*fleet.fields.annotations).items():
         if key.startswith("karpenter.sh/"):
             annotation.of_cluster()

@@ -5,13 +5,14 @@ What the file's own types refuse is left, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Values
+from gpupool.plan.checks.machines import OWN_TAGS
 from gpupool.spec.environment import Taint
 from gpupool.spec.field_types import Model
 from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
@@ -26,7 +27,6 @@ _EBS = {
     "snapshotID": "snapshot",
 }
 """Field of EC2NodeClass blockDeviceMappings[].ebs -> field of `nodes.rootVolume`."""
-_OWN_TAGS = ("gpupool.dev/environment", "gpupool.dev/pool")
 _PLATFORM_TAGS = ("kubernetes.io/cluster", "karpenter.sh/", "karpenter.k8s.aws/", "eks:")
 NETWORK: Mapping[str, tuple[type[Model], str, str]] = {
     "subnets": (SubnetTerm, "subnetSelectorTerms", "subnetSelector"),
@@ -51,15 +51,19 @@ def of_class(spec: Part) -> Values:
     return details
 
 
+def terms_at(part: Part) -> list[Any]:
+    """The terms of a node class, or the mapping of tags that an AWSNodeTemplate has in their place."""
+    return part.value if isinstance(part.value, list) else [{"tags": part.value}]
+
+
 def network(part: Part, model: type[Model]) -> list[Values]:
-    """The terms at `part`, of a node class or as a mapping of tags; empty where one of them is none of the
-    file's."""
-    rows = part.value if isinstance(part.value, list) else [{"tags": part.value}]
-    terms = [_fitting(model, term) for term in rows]
-    if not rows or not all(terms):
+    """The terms at `part`; empty where one of them is none of the file's."""
+    rows = terms_at(part)
+    terms = [term for row in rows if (term := _fitting(model, row))]
+    if not terms or len(terms) < len(rows):
         return []
     part.used()
-    return [term for term in terms if term]
+    return terms
 
 
 def of_kubelet(part: Part) -> Values:
@@ -106,7 +110,7 @@ def _root_volume(mappings: Part) -> Values:
 
 def _tags(part: Part) -> Iterator[tuple[str, str]]:
     for key, tag in part.items():
-        if key in _OWN_TAGS:
+        if key in OWN_TAGS:
             tag.derived()
         elif key.startswith(_PLATFORM_TAGS) or not isinstance(tag.value, str):
             tag.left("EKS or Karpenter sets it, or it is no text", "leave it out")
@@ -119,8 +123,7 @@ def _fitting(model: type[Model], value: Any) -> Values | None:
     """The value as the file would have it; None where the file's type refuses it."""
     if not isinstance(value, Mapping) or not value:
         return None
-    validate: Callable[[Any], Model] = model.model_validate
     try:
-        return validate(dict(value)).model_dump(by_alias=True, exclude_unset=True)
+        return model.model_validate(dict(value)).model_dump(by_alias=True, exclude_unset=True)
     except ValidationError:
         return None

@@ -8,8 +8,7 @@ Karpenter's own fields by karpenter-provider-aws v1.14.1, pkg/apis/v1/ec2nodecla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.convert import bottlerocket, machine_details
@@ -44,7 +43,7 @@ class NodeClass:
     alias: str | None = None
     image: dict[str, Any] | None = None
     """As `nodes.image` of a pool, where an alias does not say it."""
-    details: Values = dataclass_field(default_factory=dict)
+    details: Values = field(default_factory=dict)
     """Fields of `nodes`: disk, network, kubelet, placement, tags."""
     bottlerocket: str = ""
     """The field that says that the machines are Bottlerocket's, which a pool can't have; else empty."""
@@ -70,7 +69,7 @@ def _network(found: NodeClass) -> None:
     """The discovery tag, where subnets and security groups are found by it alone; else the terms."""
     for name, (model, *fields) in machine_details.NETWORK.items():
         for part in filter(None, map(found.part.at, fields)):
-            terms = part.value if isinstance(part.value, list) else [{"tags": part.value}]
+            terms = machine_details.terms_at(part)
             value = part.word(_TAG) or part.word(0, "tags", _TAG)
             if (
                 value
@@ -121,9 +120,9 @@ def _image(found: NodeClass) -> None:
 def _bottlerocket(found: NodeClass) -> None:
     """List the image, and of its settings what is not carried over; another image takes its place."""
     found.alias = _INSTEAD
-    for field in ("amiFamily", "amiSelectorTerms", "amiSelector"):
-        if part := found.part.at(field):
-            found.bottlerocket = found.bottlerocket or field
+    for name in ("amiFamily", "amiSelectorTerms", "amiSelector"):
+        if part := found.part.at(name):
+            found.bottlerocket = found.bottlerocket or name
             part.left(BOTTLEROCKET, f"try {_INSTEAD} in a small environment")
     shared = bottlerocket.read(found.part, found.name) is not None
     found.part.at("userData").left(
@@ -135,8 +134,8 @@ def _bottlerocket(found: NodeClass) -> None:
 
 
 def _no_image(spec: Part, family: str | None) -> None:
-    for field in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
-        spec.at(field).left(
+    for name in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
+        spec.at(name).left(
             f"gpupool has images of the families AL2023 and Custom, not {family}",
             "give the pools nodes.image with family Custom and userData of their own",
         )
@@ -176,8 +175,8 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
     `kubernetes` is the cluster's version where it is known."""
     older = kubernetes is not None and version_key(kubernetes) <= LAST_AL2
     classes = list({id(node_class): node_class for _, node_class in used}.values())
-    for section, field, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
-        said = [(c, getattr(c, field)) for c in classes if getattr(c, field)]
+    for section, attribute, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
+        said = [(c, getattr(c, attribute)) for c in classes if getattr(c, attribute)]
         if said:
             draft.karpenter[section] = said[0][1]
         for other, value in said[1:]:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from gpupool.cluster.beforehand import may
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
@@ -79,21 +80,15 @@ class _Reviews:
 
     def _review(self, right: Right) -> bool:
         resource, _, subresource = right.resource.partition("/")
-        attributes = {
-            "group": right.group,
-            "resource": resource,
-            "subresource": subresource,
-            "verb": right.verb,
-            "namespace": right.namespace,
-            "name": right.name,
-        }
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "metadata": {},
-            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
-        }
-        return bool(self._api.create(review)["status"].get("allowed"))
+        return may(
+            self._api,
+            group=right.group,
+            resource=resource,
+            subresource=subresource,
+            verb=right.verb,
+            namespace=right.namespace,
+            name=right.name,
+        )
 
 
 def _by_resource(lacking: Iterable[Right], reason: Reason) -> Iterator[CheckResult]:

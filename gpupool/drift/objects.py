@@ -48,7 +48,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         for m in wanted
         if m.kind == "Namespace" and not inputs.snapshot.find("v1", "Namespace", m.name)
     }
-    if not any(inputs.snapshot.find(m.api_version, m.kind, m.name, m.namespace) for m in wanted):
+    if not any(inputs.live(m.body) for m in wanted):
         yield _nothing(inputs, wanted)
         return
     lost_kinds: dict[tuple[str, str], list[Manifest]] = {}

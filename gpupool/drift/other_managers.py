@@ -27,7 +27,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     for manifest in inputs.bundle:
         if manifest.patch:
             continue
-        live = inputs.snapshot.find(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        live = inputs.live(manifest.body)
         found = managers(live) if live else frozenset()
         for manager in found & _DELIVERERS.keys() - inputs.deliverers:
             fought.setdefault(manager, []).append(str(manifest))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpupool.cluster.beforehand import has_place
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
@@ -55,7 +56,7 @@ class Objects:
             raise ApiError(404, "NotFound", f"{Manifest(inputs)} does not exist, so nothing can be set on it")
         if existing is not None and not patch:
             self._may_take(existing, inputs, manager, dry_run)
-        if dry_run and self._namespace_to_come(inputs):
+        if dry_run and not has_place(self.api, inputs):  # it comes with this `up`
             return inputs
         return self._apply(inputs, manager, dry_run)
 
@@ -121,14 +122,6 @@ class Objects:
             f"{Manifest(inputs)} already exists and was not made by this environment; "
             "delete or rename it, or take it over with `pulumi import`",
         )
-
-    def _namespace_to_come(self, inputs: Object) -> bool:
-        """Whether the server can't try the object yet, because its kind or namespace is part of this `up`."""
-        where = self.api.resource(inputs["apiVersion"], inputs["kind"])
-        if where is None:
-            return True
-        namespace = inputs["metadata"].get("namespace")
-        return bool(where.namespaced and namespace and self.api.get("v1", "Namespace", namespace) is None)
 
     def _apply(self, inputs: Object, manager: str, dry_run: bool) -> Object:
         for attempt in range(_ATTEMPTS):

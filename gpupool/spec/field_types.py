@@ -6,6 +6,7 @@ Shared by the modules that describe the file's sections; knows none of them.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from ipaddress import ip_network
@@ -197,35 +198,25 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
-def _as_moment(value: Any) -> Any:
-    """A moment as the file has it, with or without quotes: a plain one says its zone, so it is clear."""
-    text = value.text if isinstance(value, Unclear) else value
-    if isinstance(text, str) and re.fullmatch(
-        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z", text
-    ):
-        try:
-            return datetime.fromisoformat(text)
-        except ValueError:
-            return text
-    return value
+def _clear(pattern: str, read: Callable[[str], Any]) -> BeforeValidator:
+    """Reads what fits the pattern with or without quotes: where it alone is meant, plain text is clear."""
+
+    def value_of(value: Any) -> Any:
+        text = value.text if isinstance(value, Unclear) else value
+        if isinstance(text, str) and re.fullmatch(pattern, text):
+            try:
+                return read(text)
+            except ValueError:
+                return text
+        return value
+
+    return BeforeValidator(value_of)
 
 
-Moment = Annotated[datetime, BeforeValidator(_as_moment)]
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+Day = Annotated[date, _clear(_DAY, date.fromisoformat)]
+Moment = Annotated[datetime, _clear(rf"{_DAY}T[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}})?Z", datetime.fromisoformat)]
 """In UTC, to the minute or second."""
-
-
-def _as_date(value: Any) -> Any:
-    """A date as the file has it, with or without quotes: here alone is a plain 2027-03-31 clear."""
-    text = value.text if isinstance(value, Unclear) else value
-    if isinstance(text, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            return text
-    return value
-
-
-Day = Annotated[date, BeforeValidator(_as_date)]
 
 
 class Model(BaseModel):

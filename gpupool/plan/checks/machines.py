@@ -32,7 +32,7 @@ _VOLUMES = {
 _IOPS_PER_MIB = 4
 """gp3 gives 0.25 MiB a second for each operation a second."""
 _GP3_IOPS = 3_000
-_OWN_TAGS = (ENVIRONMENT_LABEL, POOL_LABEL)
+OWN_TAGS = (ENVIRONMENT_LABEL, POOL_LABEL)
 _PLATFORM_TAGS = (
     "eks:eks-cluster-name",
     "karpenter.sh/nodepool",
@@ -128,7 +128,7 @@ def tags(context: CheckContext) -> Iterator[PlanProblem]:
     """Tags of machines that somebody else sets (EC2NodeClass, rules of `tags`)."""
     for index, pool in enumerate(context.environment.pools):
         for key in pool.nodes.tags:
-            owner = "gpupool" if key in _OWN_TAGS else "EKS or Karpenter"
-            if key in _OWN_TAGS or key in _PLATFORM_TAGS or key.startswith("kubernetes.io/cluster"):
+            owner = "gpupool" if key in OWN_TAGS else "EKS or Karpenter"
+            if key in OWN_TAGS or key in _PLATFORM_TAGS or key.startswith("kubernetes.io/cluster"):
                 loc: Loc = ("pools", index, "nodes", "tags")
                 yield PlanProblem((*loc, key), f"tag {key} is set by {owner}", "leave it out", (loc,))

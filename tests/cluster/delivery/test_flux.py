@@ -122,6 +122,8 @@ def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(deli
 @pytest.mark.parametrize("delivered", [("--requeue-dependency=5s",)], indirect=True, ids=["advised"])
 def test_what_holds_it_up_is_said_and_a_revert_is_delivered(delivered: Delivered) -> None:
     trial, cluster = delivered.trial, delivered.cluster
+    # The warm node that is on its way has a repair of its own, for the case that it never comes.
+    cluster.wait("the warm node is there", lambda: not trial.commands(trial.gpupool("assert")))
 
     # An edit by hand. Flux looks every ten minutes, and at once when it is asked as `assert` prints.
     edit = {"metadata": {"labels": {"gpupool.dev/tenant": "x"}}}
