@@ -100,22 +100,23 @@ def _ended_first(pod: dict[str, Any]) -> bool:
 
 
 def succeeded_by_themselves(queue: Queue, observer: Observer) -> set[tuple[str, str]]:
-    """The attempts (job, attempt) that count as a success: none has only pods that were asked to end."""
-    wanted = {
+    """The attempts (job, attempt) that count as a success: a pod of each succeeded before it was asked to end.
+    Another pod of the same attempt may have been: the Job controller deletes a second one that it made."""
+    attempts = {
         (row["job"], str(row["attempt"]))
         for row in queue.rows("SELECT job::text, attempt FROM gpu_attempts WHERE outcome = 'succeeded'")
     }
-    asked: set[str] = set()
-    ended: dict[tuple[str, str], Seen] = {}
+    asked_to_end: set[str] = set()
+    ended: dict[tuple[str, str], dict[str, Seen]] = {}
     for seen in observer.seen("Pod"):
-        key = (seen.labels.get(JOB_LABEL, ""), seen.labels.get(ATTEMPT_LABEL, ""))
+        attempt = (seen.labels.get(JOB_LABEL, ""), seen.labels.get(ATTEMPT_LABEL, ""))
         if seen.thing["status"].get("phase") in ("Succeeded", "Failed"):
-            ended.setdefault(key, seen)
+            ended.setdefault(attempt, {}).setdefault(seen.uid, seen)
         elif "deletionTimestamp" in seen.thing["metadata"]:
-            asked.add(seen.uid)
-    assert wanted <= ended.keys()
-    for key in wanted:
-        assert ended[key].thing["status"]["phase"] == "Succeeded", key
-        by_itself = ended[key].uid not in asked or _ended_first(ended[key].thing)
-        assert by_itself, f"{key} was asked to end, and counts as a success"
-    return wanted
+            asked_to_end.add(seen.uid)
+    assert attempts <= ended.keys()
+    for attempt in attempts:
+        succeeded = [pod for pod in ended[attempt].values() if pod.thing["status"]["phase"] == "Succeeded"]
+        by_itself = [pod for pod in succeeded if pod.uid not in asked_to_end or _ended_first(pod.thing)]
+        assert by_itself, f"{attempt} was asked to end, and counts as a success"
+    return attempts
