@@ -51,7 +51,7 @@ def _requirements(pool: Pool, capacity: Capacity) -> list[dict[str, Any]]:
     arches = sorted({pool.gpu.instance_type(name).arch for name in types if name is not None})
     wanted = {
         "node.kubernetes.io/instance-type": types,
-        "karpenter.sh/capacity-type": [capacity.type],
+        "karpenter.sh/capacity-type": list(capacity.types),
         "kubernetes.io/arch": arches,
         "kubernetes.io/os": ["linux"],
     } | ({"topology.kubernetes.io/zone": list(pool.zones)} if pool.zones else {})

@@ -161,6 +161,9 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
     if len(set(sizes)) == 1 and most > 2 and draw(st.booleans()):
         nodes["reserved"] = [{"id": "cr-0", "count": draw(st.integers(1, most - 2))}]
+    if nodes["spotShare"] == 0 and draw(st.booleans()):
+        nodes |= {"capacity": ["spot", "on-demand"]}
+        del nodes["spotShare"]
     if platform == "eks":
         nodes |= {
             name: deepcopy(DETAILS[name])

@@ -27,6 +27,7 @@ class DraftPool:
     max_gpus: int | None = None
     warm: int = 0
     spot_share: float = 0.0
+    capacity: list[str] = field(default_factory=list)
     reserved: list[Values] = field(default_factory=list)
     details: Values = field(default_factory=dict)
     """Fields of `nodes` about what machines are made of, beside their image."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from gpupool.catalog.models import GpuModel, InstanceType
 from gpupool.convert import bounds, budgets, node_labels, reservations
-from gpupool.convert.account import Part
 from gpupool.convert.draft import Choices, Draft, DraftPool
 from gpupool.convert.karpenter_pools import Fleet
 from gpupool.convert.leftovers import Kind
@@ -208,19 +207,7 @@ def _sizes(
     elif rest and rest[0][0].bought.capacity_types == ("spot",):
         pool.spot_share = 1.0
     elif rest and len(rest[0][0].bought.capacity_types) == 2:
-        _both(pool, rest[0][0].part)
-
-
-def _both(pool: DraftPool, part: Part) -> None:
-    """Either capacity type: Karpenter takes spot while there is any; gpupool keeps a share."""
-    sizes = bounds.sizes_of(pool)
-    pool.spot_share = 0.5 if len(capacities("", bounds.gpus_of(pool), sizes, 0.5)) == 2 else 0.0
-    part.note(
-        "assumed",
-        "it takes spot nodes while there are any, then on-demand ones; gpupool keeps a share: "
-        f"spotShare {pool.spot_share:g} was written for {pool.name}",
-        "correct nodes.spotShare",
-    )
+        pool.capacity = ["spot", "on-demand"]
 
 
 def _share(spot: int, total: int, sizes: Sequence[int]) -> float:
@@ -247,10 +234,13 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
             bounds.sizes_of(pool),
             pool.spot_share,
             sum(row["count"] for row in pool.reserved),
+            bool(pool.capacity),
         )
     ]
     for fleet in group if pools else ():
-        ours = {side.type: side.weight for side in sides if side.type in fleet.bought.types}
+        ours = {
+            " or ".join(side.types): side.weight for side in sides if {*side.types} & {*fleet.bought.types}
+        }
         weight = fleet.part.at("spec", "weight")
         if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())

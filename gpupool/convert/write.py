@@ -98,6 +98,7 @@ def _nodes(pool: DraftPool) -> dict[str, Any]:
     for key, value in (
         ("warm", pool.warm),
         ("spotShare", pool.spot_share),
+        ("capacity", pool.capacity),
         ("reserved", pool.reserved),
         ("zones", pool.zones),
     ):

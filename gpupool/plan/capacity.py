@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.plan.model import Capacity, Machine, Pool, Reserved, Window
+from gpupool.plan.model import SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
 from gpupool.plan.tenants import MachineShare
 from gpupool.sharing import Sharing, sharing_modes
 from gpupool.spec import environment as spec
@@ -78,7 +78,12 @@ def reservations(reserved: Collection[spec.Reservation]) -> tuple[Reserved, ...]
 
 
 def capacities(
-    pool: str, gpus: int, sizes: Collection[int], spot_share: float, reserved: int = 0
+    pool: str,
+    gpus: int,
+    sizes: Collection[int],
+    spot_share: float,
+    reserved: int = 0,
+    spot_first: bool = False,
 ) -> tuple[Capacity, ...]:
     """The NodePools of a pool of so many physical GPUs, whose machines have `sizes` of them. `reserved` nodes
     have a NodePool of their own, and the others the rest. Limits are what makes a spot share hold, since
@@ -94,7 +99,10 @@ def capacities(
     result = []
     if reserved:
         result.append(Capacity(f"{pool}-reserved", "reserved", reserved * smallest, reserved, 30))
-    if nodes - spot:
+    if spot_first and nodes:
+        # One NodePool of both: two of them would each need the whole limit.
+        result.append(Capacity(pool, SPOT_FIRST, nodes * smallest, nodes, 10))
+    elif nodes - spot:
         result.append(Capacity(pool, "on-demand", (nodes - spot) * smallest, nodes - spot, 10))
     if spot:
         name = f"{pool}-spot" if nodes - spot else pool

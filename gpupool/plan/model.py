@@ -89,20 +89,29 @@ class Machine:
     """CPU and memory of one such node; None where the file says nothing of an existing node."""
 
 
+SPOT_FIRST = "spot-first"
+"""Capacity type of a NodePool whose nodes are spot nodes while there are any, and else on-demand ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The nodes of one capacity type of a pool: one Karpenter NodePool."""
+    """Nodes of a pool that Karpenter takes in one way: one NodePool."""
 
     name: str
     """Name of the NodePool."""
     type: str
-    """reserved, spot or on-demand."""
+    """reserved, spot, on-demand or spot-first."""
     max_gpus: int
     """Most physical GPUs of its nodes."""
     max_nodes: int
     """Most nodes: all of them the smallest machine."""
     weight: int
     """Karpenter tries the higher weight first: reserved, then spot, then on-demand."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Karpenter's capacity types, in the order in which it takes them, which is that of their prices."""
+        return ("spot", "on-demand") if self.type == SPOT_FIRST else (self.type,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +185,8 @@ class Pool:
     """Nodes kept ready whatever the demand."""
     spot_share: float
     """Of the nodes that are not reserved."""
+    spot_first: bool
+    """Whether these are spot nodes while there are any, and on-demand ones when there are none."""
     reserved: tuple[Reserved, ...]
     image: MachineImage | None
     """Of its machines, where it is not the environment's own."""
@@ -200,6 +211,11 @@ class Pool:
     """Disk of one node that jobs share; None where the file does not say it."""
     mig_config: str | None
     """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
+
+    @property
+    def spot_share_max(self) -> float:
+        """The share of its nodes, but for reserved ones, that may be spot nodes."""
+        return 1.0 if self.spot_first else self.spot_share
 
     @property
     def gpus_per_node(self) -> int:
@@ -287,7 +303,8 @@ class Pool:
         return self.gpu.memory_mib // sum(self.sharing.slices_per_gpu(self.gpu).values())
 
     def monthly_usd(self) -> tuple[float, float] | None:
-        """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown."""
+        """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown. Nodes
+        that may be spot or on-demand count as spot at the floor and as on-demand at the maximum."""
         if not self.capacities:
             return (0.0, 0.0)
         prices = {"on-demand": [m.usd_per_hour for m in self.machines]}
@@ -296,14 +313,16 @@ class Pool:
         lowest = highest = 0.0
         floor = self.warm
         for capacity in sorted(self.capacities, key=_bought_last):
-            known = [price for price in prices[capacity.type] if price is not None]
-            if len(known) < len(self.machines):
+            cheapest, dearest = (prices[type] for type in (capacity.types[0], capacity.types[-1]))
+            known = [price for price in dearest if price is not None]
+            low = [price for price in cheapest if price is not None]
+            if len(known) < len(self.machines) or len(low) < len(self.machines):
                 return None
             kept = min(floor, capacity.max_nodes)
             floor -= kept
             if capacity.type == "reserved":  # costs the same whether it is used or not
                 kept = capacity.max_nodes
-            lowest += kept * min(known) * HOURS_PER_MONTH
+            lowest += kept * min(low) * HOURS_PER_MONTH
             highest += self._dearest(capacity.max_gpus, known) * HOURS_PER_MONTH
         return (round(lowest, 2), round(highest, 2))
 

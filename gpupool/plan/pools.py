@@ -43,11 +43,14 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         gpu=gpu,
         sharing=sharing,
         machines=kinds,
-        capacities=() if static else capacities(pool.name, gpus, sizes, nodes.spot_share, held),
+        capacities=()
+        if static
+        else capacities(pool.name, gpus, sizes, nodes.spot_share, held, bool(nodes.capacity)),
         gpus_max=gpus,
         nodes_max=gpus // min(sizes),
         warm=nodes.warm,
         spot_share=nodes.spot_share,
+        spot_first=bool(nodes.capacity),
         reserved=reserved,
         image=nodes.image,
         machine=plan.MachineDetails(

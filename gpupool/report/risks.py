@@ -152,11 +152,11 @@ def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
                 f"pool {pool.name}: pods on removed nodes are ended after {grace}, whatever grace or "
                 "protection they ask for",
             )
-        if pool.spot_share > was.spot_share:
+        if pool.spot_share_max > was.spot_share_max:
             yield Risk(
                 "spot",
-                f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
-                "nodes go with two minutes' notice",
+                f"pool {pool.name}: {wording.spot(was)} becomes {wording.spot(pool)}; spot nodes go with two "
+                "minutes' notice",
             )
 
 
@@ -189,7 +189,7 @@ def _pool_protection(old: Plan, new: Plan) -> Iterator[Risk]:
 
 def _interruptions(old: Plan, new: Plan) -> Iterator[Risk]:
     was, now = old.karpenter, new.karpenter
-    spot = any(capacity.type == "spot" for pool in new.pools for capacity in pool.capacities)
+    spot = any("spot" in capacity.types for pool in new.pools for capacity in pool.capacities)
     if spot and was and now and was.interruption_queue and not now.interruption_queue:
         yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained")
 

@@ -22,9 +22,8 @@ def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
         for capacity in pool.capacities:
             item = node_pools.get(capacity.name)
             if item is None:
-                message = (
-                    f"pool {pool.name!r} has no NodePool {capacity.name!r}, so no {capacity.type} node starts"
-                )
+                kinds = " or ".join(capacity.types)
+                message = f"pool {pool.name!r} has no NodePool {capacity.name!r}, so no {kinds} node starts"
                 yield RuleViolation(message, path=f"pool {pool.name}")
             else:
                 yield from _node_pool(pool, capacity, item)
@@ -51,9 +50,10 @@ def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[R
         if text(row, "key") == _CAPACITY_TYPE
         for value in items(row, "values")
     ]
-    if types != [capacity.type]:
-        message = f"starts {', '.join(map(str, types)) or 'any'} nodes, planned {capacity.type}"
-        yield RuleViolation(message, item, "spec.template.spec.requirements", {"planned": capacity.type})
+    if types != list(capacity.types):
+        planned = " and ".join(capacity.types)
+        message = f"starts {', '.join(map(str, types)) or 'any'} nodes, planned {planned}"
+        yield RuleViolation(message, item, "spec.template.spec.requirements", {"planned": planned})
     found = labels(template, "metadata", "labels")
     yield from _marks(pool, item, "spec.template.", found, items(template, "spec", "taints"))
 

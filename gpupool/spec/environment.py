@@ -234,6 +234,9 @@ class Nodes(Model):
     """Nodes kept ready, whatever the demand."""
     spot_share: Share = 0.0
     """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    capacity: Annotated[list[Literal["spot", "on-demand"]], Field(max_length=2)] = []
+    """[spot, on-demand], in place of `spotShare`: spot nodes while there are any, else on-demand ones (eks,
+    local)."""
     reserved: Annotated[list[Reservation], Field(max_length=30)] = []
     """Capacity that is reserved, Capacity Blocks too: nodes of `max` that are filled first (eks, local)."""
     image: MachineImage | None = None

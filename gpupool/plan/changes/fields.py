@@ -42,6 +42,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.maxGpus": None if pool.one_size else str(pool.gpus_max),
         "nodes.warm": str(pool.warm),
         "nodes.spotShare": f"{pool.spot_share:g}",
+        "nodes.capacity": "spot, on-demand" if pool.spot_first else None,
         "nodes.reserved": _listed([wording.reserved(row) for row in pool.reserved]),
         "nodes.zones": _listed(sorted(pool.zones)),
         "nodes.image": _image(pool),

@@ -57,6 +57,11 @@ def reserved(reservation: Reserved) -> str:
     return f"{reservation.count} of {where}{end}"
 
 
+def spot(pool: Pool) -> str:
+    """Which of the pool's nodes are spot nodes, as in the environment file: `spotShare 0.5`."""
+    return "capacity [spot, on-demand]" if pool.spot_first else f"spotShare {pool.spot_share:g}"
+
+
 def _clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 

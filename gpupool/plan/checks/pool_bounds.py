@@ -20,6 +20,23 @@ def bounds(context: CheckContext) -> Iterator[PlanProblem]:
         if context.platform not in (None, "static"):
             yield from _bound(context, loc, pool.nodes, sizes)
         yield from _within(("pools", index), pool, sizes)
+        yield from _capacity(loc, pool.nodes)
+
+
+def _capacity(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
+    """Karpenter takes spot nodes before on-demand ones, in whatever order they are listed (1.14.1)."""
+    if not nodes.capacity:
+        return
+    share, at = "spot_share" in nodes.model_fields_set, (*loc, "capacity")
+    if nodes.capacity != ["spot", "on-demand"]:
+        listed = ", ".join(nodes.capacity)
+        instead = {"spot": "use spotShare: 1", "on-demand": "leave it out: nodes are on-demand then"}
+        hint = instead.get(listed, "use [spot, on-demand]")
+        yield PlanProblem(at, f"capacity [{listed}] is not [spot, on-demand]", hint)
+    elif share:
+        message = f"capacity and spotShare {nodes.spot_share:g} both say how much is spot"
+        hint = "leave one of them out: spotShare keeps a share, capacity takes what spot there is"
+        yield PlanProblem(at, message, hint, (at, (*loc, "spotShare")))
 
 
 def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[PlanProblem]:

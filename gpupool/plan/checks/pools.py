@@ -13,7 +13,8 @@ from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
 _CLOUD_FIELDS = (
-    *("instance_types", "max_gpus", "warm", "spot_share", "reserved", "zones", "termination_grace_period"),
+    *("instance_types", "max_gpus", "warm", "spot_share", "capacity", "reserved", "zones"),
+    "termination_grace_period",
     *("root_volume", "subnets", "security_groups", "kubelet", "startup_taints", "placement_group", "tags"),
 )
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gpupool.plan.model import SPOT_FIRST
 from gpupool.queue.domain import budget, fairness, refusals
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
 from gpupool.queue.domain.possible import Possible, reach_of
@@ -231,7 +232,9 @@ class Round:
         if job.budget_limit_micro is None and not self.rule(job.tenant).budgets:
             return None
         types = self.reach(job, offer).types
-        paid = next((type for type in ("spot", "on-demand", RESERVED) if type in types), "on-demand")
+        paid = next(
+            (type for type in ("spot", SPOT_FIRST, "on-demand", RESERVED) if type in types), "on-demand"
+        )
         payment = self.payment(job, offer, paid)
         return payment if isinstance(payment, Waiting) else None
 

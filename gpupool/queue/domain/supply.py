@@ -28,7 +28,7 @@ class Node:
 
     number: int
     capacity_type: str
-    """reserved, spot or on-demand."""
+    """reserved, spot, on-demand; or spot-first, which is one of the two last, as shows once it runs."""
     slots: Mapping[str, int]
     """Extended resource -> units on the node."""
     until: float = inf
@@ -196,7 +196,7 @@ def _pool(pool: Pool, before_s: int) -> PoolSupply:
     for number, (type, machine) in enumerate(pool.largest_machines()):
         until = ends.pop(0) if type == RESERVED else inf
         nodes.append(Node(number, type, machine.slices, until))
-    spot = any(node.capacity_type == "spot" for node in nodes)
+    spot = any("spot" in capacity.types for capacity in pool.capacities)
     return PoolSupply(
         name=pool.name,
         key="mig" if pool.sharing.layout else pool.gpu.key,

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool import workspace
 from gpupool.expansion import escaped
-from gpupool.plan.model import Plan, Pool
+from gpupool.plan.model import SPOT_FIRST, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
     DATABASE_LABEL,
@@ -43,6 +43,7 @@ USER: Object = {
 TTL_S = 600
 """How long an ended Job stays for people to see; its result is the queue's by then (the finalizer)."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NODE_POOL = "karpenter.sh/nodepool"
 HOSTNAME = "kubernetes.io/hostname"
 BUDGET = "gpupool.dev/budget-usd"
 """What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
@@ -199,7 +200,11 @@ def _template(
         container["command"] = [escaped(word) for word in request["container_command"]]
     selector = dict(fields.spec["nodeSelector"])
     if len(pool.capacities) > 1:
-        selector[CAPACITY_TYPE] = job.capacity_type
+        # Beside reserved nodes; which of the two it is, is for Karpenter.
+        if job.capacity_type == SPOT_FIRST:
+            selector[NODE_POOL] = pool.name
+        else:
+            selector[CAPACITY_TYPE] = job.capacity_type
     spec: Object = {
         **fields.spec,
         "nodeSelector": selector,

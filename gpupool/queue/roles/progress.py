@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from gpupool.plan.model import SPOT_FIRST
 from gpupool.queue.kubernetes import job_manifest, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.mirror import Key, Mirror
@@ -17,7 +18,7 @@ from gpupool.queue.kubernetes.observe import PendingJob, RunningJob
 from gpupool.queue.kubernetes.output import AttemptOutput
 from gpupool.queue.kubernetes.pod_ends import Object
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Outcome, Waiting, WaitReason
+from gpupool.queue.records import Job, Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.attempt_notes import Notes
@@ -100,7 +101,7 @@ class Progress:
             attempt.began = now - max(timedelta(), self.cluster.now() - view.since)
         if not attempt.running:
             since = max(job.dispatched_at or view.since, min(view.since, self.now()))
-            self.notes.started(attempt, attempts.AttemptStart(*key, since, view.node, view.node_since))
+            self.notes.started(attempt, self.start_of(key, attempt.job, since, view.node, view.node_since))
         self.output.follow(key, self.mirror.pods_of(key))
         self.notes.waits(attempt, view.waiting or refused)
         ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
@@ -110,6 +111,21 @@ class Progress:
             attempt.asked = Outcome("timeout", reason, retry=False)
         elif attempt.asked is None and view.failed is not None:
             attempt.asked = view.failed
+
+    def start_of(
+        self, key: Key, job: Job, since: datetime, node: str | None, node_since: datetime | None = None
+    ) -> attempts.AttemptStart:
+        """That it runs on `node` since then. Where its pool takes spot nodes first, the node's label decides
+        what it is charged; without its node it is charged as on demand."""
+        labels = self.mirror.nodes.get(node or "", {"metadata": {"labels": {}}})["metadata"]["labels"]
+        type = labels.get(job_manifest.CAPACITY_TYPE)
+        if job.capacity_type != SPOT_FIRST or type not in ("spot", "on-demand"):
+            return attempts.AttemptStart(*key, since, node, node_since)
+        pool, rate = self.current().supply.pools.get(job.pool or ""), job.rate_micro or 0
+        if type == "spot" and pool is not None and pool.spot_rate_micro and job.resource:
+            units = sum(units for _, units in job.placement)
+            rate = min(rate, pool.spot_rate_micro.get(job.resource, 0) * units)
+        return attempts.AttemptStart(*key, since, node, node_since, type, rate)
 
     async def is_early(self, attempt: Attempt, current: Current) -> bool:
         """Whether the leader decides by another Plan than this process has, which may not have read a change

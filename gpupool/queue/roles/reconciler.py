@@ -233,7 +233,7 @@ class Reconciler:
             attempt.launched = True
         if found.started is not None and not attempt.running:
             begin = max(job.dispatched_at or now, min(found.started, now))
-            await attempts.started(self.db, *key, begin, found.node)
+            await attempts.started_all(self.db, [self._progress.start_of(key, job, begin, found.node)])
         await self._output.finish(key, self.mirror.pods_of(key))
         epoch = self.epoch()
         if epoch is None:

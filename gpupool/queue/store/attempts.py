@@ -63,6 +63,10 @@ class AttemptStart:
     node: str | None = None
     node_at: datetime | None = None
     """Since when it has had that node."""
+    capacity_type: str | None = None
+    """What its node has turned out to be, where its pool takes spot nodes first; with `rate_micro`."""
+    rate_micro: int | None = None
+    """Price of an hour there, in millionths of a USD; no more than it was decided with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,8 @@ async def started_all(db: Database, given: Sequence[AttemptStart]) -> set[tuple[
         "times": [one.now for one in given],
         "nodes": [one.node for one in given],
         "node_times": [one.node_at for one in given],
+        "types": [start.capacity_type for start in given],
+        "rates": [start.rate_micro for start in given],
     }
     return {(row["job"], row["attempt"]) for row in await db.fetch("started", **values)}
 

@@ -123,8 +123,7 @@ def _deleted(
         reason = "the environment is removed"
         what = "not before its objects are: gpupool destroy with the file as it was, or GitOps that prunes"
     elif pool.name in names:
-        share = f"spotShare {names[pool.name].spot_share:g}"
-        reason = f"{share} leaves the pool no {capacity.type} nodes under this name"
+        reason = f"{wording.spot(names[pool.name])} leaves the pool no {capacity.type} nodes under this name"
         what = "the pool's other nodes take them"
     else:
         renamed = _new_name(pool.name, before, after)

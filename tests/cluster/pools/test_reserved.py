@@ -22,7 +22,7 @@ _POOL = {
     "nodes": {
         "instanceTypes": ["g4dn.xlarge"],
         "max": 5,
-        "spotShare": 1,
+        "capacity": ["spot", "on-demand"],
         "consolidateAfter": "5s",
         "reserved": [{"id": "cr-0a1b2c", "count": 2}],
     },

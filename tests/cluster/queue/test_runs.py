@@ -17,7 +17,9 @@ from gpupool.client.values import Event
 from gpupool.cluster.kube_api import STRATEGIC
 from gpupool.local.pods import status
 from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.kubernetes import observe
+from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, WHOLE, Queue
 
@@ -68,6 +70,20 @@ def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Clien
     ran = (attempt["finished_at"] - attempt["started_at"]).total_seconds()
     assert ran >= 1
     assert abs(job.cost_usd - 0.526 / 4 * ran / 3600) < 2e-6
+
+
+def test_where_spot_goes_first_the_node_decides_the_price(queue: Queue, vision: Client) -> None:
+    job = submit(vision, "sleep 1", pool="training").wait(PATIENCE_S)
+    (attempt,) = attempts(queue, job)
+    labels = queue.kube.node(attempt["node"])["metadata"]["labels"]
+    assert attempt["capacity_type"] == labels[CAPACITY_TYPE] == "spot"
+    offer = queue.plan.pool("training").machines[0]
+    assert attempt["rate_micro"] == round(offer.spot_usd_per_hour * 1e6 / offer.gpus)
+    ran = (attempt["finished_at"] - attempt["started_at"]).total_seconds()
+    assert abs(job.cost_usd - attempt["rate_micro"] / 1e6 * ran / 3600) < 2e-6
+    (held,) = queue.rows("SELECT micro FROM gpu_ledger WHERE job = %s AND kind = 'hold'", job.id)
+    timeout = queue.rows("SELECT timeout_s FROM gpu_jobs WHERE id = %s", job.id)[0]["timeout_s"]
+    assert held["micro"] == hold_for(round(offer.usd_per_hour * 1e6 / offer.gpus), timeout)
 
 
 def test_texts_arrive_as_given_and_folders_can_be_written(queue: Queue, vision: Client) -> None:

@@ -100,8 +100,9 @@ def _ended_first(pod: dict[str, Any]) -> bool:
 
 
 def succeeded_by_themselves(queue: Queue, observer: Observer) -> set[tuple[str, str]]:
-    """The attempts (job, attempt) that count as a success: a pod of each succeeded before it was asked to end.
-    Another pod of the same attempt may have been: the Job controller deletes a second one that it made."""
+    """The attempts (job, attempt) that count as a success: a pod of each succeeded before it was asked to
+    end. Another one of the same attempt may have been: the Job controller deletes a second pod that it made.
+    """
     attempts = {
         (row["job"], str(row["attempt"]))
         for row in queue.rows("SELECT job::text, attempt FROM gpu_attempts WHERE outcome = 'succeeded'")

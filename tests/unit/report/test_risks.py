@@ -54,7 +54,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         tenant(access={"oidcGroups": ["everyone"]}),
         ("caution", "access", "everyone may reach or act for a"),
     ),
-    "spot": (nodes(spotShare=0.75), ("caution", "spot", "from 0.5 to 0.75")),
+    "spot": (nodes(spotShare=0.75), ("caution", "spot", "spotShare 0.5 becomes spotShare 0.75")),
     "window": (pool(maintenance={}), ("caution", "window", "Sat 02:00-06:00 UTC is removed")),
     "several at once": (
         pool(maintenance={"maxUnavailable": 2, "window": "Sat 02:00-06:00 UTC"}),
