@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
-from gpupool.plan.pods import RUN_LOCALLY
+from gpupool.plan.pods import BORROWED_CLASS, RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
@@ -110,7 +110,10 @@ def _owners(plan: Plan) -> dict[str, str]:
         "groups": " ".join(_OWNER_GROUPS),
         "labels": _words(labels),
         "taints": _words(taint.key for pool in plan.pools for taint in pool.taints),
-        "queueClasses": _words(p.queue_class for p in plan.priorities if p.queue_class != p.name),
+        "queueClasses": _words(
+            [p.queue_class for p in plan.priorities if p.queue_class != p.name]
+            + ([BORROWED_CLASS] if plan.borrows else [])
+        ),
         "queueAnnotations": "" if plan.cluster.platform == "local" else RUN_LOCALLY,
     }
 

@@ -1,5 +1,5 @@
 """PriorityClasses: as the environment lists them, a second one for the queue's pods where a priority
-preempts, and the one with which warm nodes' pods are preempted."""
+preempts, and those of borrowed jobs and of the pods that keep nodes warm."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
 from gpupool.plan.model import LEVEL_LABEL, Plan
+from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 
-WARM_PRIORITY = "gpupool-warm"
 _WARM_VALUE = -10
 """Low enough for pods without a priority; lower still where the environment goes that low itself."""
 
@@ -22,10 +22,14 @@ def generate(plan: Plan) -> Iterator[Manifest]:
         if priority.queue_class != priority.name:
             described = f"{priority.name} for pods of the job queue, which preempts by itself"
             yield _class(plan, priority.queue_class, priority.value, "Never", described)
+    lowest = min((priority.value for priority in plan.priorities), default=0)
+    if plan.borrows:
+        lowest = min(0, lowest) - 1  # below pods without a priority, which take back what is granted
+        described = "Jobs of the queue beyond their tenant's grant; pods within a grant may push them out"
+        yield _class(plan, BORROWED_CLASS, lowest, "Never", described)
     if any(pool.warm for pool in plan.pools):
-        lowest = min((priority.value for priority in plan.priorities), default=0)
         value = min(_WARM_VALUE, lowest - 1)
-        yield _class(plan, WARM_PRIORITY, value, "Never", "Keeps warm nodes; anything may push it out")
+        yield _class(plan, WARM_CLASS, value, "Never", "Keeps warm nodes; anything may push it out")
 
 
 def _class(

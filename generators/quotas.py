@@ -4,56 +4,74 @@ The quota names every GPU resource of the environment, zero for those the tenant
 says `requests.<resource>`: a bare extended resource is accepted by the API server and never enforced.
 CPU and memory are bounded by the tenant's share of the machines that it has slices of, so that no tenant
 fills nodes on which others have slices too. A namespace's quota can't distinguish two pools of one resource;
-policies and the queue do.
+policies and the queue do. Where a tenant may borrow, a second quota holds all but borrowed jobs to what is
+granted, so that its own pods borrow nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Plan
-from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
+from gpupool.plan.pods import BORROWED_CLASS
+from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, Tenant
 
-NAME = "gpupool"
-GRANTS, EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
+NAME, GRANTED = "gpupool", "gpupool-granted"
+GRANTS, UP_TO, EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/extra"
 """Annotations that say what the sums are made of: `pool/resource=count`, and `resource=quantity`."""
+_NOT_BORROWED = {"scopeName": "PriorityClass", "operator": "NotIn", "values": [BORROWED_CLASS]}
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     for tenant in plan.tenants:
-        yield _quota(plan, tenant)
+        yield from _quotas(plan, tenant)
         yield from _priorities(plan, tenant)
         yield _limits(plan, tenant)
 
 
-def _quota(plan: Plan, tenant: Tenant) -> Manifest:
-    counts = {f"requests.{resource}": tenant.quota.get(resource, 0) for resource in plan.resources}
-    compute = tenant.requests.as_dict() if tenant.requests else {}
-    return manifest_of(
-        plan,
-        "ResourceQuota",
-        NAME,
-        tenant.namespace,
-        tenant=tenant,
-        annotations=_parts(tenant),
-        spec={"hard": quantities(counts) | {f"requests.{name}": n for name, n in compute.items()}},
-    )
+def quotas_of(tenant: Tenant) -> dict[str, tuple[Mapping[str, int], MachineShare | None]]:
+    """Name of each quota that counts a tenant's GPUs -> extended resource -> count, with CPU and memory. What
+    is borrowed counts in the first alone."""
+    if not tenant.up_to:
+        return {NAME: (tenant.quota, tenant.requests)}
+    return {
+        NAME: (tenant.quota_up_to, tenant.requests_up_to),
+        GRANTED: (tenant.quota, tenant.requests),
+    }
+
+
+def _quotas(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
+    for name, (granted, share) in quotas_of(tenant).items():
+        counts = {f"requests.{resource}": granted.get(resource, 0) for resource in plan.resources}
+        compute = share.as_dict() if share else {}
+        hard = quantities(counts) | {f"requests.{key}": amount for key, amount in compute.items()}
+        scope = {"scopeSelector": {"matchExpressions": [_NOT_BORROWED]}} if name == GRANTED else {}
+        yield manifest_of(
+            plan,
+            "ResourceQuota",
+            name,
+            tenant.namespace,
+            tenant=tenant,
+            annotations=_parts(tenant) if name == NAME else None,
+            spec={"hard": hard, **scope},
+        )
 
 
 def _parts(tenant: Tenant) -> dict[str, str]:
-    grants = [
-        f"{pool}/{resource}={count}"
-        for pool, grant in tenant.grants.items()
-        for resource, count in grant.items()
-    ]
     extra = tenant.extra.as_dict() if tenant.extra != NOTHING else {}
     words = {
-        GRANTS: " ".join(sorted(grants)),
+        GRANTS: _counts(tenant.grants),
+        UP_TO: _counts(tenant.up_to),
         EXTRA: " ".join(f"{name}={amount}" for name, amount in extra.items()),
     }
     return {name: text for name, text in words.items() if text}
+
+
+def _counts(pools: Mapping[str, Mapping[str, int]]) -> str:
+    rows = [f"{pool}/{name}={count}" for pool, counts in pools.items() for name, count in counts.items()]
+    return " ".join(sorted(rows))
 
 
 def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from gpupool.generators import restricted_pod
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, object_labels
-from gpupool.generators.priorities import WARM_PRIORITY
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan.pods import WARM_CLASS
 
 _SELECTOR = "gpupool.dev/warm"
 
@@ -32,7 +32,7 @@ def _deployment(plan: Plan, pool: Pool) -> Manifest:
             "nodeSelector": {POOL_LABEL: pool.name},
             "tolerations": [taint.toleration() for taint in pool.taints],
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
-            "priorityClassName": WARM_PRIORITY,
+            "priorityClassName": WARM_CLASS,
             "terminationGracePeriodSeconds": 0,
             **restricted_pod.POD,
             "containers": [

@@ -236,6 +236,20 @@ def grants(draw: st.DrawFn, pool: Data) -> Data:
 
 
 @st.composite
+def up_to(draw: st.DrawFn, pool: Data, grant: Data) -> Any:
+    """What a tenant with that grant may use in all, in its words."""
+    gpus, sharing = gpus_max(pool), pool.get("sharing") or {"mode": "exclusive"}
+    if "profiles" in grant:
+        return {
+            name: draw(st.integers(count, gpus * sharing["layout"][name]))
+            for name, count in grant["profiles"].items()
+        }
+    unit = "gpus" if "gpus" in grant else "slices"
+    each = sharing.get("replicas", 1) if unit == "slices" else 1
+    return draw(st.integers(grant[unit], gpus * each))
+
+
+@st.composite
 def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
     """One tenant with grants on some of the pools."""
     wanted = (
@@ -304,6 +318,17 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
     values = draw(
         st.lists(st.integers(-1000, 1000), max_size=4, unique=True).map(lambda v: sorted(v, reverse=True))
     )
+    priorities: list[Data] = [
+        {"name": f"p{index}", "value": value, "level": level, "preempts": draw(st.booleans())}
+        for index, (value, level) in enumerate(zip(values, LEVELS, strict=False))
+    ]
+    sharing = [draw(tenants(name, made)) for name in tenant_names]
+    if priorities and draw(st.booleans()):
+        priorities[-1]["preemptible"] = True  # which all tenants may use
+        for tenant in sharing:
+            for pool in made:
+                if (grant := tenant["pools"].get(pool["name"])) and draw(st.booleans()):
+                    grant["upTo"] = draw(up_to(pool, grant))
     return {
         "apiVersion": "gpupool.dev/v1alpha1",
         "kind": "Environment",
@@ -312,11 +337,8 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
         "gpuOperator": {"driver": {"enabled": False}, "install": draw(st.booleans())},
         **({} if where == "static" else {"karpenter": {"nodeRole": "nodes"}}),
         "pools": made,
-        "priorities": [
-            {"name": f"p{index}", "value": value, "level": level, "preempts": draw(st.booleans())}
-            for index, (value, level) in enumerate(zip(values, LEVELS, strict=False))
-        ],
-        "tenants": [draw(tenants(name, made)) for name in tenant_names],
+        "priorities": priorities,
+        "tenants": sharing,
         "queue": draw(queues),
     }
 

@@ -257,6 +257,8 @@ def _tenant_row(tenant: Tenant) -> tuple[str, ...]:
     share = tenant.requests
     compute = (f"{share.cpu_millis / 1000:g}", f"{share.memory_mib / 1024:.0f}") if share else ("-", "-")
     quota = _counts(tenant.quota) or "-"
+    if tenant.up_to:
+        quota += f", up to {_counts(tenant.quota_up_to)}"
     return (tenant.name, tenant.namespace, f"{tenant.weight:g}", tenant.max_priority or "-", quota, *compute)
 
 

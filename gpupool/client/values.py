@@ -52,6 +52,8 @@ class JobFields:
     pool: str | None = None
     """The pool that it runs on, from the decision on."""
     capacity_type: str | None = None
+    borrowed: bool = False
+    """Whether it runs beyond what its tenant is granted, and is asked to end when that is taken back."""
     attempt: int = 0
     failures: int = 0
     disruptions: int = 0

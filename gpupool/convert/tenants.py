@@ -25,12 +25,13 @@ from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
 from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 from gpupool.sharing import GPU_RESOURCE
 from gpupool.spec.environment import QUEUED
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
-_QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"
-_GRANTS, _EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
+_QUOTA, _GRANTED, _PRIORITIES = "gpupool", "gpupool-granted", "gpupool-priorities"
+_GRANTS, _UP_TO, _EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/extra"
 _UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
 
 
@@ -61,7 +62,7 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
         name = part.document.name
         number = values[name] if isinstance(values[name], int) else None
         first = values.get(name.removesuffix(QUEUED))
-        if name.startswith("system-") or name == "gpupool-warm":
+        if name.startswith("system-") or name in (WARM_CLASS, BORROWED_CLASS):
             part.of_cluster()
         elif name.endswith(QUEUED) and ours(part) and first is not None and first == number:
             part.derived()
@@ -113,7 +114,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     if highest:
         tenant["maxPriority"] = highest
     pools = [pool for pool in draft.pools if known is None or pool.name in known]
-    grants = _noted_grants(pools, counts, notes.get(_GRANTS, ""))
+    grants = _noted_grants(pools, counts, notes.get(_GRANTS, ""), notes.get(_UP_TO, ""))
     grants = grants or _grants(pools, counts, named=known is not None)
     if grants:
         tenant["pools"] = grants
@@ -144,7 +145,7 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
     """Resource -> GPUs that a quota allows to all pods of its namespace, and where it says so."""
     quota.named("namespace")
     counts: dict[str, tuple[int, Part]] = {}
-    if quota.document.name == _PRIORITIES and ours(quota):
+    if quota.document.name in (_PRIORITIES, _GRANTED) and ours(quota):
         quota.derived()
         return counts
     scoped = next((part for name in ("scopes", "scopeSelector") if (part := quota.at("spec", name))), None)
@@ -174,24 +175,37 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
 def _notes(quota: Part) -> dict[str, str]:
     """What gpupool's own quota says of its parts."""
     annotations = quota.at("metadata", "annotations")
-    return {key: annotations.text(key) or "" for key in (_GRANTS, _EXTRA)}
+    return {key: annotations.text(key) or "" for key in (_GRANTS, _UP_TO, _EXTRA)}
 
 
-def _noted_grants(pools: Sequence[DraftPool], counts: Counter[str], noted: str) -> dict[str, Any]:
+def _noted_grants(
+    pools: Sequence[DraftPool], counts: Counter[str], grants: str, up_to: str
+) -> dict[str, Any]:
     """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
     is not the sum of it any more."""
     known = {pool.name: pool for pool in pools}
-    given: dict[str, dict[str, int]] = {}
-    for word in noted.split():
+    granted, most = _noted(known, grants), _noted(known, up_to)
+    if granted is None or most is None or not most.keys() <= granted.keys():
+        return {}
+    if sum(map(Counter, {**granted, **most}.values()), Counter()) != counts:
+        return {}
+    counts.clear()
+    result = {pool: _grant(known[pool], grant) for pool, grant in granted.items()}
+    for pool, amounts in most.items():
+        (result[pool]["upTo"],) = _grant(known[pool], amounts).values()
+    return result
+
+
+def _noted(known: Mapping[str, DraftPool], text: str) -> dict[str, dict[str, int]] | None:
+    """Pool -> resource -> count of `pool/resource=count` words; None where one is of no pool here."""
+    noted: dict[str, dict[str, int]] = {}
+    for word in text.split():
         place, _, count = word.rpartition("=")
         pool, _, resource = place.partition("/")
         if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
-            return {}
-        given.setdefault(pool, {})[resource] = int(count)
-    if sum(map(Counter, given.values()), Counter()) != counts:
-        return {}
-    counts.clear()
-    return {pool: _grant(known[pool], grant) for pool, grant in given.items()}
+            return None
+        noted.setdefault(pool, {})[resource] = int(count)
+    return noted
 
 
 def _extra(noted: str) -> dict[str, Any]:

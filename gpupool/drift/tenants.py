@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
-from gpupool.generators.quotas import NAME
+from gpupool.generators.quotas import quotas_of
+from gpupool.plan.tenants import Tenant
 from vapcheck.server.canonical_text import quantity
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
     """What the quota counts against what the file gives now."""
     for tenant in inputs.plan.tenants:
-        live = inputs.snapshot.find("v1", "ResourceQuota", NAME, tenant.namespace)
-        used = ((live or {}).get("status") or {}).get("used") or {}
-        for resource in inputs.plan.resources:
-            given = tenant.quota.get(resource, 0)
-            count = str(quantity(str(used.get(f"requests.{resource}", "0"))))
-            if count.isdigit() and int(count) > given:
-                pools = ", ".join(name for name, grant in tenant.grants.items() if resource in grant)
-                where = f"tenants[{tenant.name}].pools" + (f" ({pools})" if pools else "")
-                short = resource.removeprefix("nvidia.com/")
-                yield Drift(
-                    layer="tenants",
-                    kind="quota-exceeded",
-                    object=f"tenant {tenant.name}",
-                    path=f"status.used[requests.{resource}]",
-                    wanted=given,
-                    found=int(count),
-                    reason=f"it uses {count} {short} and the file gives {given}: "
-                    "what runs stays, nothing new starts",
-                    repair=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
-                    f"kubectl -n {tenant.namespace} get jobs,pods",
-                )
+        for name, (granted, _) in quotas_of(tenant).items():
+            yield from _exceeded(inputs, tenant, name, granted)
+
+
+def _exceeded(inputs: DriftInput, tenant: Tenant, name: str, granted: Mapping[str, int]) -> Iterator[Drift]:
+    live = inputs.snapshot.find("v1", "ResourceQuota", name, tenant.namespace)
+    used = ((live or {}).get("status") or {}).get("used") or {}
+    for resource in inputs.plan.resources:
+        given = granted.get(resource, 0)
+        count = str(quantity(str(used.get(f"requests.{resource}", "0"))))
+        if count.isdigit() and int(count) > given:
+            pools = ", ".join(name for name, grant in tenant.grants.items() if resource in grant)
+            where = f"tenants[{tenant.name}].pools" + (f" ({pools})" if pools else "")
+            short = resource.removeprefix("nvidia.com/")
+            yield Drift(
+                layer="tenants",
+                kind="quota-exceeded",
+                object=f"tenant {tenant.name}",
+                path=f"status.used[requests.{resource}]",
+                wanted=given,
+                found=int(count),
+                reason=f"it uses {count} {short} and the file gives {given}: "
+                "what runs stays, nothing new starts",
+                repair=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
+                f"kubectl -n {tenant.namespace} get jobs,pods",
+            )

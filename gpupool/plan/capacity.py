@@ -123,6 +123,16 @@ def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
     return _times(pool.sharing.slices_per_gpu(pool.gpu), grant.gpus or 0)
 
 
+def up_to_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
+    """Extended resource -> count that the tenant may use in all, borrowed slices among them; empty where the
+    grant says nothing of it. Raises CatalogError like `grant_slices`."""
+    if grant.up_to is None:
+        return {}
+    field = "profiles" if grant.profiles else "slices" if grant.slices is not None else "gpus"
+    most = grant_slices(pool, grant.model_copy(update={field: grant.up_to}))
+    return {**grant_slices(pool, grant), **most}
+
+
 def parse_window(text: str) -> Window:
     """A maintenance window such as "Sat 02:00-06:00 UTC", "Mon,Thu 22:00-02:00 UTC" or
     "daily 01:00-03:00 UTC". Raises ValueError that says what is wrong."""

@@ -374,6 +374,11 @@ class Plan:
         raise KeyError(name)
 
     @property
+    def borrows(self) -> bool:
+        """Whether a tenant may use more than it is granted."""
+        return any(tenant.up_to for tenant in self.tenants)
+
+    @property
     def resources(self) -> tuple[str, ...]:
         """Every extended resource that some pool hands out, sorted."""
         return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
@@ -472,6 +477,7 @@ class _TenantJson(JsonObject):
     projects: list[_ProjectJson]
     quota: dict[str, int]
     pools: dict[str, dict[str, int]] = read("grants")
+    up_to: dict[str, dict[str, int]]
     requests: _AsDict | None
     weight: Number
     max_priority: str | None

@@ -64,6 +64,8 @@ class QueueSettings:
     """Waiting time that lifts a job by one level."""
     reserve_after_s: int = 600
     """Waiting time after which capacity is held for a job."""
+    minimum_runtime_s: int = 60
+    """How long a job has run at least before it gives way to another."""
     on_impossible: str = "wait"
     """wait or fail: what becomes of a job that waits for what the Plan no longer has."""
     retries: int = 3
@@ -130,6 +132,7 @@ def queue_settings(environment: Environment) -> QueueSettings:
         engine=queue.engine,
         ordering=queue.ordering,
         aging_s=duration_seconds(queue.aging),
+        minimum_runtime_s=duration_seconds(queue.minimum_runtime),
         reserve_after_s=duration_seconds(queue.reserve_after),
         on_impossible=queue.on_impossible,
         retries=queue.retries,

@@ -15,7 +15,7 @@ from gpupool.catalog.load import Catalog
 from gpupool.catalog.project import read_catalog, ready_file
 from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan
-from gpupool.plan.capacity import grant_slices, share_of
+from gpupool.plan.capacity import grant_slices, share_of, up_to_slices
 from gpupool.plan.checks import CHECKS, CheckContext, PlanProblem, Siblings
 from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits
@@ -140,6 +140,11 @@ def _karpenter(environment: spec.Environment) -> spec.Karpenter:
 def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
     lowest = context.environment.priorities[-1].name if context.environment.priorities else None
     grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
+    up_to = {}
+    for name, grant in tenant.pools.items():
+        most = up_to_slices(context.pools[name], grant)
+        if any(count > grants[name].get(resource, 0) for resource, count in most.items()):
+            up_to[name] = most
     extra = share_of(tenant.extra) if tenant.extra else NOTHING
     return Tenant(
         name=tenant.name,
@@ -151,6 +156,7 @@ def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
         grants=grants,
+        up_to=up_to,
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
@@ -164,6 +170,7 @@ def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
         checkpoints=tenant.jobs.checkpoints,
         extra=extra,
         requests=_requests(context, grants, extra),
+        requests_up_to=_requests(context, {**grants, **up_to}, extra),
     )
 
 

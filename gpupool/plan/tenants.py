@@ -66,6 +66,9 @@ class Tenant:
     max_priority: str | None
     grants: Mapping[str, Mapping[str, int]]
     """Pool -> extended resource -> count that the tenant may use of it."""
+    up_to: Mapping[str, Mapping[str, int]]
+    """Pool -> extended resource -> count that its jobs may use in all while others leave it idle; only of
+    pools where that is more than it is granted."""
     running: int | None
     queued: int | None
     gpus_per_job: int | None
@@ -86,13 +89,25 @@ class Tenant:
     extra: MachineShare
     """CPU and memory beside what comes with the granted GPUs."""
     requests: MachineShare | None
-    """CPU and memory that all its pods together may request; None where nothing bounds them: it has neither
-    GPUs that they follow from nor extra, or the size of its machines is not known."""
+    """CPU and memory that all its pods together may request, but for borrowed jobs; None where nothing bounds
+    them: it has neither GPUs that they follow from nor extra, or the size of its machines is not known."""
+
+    requests_up_to: MachineShare | None
+    """The same with what is borrowed."""
 
     @property
     def quota(self) -> Mapping[str, int]:
         """Extended resource -> count over all pools: a namespace's quota can't distinguish pools."""
-        total = Counter[str]()
-        for grant in self.grants.values():
-            total.update(grant)
-        return total
+        return _summed(self.grants)
+
+    @property
+    def quota_up_to(self) -> Mapping[str, int]:
+        """The same with what is borrowed."""
+        return _summed({**self.grants, **self.up_to})
+
+
+def _summed(pools: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
+    total = Counter[str]()
+    for counts in pools.values():
+        total.update(counts)
+    return total

@@ -210,6 +210,8 @@ class Job(NewJob):
     pool: str | None = None
     resource: str | None = None
     capacity_type: str | None = None
+    borrowed: bool = False
+    """Whether its attempt started beyond its tenant's grant."""
     """spot or on-demand."""
     placement: Placement = ()
     gpu_micro: int | None = None
@@ -331,6 +333,8 @@ class Start:
     run_limit_s: int
     charge: int
     """How far it moves the tenant's fair clock on this pool."""
+    borrowed: bool = False
+    """Whether it starts beyond its tenant's grant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +359,12 @@ class Decision:
     """Bound (as `gpupool.queue.domain.reservations` names it) -> job, all that hold after this round."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
+    owed: frozenset[tuple[str, str]] = frozenset()
+    """(pool, resource) of which borrowed jobs give something back, now or once they have run for long
+    enough."""
+    dry: frozenset[tuple[str, str]] = frozenset()
+    """Lanes (tenant, lane) all of whose jobs of the snapshot take something back: others behind them
+    might."""
 
 
 def new_id(at: float | None = None) -> str:

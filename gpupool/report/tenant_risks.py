@@ -42,6 +42,21 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
                 )
 
 
+def borrowing(context: RiskContext) -> Iterator[Risk]:
+    """Tenants that may borrow less than before."""
+    old = {tenant.name: tenant for tenant in context.before.tenants} if context.before else {}
+    for tenant in context.after.tenants if context.after else ():
+        was = old[tenant.name].up_to if tenant.name in old else {}
+        for pool, most in was.items():
+            now = tenant.up_to.get(pool) or tenant.grants.get(pool, {})
+            if any(now.get(resource, 0) < count for resource, count in most.items()):
+                yield Risk(
+                    "quota",
+                    f"{tenant.name} may use {wording.counts(now)} of {pool} at most, with what it borrows, "
+                    f"{wording.counts(most)} before: borrowed jobs above it run on, nothing new starts",
+                )
+
+
 def over_quota(context: RiskContext) -> Iterator[Risk]:
     for use in context.report.live.over_quota if context.report.live else ():
         yield Risk(

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import count, mapping
+from gpupool.rules.fields import at, count, mapping
 from gpupool.rules.rule import RuleViolation
 
 OVERSUBSCRIBED = 4
@@ -108,9 +108,11 @@ def as_granted(bundle: ObjectSet) -> Iterator[RuleViolation]:
     for tenant in bundle.plan.tenants if bundle.plan else ():
         for quota in quotas.get(tenant.namespace, ()):
             for resource, number in granted(quota).items():
-                planned = tenant.quota.get(resource, 0)
+                scoped = at(quota.body, "spec", "scopeSelector") is not None
+                planned = (tenant.quota if scoped else tenant.quota_up_to).get(resource, 0)
                 if number != planned:
-                    message = f"allows {number} x {resource}; tenant {tenant.name!r} is granted {planned}"
+                    has = "is granted" if scoped or not tenant.up_to else "may use, with what it borrows,"
+                    message = f"allows {number} x {resource}; tenant {tenant.name!r} {has} {planned}"
                     path = f"spec.hard[{_REQUESTS}{resource}]"
                     yield RuleViolation(message, quota, path, {"quota": number, "granted": planned})
 

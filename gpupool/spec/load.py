@@ -19,7 +19,7 @@ from gpupool.project import environments_folder
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps
 from gpupool.spec.messages import describe
-from gpupool.spec.tenants import PROJECT_FORMS
+from gpupool.spec.tenants import PROJECT_FORMS, UP_TO_FORMS
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Unread, YamlSource, display_path, path_text, read_source, value_at
 
@@ -154,7 +154,8 @@ def _kind(value: Any) -> str:
 
 
 def _strip_tags(kind: str, loc: Loc) -> Loc:
-    """Without what pydantic puts in between: the union tag after `sharing`, that after a project's index,
+    """Without what pydantic puts in between: the union tag after `sharing`, those after a project's index
+    and `upTo`,
     `[key]` after a mapping's key, and inside free values the kind of each container."""
     for path in _FREE:
         if loc[: len(path)] == path:
@@ -163,6 +164,7 @@ def _strip_tags(kind: str, loc: Loc) -> Loc:
     for at, part in enumerate(loc):
         variant = loc[at - 1 : at] == ("sharing",) and part in SHARING_VARIANTS
         form = at > 1 and loc[at - 2] == "projects" and part in PROJECT_FORMS
+        form = form or (loc[at - 1 : at] == ("upTo",) and part in UP_TO_FORMS)
         if not (variant or form):
             parts.append(part)
     # An unknown field may itself be called "[key]".

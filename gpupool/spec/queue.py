@@ -153,6 +153,9 @@ class Queue(Model):
     """Waiting time that lifts a job by one level."""
     reserve_after: Duration = "10m"
     """Waiting time after which capacity is held for a job."""
+    minimum_runtime: Duration = "1m"
+    """How long a job has run at least before it gives way: to one of a higher priority, or to a tenant below
+    its grant, where it has borrowed."""
     on_impossible: Literal["wait", "fail"] = "wait"
     """What becomes of a waiting job when this file no longer has what it asks for. wait: it waits until the
     file has it again, or to its deadline. fail: it fails at once, also by a change that is taken back."""

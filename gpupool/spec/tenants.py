@@ -22,6 +22,19 @@ from gpupool.spec.field_types import (
     Uuid,
 )
 
+UP_TO_FORMS = ("a number", "a mapping")
+"""The two ways to write `upTo`, as pydantic's errors have them behind it."""
+
+
+def _up_to_form(value: Any) -> str:
+    return UP_TO_FORMS[isinstance(value, dict)]
+
+
+UpTo = Annotated[
+    Annotated[Positive, Tag(UP_TO_FORMS[0])] | Annotated[dict[str, Positive], Tag(UP_TO_FORMS[1])],
+    Discriminator(_up_to_form),
+]
+
 
 class Grant(Model):
     gpus: Positive | None = None
@@ -30,6 +43,9 @@ class Grant(Model):
     """Slices, where the pool is not MIG."""
     profiles: dict[str, Positive] = {}
     """MIG instances by profile, where the pool is MIG."""
+    up_to: UpTo | None = None
+    """How much the tenant's jobs may use in all while others leave it idle, in the words of the grant: a
+    number of GPUs or slices, or profiles; default: the grant. What is beyond the grant is borrowed."""
 
 
 class Limits(Model):

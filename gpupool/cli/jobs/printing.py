@@ -143,7 +143,7 @@ def _row(job: Job) -> dict[str, str]:
         "index": "-" if job.group_index is None else str(job.group_index),
         "tenant": job.tenant,
         "project": job.project_id or "-",
-        "state": str(job.state),
+        "state": f"{job.state}, borrowed" if job.borrowed and not job.ended else str(job.state),
         "priority": job.priority,
         "pool": job.pool or words.asked_for(job),
         "gpus": str(job.gpu_count) if job.gpus is None else words.gpu_share(job.gpus),

@@ -59,6 +59,10 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
     for name, value in job.data.items():
         if value in (None, [], {}) or name in (*_HIDDEN, "gpu_type"):
             continue
+        if name == "borrowed":
+            if value:
+                yield "borrowed", "it runs beyond what its tenant is granted, until that is taken back"
+            continue
         if name == "gpu_count" and job.gpus is not None:
             continue
         if name == "gpu_pool_requested":
@@ -98,12 +102,17 @@ def advice(code: str) -> str | None:
     return reasons.advice(code)
 
 
-def terms(found: Mapping[str, Any]) -> Iterator[str]:
+def terms(terms: Mapping[str, Any]) -> Iterator[str]:
     """What orders the queue, each term before the next, with the numbers of one job."""
-    share, level, clock = found["guaranteed_share"], found["level"], found["fair_clock"]
-    yield f"order of the queue: {found['ordering']}"
-    yield f"  reservation: {_reservation(found)}"
+    share, level, clock = terms["guaranteed_share"], terms["level"], terms["fair_clock"]
+    yield f"order of the queue: {terms['ordering']}"
+    yield f"  reservation: {_reservation(terms)}"
     within = "stays within it" if share["below"] else "goes beyond it"
+    borrowing = terms["borrowing"]
+    if borrowing["up_to"] is not None:
+        how = "borrows" if borrowing["borrows"] else "does not borrow"
+        slots = f"{borrowing['granted']} slots, up to {borrowing['up_to']}"
+        yield f"  grant: {slots}; the job {how}, and who borrows goes last"
     yield f"  guaranteed share: {share['used']} of {share['guaranteed']} slots in use; the job {within}"
     aged = "" if level["aged"] == level["granted"] else f", {level['aged']} by its age"
     rises = f"it rises by one for each {duration(int(level['aging_seconds']))} of waiting"
@@ -149,6 +158,7 @@ def happened(event: Event) -> tuple[str, str]:
         said = [_place(event.pool or "", change), gpus(change.get("gpu_micro", 0) / 1e6)]
         said.append(f"{usd(change.get('rate_micro', 0) / 1e6)} an hour")
         said.append(f"{usd(change.get('hold_micro', 0) / 1e6)} held for it")
+        said += ["borrowed"] if change.get("borrowed") else []
     elif kind == "priority_changed":
         said = [str(change.get("priority"))]
     elif kind == "launched":

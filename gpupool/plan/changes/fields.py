@@ -144,6 +144,7 @@ def tenant_settings(tenant: Tenant) -> dict[str, str | None]:
     }
     for project in tenant.projects:
         settings |= _project_settings(project)
+    settings |= {f"pools.{pool}.upTo": wording.counts(most) for pool, most in tenant.up_to.items()}
     return settings | {f"pools.{pool}": wording.counts(grant) for pool, grant in tenant.grants.items()}
 
 

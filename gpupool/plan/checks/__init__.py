@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gpupool.plan.checks import (
+    borrowing,
     delivery,
     images,
     labels,
@@ -61,6 +62,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     priorities.order,
     tenants.references,
     tenants.grants,
+    borrowing.up_to,
     tenants.extra,
     tenants.budgets,
     tenants.projects,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 from gpupool.spec.environment import QUEUED
 from gpupool.spec.yaml_source import Loc
 
@@ -66,8 +67,9 @@ def priority_names(context: CheckContext) -> Iterator[PlanProblem]:
         if priority.name.startswith("system-"):
             message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
             yield PlanProblem(("priorities", index, "name"), message, "choose another name")
-        if priority.name == "gpupool-warm":
-            message = f"{priority.name!r} is the priority of the pods that keep nodes warm"
+        if priority.name in (WARM_CLASS, BORROWED_CLASS):
+            whose = "the pods that keep nodes warm" if priority.name == WARM_CLASS else "borrowed jobs"
+            message = f"{priority.name!r} is the priority of {whose}"
             yield PlanProblem(("priorities", index, "name"), message, "choose another name")
         if priority.preempts and f"{priority.name}{QUEUED}" in taken:
             message = (

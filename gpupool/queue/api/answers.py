@@ -56,6 +56,8 @@ class JobBody(BaseModel):
     """What it holds of physical GPUs, or would hold on its first offer: a slice is a part of one."""
     pool: str | None
     capacity_type: str | None
+    borrowed: bool
+    """Whether it runs beyond what its tenant is granted, and is asked to end when that is taken back."""
     attempt: int
     failures: int
     disruptions: int

@@ -136,7 +136,16 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     """How the latest attempt was dispatched; None before the first."""
     if job.dispatched_at is None:
         return None
-    same = ("attempt", "dispatched_at", "pool", "resource", "capacity_type", "placement", "plan_hash")
+    same = (
+        "attempt",
+        "dispatched_at",
+        "pool",
+        "resource",
+        "capacity_type",
+        "borrowed",
+        "placement",
+        "plan_hash",
+    )
     return {
         **{name: getattr(job, name) for name in same},
         "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),

@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gpupool.queue.domain import cost
+from gpupool.queue.domain.borrowing import grant_uses
 from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Level, WaitReason
@@ -117,6 +118,23 @@ def _held(seen: Snapshot, supply: Supply) -> Iterator[Metric]:
         "GPUs that jobs hold, and pods of tenants' own; a slice is a part of a GPU.",
         ("pool", "tenant", "capacity_type", "by"),
         _whole(gpus),
+    )
+    borrowed, lent = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for use in grant_uses(supply, seen.held):
+        each = supply.pools[use.pool].gpu_micro[use.resource]
+        borrowed[use.pool, use.tenant] += use.borrowed * each
+        lent[use.pool, use.tenant] += use.lent * each
+    yield _gauge(
+        "gpus_borrowed",
+        "GPUs of a pool that a tenant holds beyond its grant.",
+        ("pool", "tenant"),
+        _whole(borrowed),
+    )
+    yield _gauge(
+        "gpus_lent",
+        "GPUs of a pool that a tenant is granted and leaves idle, and that others have borrowed.",
+        ("pool", "tenant"),
+        _whole(lent),
     )
     yield _gauge(
         "gpus_guaranteed",

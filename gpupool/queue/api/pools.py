@@ -19,6 +19,7 @@ from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import ApiProblem
+from gpupool.queue.domain.borrowing import GrantUse, grant_uses
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
@@ -58,6 +59,21 @@ class SlotBody(BaseModel):
     spot_usd_per_hour: float | None
 
 
+class GrantBody(BaseModel):
+    """What one of the caller's tenants has of a resource, in units."""
+
+    tenant: str
+    resource: str
+    granted: int
+    up_to: int
+    """With what it may borrow of what others leave idle."""
+    held: int
+    borrowed: int
+    """What it holds beyond its grant."""
+    lent: int
+    """Of what it is granted and leaves idle: what others have borrowed."""
+
+
 class PoolBody(BaseModel):
     name: str
     description: str
@@ -65,6 +81,7 @@ class PoolBody(BaseModel):
     mode: str
     slots: list[SlotBody]
     nodes: list[NodeBody]
+    grants: list[GrantBody]
     reserved: bool
     """Whether it is kept free for a job that waits for it."""
 
@@ -90,12 +107,23 @@ class RecommendationList(BaseModel):
 async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str, Any]:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
     seen = await context.explanations.snapshot(context.clock())
-    supply = context.current().supply.pools
+    supply = context.current().supply
+    uses = [
+        use
+        for use in grant_uses(supply, seen.held)
+        if principal.acts_for(use.tenant) or "admin" in principal.scopes
+    ]
     listed = [
-        _pool(pool, supply[pool.name], seen.held, principal, pool.name in seen.reservations)
+        _pool(pool, supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
+        | {"grants": [_grant(use) for use in uses if use.pool == pool.name]}
         for pool in pools_of(context, principal, choice.tenant)
     ]
     return {"pools": listed}
+
+
+def _grant(use: GrantUse) -> dict[str, Any]:
+    names = ("tenant", "resource", "granted", "up_to", "held", "borrowed", "lent")
+    return {name: getattr(use, name) for name in names}
 
 
 def pools_of(context: RequestContext, principal: Principal, tenant: str | None) -> list[Pool]:

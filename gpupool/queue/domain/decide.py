@@ -12,7 +12,7 @@ import heapq
 from collections import deque
 from itertools import islice
 
-from gpupool.queue.domain import budget, preemption
+from gpupool.queue.domain import budget, preemption, refusals
 from gpupool.queue.domain.round import Key, Round
 from gpupool.queue.domain.state import Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
@@ -37,22 +37,25 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
         if present > key:  # keys only ever grow within a round, so the order stays right
             heapq.heappush(later, (present, name))
             continue
-        refusals = round.start(head)
-        if refusals:
-            waiting = round.waits[head.job] = _follows(round, head, refusals)
-            if not _each_for_itself(head, (waiting, *refusals)):
+        waits = round.start(head)
+        if waits:
+            waiting = round.waits[head.job] = _follows(round, lane, waits)
+            if not _each_for_itself(head, (waiting, *waits)):
                 _not_reached(round, lane)
                 continue
         lane.popleft()
         if lane:
             heapq.heappush(later, (round.key(lane[0]), name))
     reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
-    return Decision(tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors)
+    return Decision(
+        tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors,
+        frozenset(round.owed), frozenset(round.dry),
+    )  # fmt: skip
 
 
-def _each_for_itself(head: Queued, refusals: tuple[Waiting, ...]) -> bool:
+def _each_for_itself(head: Queued, waits: tuple[Waiting, ...]) -> bool:
     """Whether others of the lane may wait for something else: they may cost less, or may be on spot."""
-    return head.on_demand_only or any(refusal.reason in _OF_ITS_OWN for refusal in refusals)
+    return head.on_demand_only or any(waiting.reason in _OF_ITS_OWN for waiting in waits)
 
 
 _OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.NOT_POSSIBLE}
@@ -68,15 +71,15 @@ def _stays(round: Round, lane: deque[Queued]) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
     place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
     head = lane[0]
-    if head.preempts:
+    if head.preempts or round.may_take_back(head, head.offers[0]):
         return False
-    refusals = round.out_of_reach(head)
-    if not refusals or _each_for_itself(head, refusals) or _to_keep(round, head, refusals[0]):
+    waits = round.out_of_reach(head)
+    if not waits or _each_for_itself(head, waits) or _to_keep(round, head, waits[0]):
         return False
     for offer in head.offers:
         if round.possible.unaffordable(head, offer):  # others of the lane may cost less
             return False
-    round.waits[head.job] = _first_possible(refusals)
+    round.waits[head.job] = _first_possible(waits)
     _not_reached(round, lane)
     return True
 
@@ -87,7 +90,7 @@ def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
     if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
         return ()
     bounds, reservations = round.reservations.bounds(job), round.reservations
-    if waiting.reason is WaitReason.TENANT_LIMIT:
+    if waiting.reason is WaitReason.TENANT_LIMIT or round.borrows(job, job.offers[0]):
         bounds = bounds[: 2 if round.running_limit(job) and len(bounds) > 2 else 1]
     return bounds if reservations.free(bounds, job) and round.possible.attainable(job) else ()
 
@@ -102,32 +105,53 @@ _FREED = {
 """What the end of other jobs brings."""
 
 
-def _first_possible(refusals: tuple[Waiting, ...]) -> Waiting:
+_ROOM = {WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.SPOT_SHARE}
+"""What the end of borrowed jobs brings."""
+
+
+def _first_possible(waits: tuple[Waiting, ...]) -> Waiting:
     """What a job is said to wait for: its first offer, of those that are possible at all."""
-    possible = (refusal for refusal in refusals if refusal.reason is not WaitReason.NOT_POSSIBLE)
-    return next(possible, refusals[0])
+    possible = (waiting for waiting in waits if waiting.reason is not WaitReason.NOT_POSSIBLE)
+    return next(possible, waits[0])
 
 
-def _follows(round: Round, job: Queued, refusals: tuple[Waiting, ...]) -> Waiting:
-    """What follows from a head's waiting: it preempts, or something is reserved for it."""
-    waiting = refusals[0]
+def _follows(round: Round, lane: deque[Queued], waits: tuple[Waiting, ...]) -> Waiting:
+    """What follows from the waiting of a lane's head: its tenant takes back what is lent, it preempts, or
+    something is reserved for it. `waits`: why each of its offers is not possible."""
+    job, waiting = lane[0], waits[0]
     if waiting.reason is WaitReason.BUDGET and _preempted_for_money(round, job):
         return waiting
     if waiting.reason not in _FREED:
-        return _first_possible(refusals)
+        return _first_possible(waits)
     offer = job.offers[0]
+    ending = _take_back(round, lane) if waiting.reason in _ROOM else None
+    if ending is not None:
+        waiting = refusals.given_back(waiting, job.tenant, ending)
     to_keep = _to_keep(round, job, waiting)
-    if not to_keep and not job.preempts:
+    preempts = job.preempts and ending is None
+    if not to_keep and not preempts:
         return waiting
     if (unpaid := round.unpaid(job, offer)) is not None:  # what others give up would be of no use to it
         return unpaid
-    if job.preempts and _may_take(round, job) and job.job not in round.awaited:
+    if preempts and _may_take(round, job) and job.job not in round.awaited:
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
             return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
     round.reservations.give(to_keep, job)
     return waiting
+
+
+def _take_back(round: Round, lane: deque[Queued]) -> int | None:
+    """Have borrowed jobs end for the jobs of a lane within their tenant's grant, whose head finds no room, so
+    that they need not wait for each other: how many for the head."""
+    offer = lane[0].offers[0]
+    ending = round.take_back(lane[0], offer)
+    if ending is None:
+        return None
+    if all(round.take_back(job, offer) is not None for job in islice(lane, 1, None)):
+        round.dry.add((lane[0].tenant, lane[0].lane))
+    return ending
 
 
 def _may_take(round: Round, job: Queued) -> bool:
@@ -143,7 +167,10 @@ def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
     # Which of them the spot share wants may change with the victims.
     for types in (present.types, possible - present.types):
         reach = present._replace(types=types)
-        taken = preemption.victims(job, offer, reach, round.slots, round.held, round.now, lacking)
+        taken = preemption.victims(
+            job, offer, reach, round.slots, round.held, round.now, lacking,
+            round.supply.rules.minimum_runtime_s,
+        )  # fmt: skip
         if taken and round.without(taken).would_start(job, offer):
             return taken
     return ()
@@ -165,7 +192,8 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
             return False
         narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
         missing = budget.missing(job, needed.micro, rule, round.accounts)
-        taken = preemption.for_money(job, missing, narrow, round.now)
+        least = round.supply.rules.minimum_runtime_s
+        taken = preemption.for_money(job, missing, narrow, round.now, least)
         if not taken:
             return False
         round.preempt(job, taken)

@@ -210,6 +210,11 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
     return {
         "ordering": rules.ordering,
         "reserved": holder is not None and holder.job == job.job,
+        "borrowing": {
+            "borrows": opened.borrows(job, offer),
+            "granted": rule.grants.get((offer.pool, offer.resource), 0),
+            "up_to": rule.up_to.get((offer.pool, offer.resource)),
+        },
         "guaranteed_share": {"used": used, "guaranteed": guaranteed, "below": opened.below_guarantee(job)},
         "level": {
             "granted": job.level.name.lower(),

@@ -65,6 +65,7 @@ def fit(plan: Plan, supply: Supply, tenant: Tenant, request: Mapping[str, Any], 
     """How a request with that priority is taken. Raises UnservableRequest."""
     _check_addresses(plan, request)
     _check_granted(tenant, request)
+    preemptible = rank.preemptible and request.get("preemptible") is not False
     wish = GpuRequest(
         request.get("gpu_pool_requested") or AUTO,
         request.get("isolation_level"),
@@ -72,6 +73,7 @@ def fit(plan: Plan, supply: Supply, tenant: Tenant, request: Mapping[str, Any], 
         request.get("gpu_count") or 1,
         mib(request.get("shm_size")),
         mib(request.get("scratch_size")),
+        preemptible,
     )
     ways = offers(plan, supply, tenant, wish)
     # Whole GPUs and MIG instances are never shared.
@@ -79,7 +81,7 @@ def fit(plan: Plan, supply: Supply, tenant: Tenant, request: Mapping[str, Any], 
     return Fit(
         level=rank.level,
         preempts=rank.preempts,
-        preemptible=rank.preemptible and request.get("preemptible") is not False,
+        preemptible=preemptible,
         isolation="exclusive" if whole or wish.isolation == "exclusive" else "shared",
         offers=ways,
     )

@@ -77,6 +77,7 @@ def places_for(job: Queued, snapshot: Snapshot, supply: Supply) -> Places | None
     holding = [held for held in snapshot.held if held.of_queue]
     if job.preempts or may_make_room(snapshot, supply):
         holding = [held for held in holding if not held.preemptible]  # these may end at any moment
+    holding = [held for held in holding if not held.borrowed]  # likewise
     count = _Count(job, rule, supply, [*snapshot.held.pods, *holding])
     steps = {snapshot.now: count.places()}
     for held in sorted(holding, key=lambda held: held.ends):
@@ -154,8 +155,8 @@ class _Count:
         places = 0
         for offer in self._job.offers:
             key = offer.pool, offer.resource
-            granted = self._rule.grants.get(key, 0) - self._used[key]
-            places += max(0, min(self._room[offer] // self._spans[offer][0], granted // offer.units))
+            most = self._rule.up_to.get(key, self._rule.grants.get(key, 0)) - self._used[key]
+            places += max(0, min(self._room[offer] // self._spans[offer][0], most // offer.units))
         if self._rule.running is not None:
             places = min(places, self._rule.running - self._running)
         return max(0, places)

@@ -47,6 +47,8 @@ class GpuRequest:
     """Shared memory that it asks for; 0: what comes with the pool."""
     scratch_mib: int = 0
     """Room in its scratch folder, likewise."""
+    preemptible: bool = False
+    """Whether it may be ended for another, and so may borrow."""
 
 
 def mib(size: str | None) -> int:
@@ -71,13 +73,16 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: GpuRequest) -> tupl
     found = [offer for pool in granted for offer in offers_of(pool, supply.pools[pool.name], wish)]
     if not found:
         raise _why_none(plan, tenant, granted, wish)
-    fitting = granted_of(tenant, found)
+    fitting = granted_of(tenant, found, wish.preemptible)
     if not fitting:
         best = min(found, key=lambda offer: offer.rate_micro)
         has = tenant.grants[best.pool].get(best.resource, 0)
+        most = tenant.up_to.get(best.pool, {}).get(best.resource, has)
+        beyond = f"; jobs that may be preempted may use up to {most}" if most > has else ""
         raise UnservableRequest(
             "does-not-fit",
-            f"the job needs {best.units} {best.resource} of {best.pool}, and {tenant.name} is granted {has}",
+            f"the job needs {best.units} {best.resource} of {best.pool}, and {tenant.name} is granted {has}"
+            f"{beyond}",
             f"tenants[{tenant.name}].pools.{best.pool}",
         )
     if tenant.gpus_per_job is not None:
@@ -108,7 +113,7 @@ def _ranked(
     for name in plan.pool(first.pool).fallback_to:
         pool = plan.pool(name)
         if wish.gpu_type in (None, pool.gpu.key):
-            found = granted_of(tenant, offers_of(pool, supply.pools[name], wish))
+            found = granted_of(tenant, offers_of(pool, supply.pools[name], wish), preemptible=False)
             result += [offer for offer in found if not _too_small(pool, offer, wish)]
     return tuple(result)
 
@@ -130,11 +135,11 @@ def _too_small(pool: Pool, offer: Offer, wish: GpuRequest) -> list[str]:
     ]
 
 
-def granted_of(tenant: Tenant, found: Iterable[Offer]) -> list[Offer]:
-    """Those that the tenant's grants allow when it has nothing else."""
-    return [
-        offer for offer in found if offer.units <= tenant.grants.get(offer.pool, {}).get(offer.resource, 0)
-    ]
+def granted_of(tenant: Tenant, found: Iterable[Offer], preemptible: bool) -> list[Offer]:
+    """Those that the tenant's grants allow when it has nothing else, or what a `preemptible` job may
+    borrow."""
+    pools = {**tenant.grants, **tenant.up_to} if preemptible else tenant.grants
+    return [offer for offer in found if offer.units <= pools.get(offer.pool, {}).get(offer.resource, 0)]
 
 
 def _price(offer: Offer) -> tuple[int, int, str]:

@@ -3,7 +3,8 @@
 Jobs of one lane differ in their age alone, so that those of another lane that go before a job are the ones
 before a point of that lane. Where only the fair clocks are between two tenants, a start moves the clock: of
 the other's jobs as many go first as its clock has turns before that of the job's tenant comes to it. Lanes
-that have no pool in common with the job take nothing from it, and don't count.
+that have no pool in common with the job take nothing from it, and don't count. Of two tenants that borrow the
+one that has borrowed least goes first; how many of its jobs that are is estimated by their clocks.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def rivals(opened: Round, job: Queued) -> list[Rival]:
 
 def _points(opened: Round, job: Queued, head: Queued) -> tuple[Point, Point]:
     rules, mine = opened.supply.rules, (job.enqueued, job.job)
+    borrows, other_borrows = (opened.borrows(of, of.offers[0]) for of in (job, head))
+    if borrows != other_borrows:
+        return (END, END) if borrows else (BEGIN, BEGIN)
     if rules.ordering == "fifo":
         return mine, mine
     if rules.ordering == "fair-share":

@@ -68,6 +68,11 @@ class Slots:
             if node < len(free):
                 free[node] -= units
 
+    def give(self, pool: str, resource: str, placement: Placement) -> None:
+        """Units that are free again."""
+        self.take(pool, resource, tuple((node, -units) for node, units in placement))
+        self.most[pool, resource] = max(self.free.get((pool, resource), ()), default=0)
+
     def total(self, pool: str, resource: str) -> int:
         """Units of one node, empty."""
         nodes = self.pools[pool].nodes if pool in self.pools else ()

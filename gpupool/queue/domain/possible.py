@@ -29,13 +29,15 @@ class Possible:
 
     def impossible(self, job: Queued, offer: Offer) -> Waiting | None:
         """Why the offer can't be taken whatever else runs, money apart; None where it can."""
-        granted = self.supply.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
+        rule, key = self.supply.rule(job.tenant), (offer.pool, offer.resource)
+        granted = rule.grants.get(key, 0)
+        most = rule.up_to.get(key, granted) if job.preemptible else granted
         place = (offer.pool, offer.resource, offer.units)
         if place not in self.places:
             self.places[place] = self.no_place(offer)
         if (never := self.places[place]) is not None:
             return never
-        return refusals.above_grant(job.tenant, offer, granted) if offer.units > granted else None
+        return refusals.above_grant(job.tenant, offer, most) if offer.units > most else None
 
     def no_place(self, offer: Offer) -> Waiting | None:
         """Why the pool never has such slots, even if nothing runs there."""
@@ -61,7 +63,7 @@ class Possible:
             return True
         if self.unused is None:
             self.unused = Slots.of(self.supply.pools, Holdings.of(pods).taken)
-        granted = self.supply.rule(job.tenant).grants[offer.pool, offer.resource]
+        granted = self.supply.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
         whose = (job.tenant, offer.pool, offer.resource)
         units = sum(pod.units for pod in pods if (pod.tenant, pod.pool, pod.resource) == whose)
         reach = reach_of(self.supply.pools[offer.pool], job, self.now)

@@ -15,24 +15,22 @@ from gpupool.queue.domain.reservations import Lacking
 from gpupool.queue.domain.state import Held, Queued
 from gpupool.queue.records import Offer
 
-LEAST_RUN_S = 60
-"""A job that runs for less is not preempted, so that two jobs can't keep each other from any progress."""
-
 
 def victims(
     job: Queued, offer: Offer, reach: Reach, slots: Slots, held: Iterable[Held], now: float,
-    lacking: Lacking,
+    lacking: Lacking, minimum_runtime_s: float,
 ) -> tuple[Held, ...]:  # fmt: skip
     """The jobs that must go so that `job` fits on nodes in reach and within its tenant's limits, of
     which it lacks so much; empty where no such set exists. Each of them is needed.
 
-    Victims of a node are taken lowest level first, then the one that has run for the shortest time.
+    Victims of a node are taken borrowed jobs first, then lowest level first, then the one that has run for
+    the shortest time.
     """
     count, units = slots.nodes_for(offer)
     own: list[Held] = []
     by_node: dict[int, list[Held]] = {}
     for other in sorted(held, key=_order):
-        if not _may_go(other, job, now):
+        if not _may_go(other, job, now, minimum_runtime_s):
             continue
         if (other.pool, other.resource) == (offer.pool, offer.resource):
             for node, _ in other.placement:
@@ -102,7 +100,9 @@ class _Need:
         )
 
 
-def for_money(job: Queued, micro: int, held: Iterable[Held], now: float) -> tuple[Held, ...]:
+def for_money(
+    job: Queued, micro: int, held: Iterable[Held], now: float, minimum_runtime_s: float
+) -> tuple[Held, ...]:
     """The jobs that must go so that `micro` of what they hold is free again; empty where that can't be.
 
     What a job has used by now is not given back.
@@ -112,23 +112,23 @@ def for_money(job: Queued, micro: int, held: Iterable[Held], now: float) -> tupl
         if micro <= 0:
             break
         ran = now - other.since
-        if _may_go(other, job, now) and ran < other.run_limit_s:
+        if _may_go(other, job, now, minimum_runtime_s) and ran < other.run_limit_s:
             micro -= int(other.hold_micro * (1 - ran / other.run_limit_s))
             taken.append(other)
     return tuple(taken) if micro <= 0 else ()
 
 
-def _may_go(other: Held, job: Queued, now: float) -> bool:
+def _may_go(other: Held, job: Queued, now: float, minimum_runtime_s: float) -> bool:
     return (
         other.preemptible
         and other.preempting_for is None
         and other.level < job.level
-        and now - other.since >= LEAST_RUN_S
+        and now - other.since >= minimum_runtime_s
     )
 
 
-def _order(held: Held) -> tuple[int, float, str]:
-    return (held.level, -held.since, held.job)
+def _order(held: Held) -> tuple[bool, int, float, str]:
+    return (not held.borrowed, held.level, -held.since, held.job)
 
 
 def _lost(taken: Iterable[Held], now: float) -> float:

@@ -70,6 +70,8 @@ def play(state: Snapshot, supply: Supply, wanted: Collection[str], cut: Collecti
         if not missing or ran_out:
             break
         later = _later(state, supply, decision)
+        if decision.owed:
+            break  # borrowed jobs are asked to end, and it is not known how long they take to go
         if later is None:
             return Played(starts, waits, None)
         if making_room and any(held.preemptible for held in later.held.jobs.values()):

@@ -45,7 +45,7 @@ def recommend(
     for pool in plan.pools:
         for isolation in ("shared", "exclusive"):
             wish = GpuRequest(pool.name, isolation, None, gpu_count)
-            granted = granted_of(tenant, offers_of(pool, supply.pools[pool.name], wish))
+            granted = granted_of(tenant, offers_of(pool, supply.pools[pool.name], wish), preemptible=False)
             found += _of(pool, granted, memory_gib, kind)
     unique = {
         (recommendation.offer.pool, recommendation.offer.resource, recommendation.offer.units): recommendation

@@ -53,6 +53,29 @@ def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
     )
 
 
+def up_to_in_use(tenant: str, offer: Offer, used: int, granted: int, most: int) -> Waiting:
+    return Waiting(
+        WaitReason.TENANT_LIMIT,
+        f"{tenant} holds {used} {offer.resource} of {offer.pool}, of {granted} that it is granted and {most} "
+        f"with what it may borrow, and the job needs {offer.units}",
+    )
+
+
+def nothing_lent(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
+    return Waiting(
+        WaitReason.TENANT_LIMIT,
+        f"{tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, and borrows no more there "
+        "while a tenant below its grant takes back its own",
+    )
+
+
+def given_back(waiting: Waiting, tenant: str, ending: int) -> Waiting:
+    """`ending`: borrowed jobs that have just been asked to end."""
+    jobs = f"{ending} borrowed jobs make" if ending != 1 else "1 borrowed job makes"
+    how = f"{jobs} room" if ending else "borrowed jobs make room"
+    return Waiting(waiting.reason, f"{waiting.detail}; {how}, since {tenant} is below its grant")
+
+
 def spot_share(pool: PoolSupply, only: str) -> Waiting:
     return Waiting(
         WaitReason.SPOT_SHARE,

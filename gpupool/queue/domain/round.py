@@ -1,8 +1,9 @@
 """A round as it goes on: who goes first, what fits, and what is taken.
 
-Order, each term before the next: a job that nodes were reserved for; tenants below their guaranteed share;
-the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. This
-module must not decide what follows when a job does not fit.
+Order, each term before the next: a job that nodes were reserved for; jobs within their tenants' grants, and
+then those that borrow, of the tenant that has borrowed least for its weight; tenants below their guaranteed
+share; the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission.
+This module must not decide what follows when a job does not fit.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.plan.model import SPOT_FIRST
 from gpupool.queue.domain import budget, fairness, refusals
+from gpupool.queue.domain.borrowing import Returns
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
 from gpupool.queue.domain.possible import Possible, reach_of
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
@@ -20,7 +22,11 @@ from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot
 from gpupool.queue.domain.supply import RESERVED, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
-Key = tuple[bool, bool, int, int, float, str]
+NOTHING_LENT = -1.0
+"""Goes before everything that borrows."""
+_GIVEN_BACK = "what it borrowed is given back to a tenant below its grant"
+
+Key = tuple[bool, float, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
 
 
@@ -53,6 +59,13 @@ class Round:
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
+    owed: set[tuple[str, str]] = field(default_factory=set)
+    """(pool, resource) of which nothing more is lent in this round: somebody takes back what it is
+    granted."""
+    dry: set[tuple[str, str]] = field(default_factory=set)
+    """Lanes all of whose jobs of the snapshot take something back."""
+    returns: Returns | None = None
+    """What is taken back, once somebody does."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
@@ -111,11 +124,29 @@ class Round:
         pool = job.offers[0].pool
         ordering = self.supply.rules.ordering
         others = not self.reservations.mine(pool, job)
+        lent = self.share_lent(job) if self.borrows(job, job.offers[0]) else NOTHING_LENT
         if ordering == "fifo":
-            return (others, False, 0, 0, job.enqueued, job.job)
+            return (others, lent, False, 0, 0, job.enqueued, job.job)
         clock = self.clock(pool, job.tenant) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
-        return (others, above, -self.aged(job), clock, job.enqueued, job.job)
+        return (others, lent, above, -self.aged(job), clock, job.enqueued, job.job)
+
+    def borrows(self, job: Queued, offer: Offer) -> bool:
+        """Whether the job would start beyond its tenant's grant. On its first offer only: the order looks at
+        no other, and who borrows goes last."""
+        rule, key = self.rule(job.tenant), (offer.pool, offer.resource)
+        if key not in rule.up_to or not job.preemptible or offer != job.offers[0]:
+            return False
+        return self.held.used.get((job.tenant, *key), 0) + offer.units > rule.grants.get(key, 0)
+
+    def share_lent(self, job: Queued) -> float:
+        """What the tenant would have borrowed with the job, for its weight; by fair share alone."""
+        if self.supply.rules.ordering != "fair-share":
+            return 0.0
+        offer, rule = job.offers[0], self.rule(job.tenant)
+        key = offer.pool, offer.resource
+        held = self.held.used.get((job.tenant, *key), 0) + offer.units
+        return (held - rule.grants.get(key, 0)) / rule.weight
 
     def clock(self, pool: str, tenant: str) -> int:
         """The tenant's fair clock there."""
@@ -166,13 +197,19 @@ class Round:
         return None
 
     def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
-        granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
-        used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
-        if used + offer.units > granted:
+        rule, key = self.rule(job.tenant), (offer.pool, offer.resource)
+        granted, used = rule.grants.get(key, 0), self.held.used.get((job.tenant, *key), 0)
+        if used + offer.units <= granted:
+            return None
+        if not self.borrows(job, offer):
             return self.possible.impossible(job, offer) or refusals.grant_in_use(
                 job.tenant, offer, used, granted
             )
-        return None
+        if used + offer.units > (most := rule.up_to[key]):
+            return self.possible.impossible(job, offer) or refusals.up_to_in_use(
+                job.tenant, offer, used, granted, most
+            )
+        return refusals.nothing_lent(job.tenant, offer, used, granted) if key in self.owed else None
 
     def lacking(self, job: Queued, offer: Offer) -> Lacking:
         """What the job lacks of its tenant's limits at this moment."""
@@ -305,7 +342,7 @@ class Round:
         self.moved[offer.pool, job.tenant] = self.clock(offer.pool, job.tenant) + charge
         start = Start(
             job.job, job.attempt, job.tenant, offer, capacity_type, placement, offer.rate(capacity_type),
-            hold.micro, hold.run_limit_s, charge,
+            hold.micro, hold.run_limit_s, charge, self.borrows(job, offer),
         )  # fmt: skip
         self.starts.append(start)
         held = held_by(job, start, self.now)
@@ -313,6 +350,8 @@ class Round:
         if self.own:
             self.own.setdefault(job.tenant, []).append(held)
         self.slots.take(offer.pool, offer.resource, placement)
+        if self.returns is not None:
+            self.returns.slots.take(offer.pool, offer.resource, placement)
         self.hold(job, hold.micro)
         self.reservations.release(job)
         self.reservations.forget(job.tenant, offer.pool)
@@ -320,6 +359,39 @@ class Round:
         full = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)  # for nodes of any type
         left = self.rooms.items()
         self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in full}
+
+    def take_back(self, job: Queued, offer: Offer) -> int | None:
+        """Have borrowed jobs end so that `job`, which is within its grant, has room: how many; None where
+        that can't be. Where it only needs them to run for their least time, nothing more is lent."""
+        key = offer.pool, offer.resource
+        if not self.may_take_back(job, offer) or self.lacking(job, offer) or self.unpaid(job, offer):
+            return None
+        if self.returns is None:
+            keeping = (holder.job for holder in self.reservations.holders.values())
+            self.returns = Returns.of(self.supply, self.now, self.held, keeping)
+        reach = self.reach(job, offer)
+        ending = self.returns.take(job, offer, reach)
+        if ending is None:
+            if self.returns.will_take(offer, reach):
+                self.owed.add(key)
+            return None
+        self.owed.add(key)
+        for held in ending:
+            self.preempts.append(Preempt(held.job, held.attempt, job.job, _GIVEN_BACK))
+            self.held.add(replace(held, preempting_for=job.job))
+        if ending:
+            self.awaited.add(job.job)
+            self.own, self.shadows = {}, {}
+            self.reservations.kept.clear()
+        return len(ending)
+
+    def may_take_back(self, job: Queued, offer: Offer) -> bool:
+        """Whether something is lent there, and the job within its tenant's grant."""
+        key = offer.pool, offer.resource
+        if not self.held.borrowed.get(key):
+            return False
+        used = self.held.used.get((job.tenant, *key), 0)
+        return used + offer.units <= self.rule(job.tenant).grants.get(key, 0)
 
     def preempt(self, job: Queued, taken: Iterable[Held]) -> None:
         """These give way to `job`, for which everything that bounds it is kept from now on."""

@@ -39,6 +39,8 @@ class Held:
     """Price of an hour, in micro-USD; not known of pods that are not the queue's."""
     started: bool = True
     """Whether its container runs: from then on it is charged."""
+    borrowed: bool = False
+    """Whether it started beyond its tenant's grant."""
     units: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,7 +92,7 @@ def held_by(job: Queued, start: Start, now: float) -> Held:
     return Held(
         job.job, job.attempt + 1, job.tenant, job.project, job.level, start.offer.pool, start.offer.resource,
         start.capacity_type, start.placement, start.offer.gpu_micro, start.hold_micro, now,
-        start.run_limit_s, job.preemptible,
+        start.run_limit_s, job.preemptible, borrowed=start.borrowed,
     )  # fmt: skip
 
 
@@ -110,6 +112,8 @@ class Holdings:
     """(pool, resource, node) -> units."""
     running: Counter[str] = field(default_factory=Counter)
     """Tenant -> jobs."""
+    borrowed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(pool, resource) -> jobs that started beyond their tenant's grant."""
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> Holdings:
@@ -145,6 +149,8 @@ class Holdings:
             self.taken[held.pool, held.resource, node] += sign * units
         if held.of_queue:
             self.running[held.tenant] += sign
+        if held.borrowed:
+            self.borrowed[held.pool, held.resource] += sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,9 @@ class TenantRule:
     """The same; where the grants of all tenants exceed the pool, a part of the pool by grant and weight."""
     budgets: Mapping[str, Allowance]
     """`tenant` or `tenant/project` -> budget; only those that have one."""
+    up_to: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(pool, resource) -> units that its jobs may hold at once while others leave them idle; only where that
+    is more than it is granted."""
     least_micro: float = field(init=False)
     """The smallest of them; infinity where there is none."""
 
@@ -125,6 +128,8 @@ class QueueRules:
     """Waiting time that lifts a job by one level."""
     reserve_after_s: float = 600
     """Waiting time after which capacity is reserved for a job that does not fit."""
+    minimum_runtime_s: float = 60
+    """A job that has run for less does not give way, so that no two can keep each other from any progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +148,7 @@ def supply_of(plan: Plan) -> Supply:
     """The Plan as decisions see it."""
     before_s = DRAIN_S + plan.queue.unscheduled_s + plan.queue.not_started_s
     pools = {pool.name: _pool(pool, before_s) for pool in plan.pools}
-    grants_of = {
-        tenant.name: {
-            (name, resource): units
-            for name, grant in tenant.grants.items()
-            for resource, units in grant.items()
-        }
-        for tenant in plan.tenants
-    }
+    grants_of = {tenant.name: _by_key(tenant.grants) for tenant in plan.tenants}
     granted = Counter[tuple[str, str]]()
     weighted = defaultdict[tuple[str, str], float](float)
     for tenant in plan.tenants:
@@ -169,10 +167,16 @@ def supply_of(plan: Plan) -> Supply:
             guaranteed[key] = units if granted[key] <= slots else min(units, share)
         allowances = {scope: _allowance(budget) for scope, budget in budgets.items() if budget}
         tenants[tenant.name] = TenantRule(
-            tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances
+            tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances, _by_key(tenant.up_to)
         )
     queue = plan.queue
-    return Supply(pools, tenants, QueueRules(queue.ordering, queue.aging_s, queue.reserve_after_s))
+    rules = QueueRules(queue.ordering, queue.aging_s, queue.reserve_after_s, queue.minimum_runtime_s)
+    return Supply(pools, tenants, rules)
+
+
+def _by_key(pools: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+    """(pool, resource) -> units."""
+    return {(name, resource): units for name, counts in pools.items() for resource, units in counts.items()}
 
 
 def hold_for(rate_micro: int, seconds: int) -> int:

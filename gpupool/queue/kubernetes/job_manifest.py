@@ -15,6 +15,8 @@ from gpupool.expansion import escaped
 from gpupool.plan.model import SPOT_FIRST, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
+    BORROWED_CLASS,
+    BORROWED_LABEL,
     DATABASE_LABEL,
     JOB_LABEL,
     RECORDED_FINALIZER,
@@ -88,6 +90,7 @@ def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = (), 
     pool = plan.pool(job.pool)
     name = name_of(job.id, job.attempt)
     labels = {JOB_LABEL: job.id, ATTEMPT_LABEL: str(job.attempt), DATABASE_LABEL: database}
+    labels |= {BORROWED_LABEL: "true"} if job.borrowed else {}
     nodes = nodes_of(job, pool)
     spec: Object = {
         "backoffLimit": 0,
@@ -267,10 +270,12 @@ def _variables(job: Job, nodes: int) -> list[Object]:
 
 
 def _class(job: Job, plan: Plan) -> str | None:
-    """The PriorityClass of the job's level: the highest that the tenant may use. It never preempts: the queue
-    preempts, and two of them must not act at once."""
+    """The PriorityClass of the job's level: the highest that the tenant may use; of a borrowed job its own.
+    It never preempts: the queue preempts, and two of them must not act at once."""
     tenant = next(one for one in plan.tenants if one.name == job.tenant)
     names = [priority.name for priority in plan.priorities]
+    if job.borrowed and plan.borrows:
+        return BORROWED_CLASS
     allowed = plan.priorities[names.index(tenant.max_priority) if tenant.max_priority in names else 0 :]
     same = [priority for priority in allowed if priority.level == job.level.name.lower()]
     return same[0].queue_class if same else None

@@ -21,15 +21,13 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.roles.offering import Offering
 from gpupool.queue.store import dispatch
-from gpupool.queue.store.snapshot import Known, take_snapshot
+from gpupool.queue.store.snapshot import DEEP, Known, Lane, take_snapshot
 
 log = structlog.get_logger()
 
 MOST_HEADS = 1000
 """Jobs that a round looks at, as far as each lane can still give its first one. What is left goes on in the
 next round, at once."""
-PER_LANE = 64
-"""At most so many of one lane."""
 LEASE_S = 30.0
 """An executor has so long to take up what was dispatched."""
 
@@ -61,6 +59,8 @@ class Dispatcher(LeaderRole):
     _epoch: int | None = field(default=None, init=False)
     _lanes: int = field(default=MOST_HEADS, init=False)
     """Lanes that the last round saw."""
+    _deep: frozenset[Lane] = field(default=frozenset(), init=False)
+    """Lanes of which the last round saw too few jobs: all that it saw take back what is lent."""
 
     interval_s = 1.0
     leading_interval_s = 2.0
@@ -81,9 +81,9 @@ class Dispatcher(LeaderRole):
         began = time.perf_counter()
         supply, plan_hash = self.supply()
         now = self.now()
-        per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
+        per_lane = max(1, min(DEEP, MOST_HEADS // self._lanes))
         per_lane = 1 << (per_lane.bit_length() - 1)  # whenever it changes, all lanes are read again
-        snapshot = await take_snapshot(self.db, now, per_lane, self._known)
+        snapshot = await take_snapshot(self.db, now, per_lane, self._known, self._deep)
         lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
         self._lanes = max(1, len(lanes))
         fresh = tuple(job for job in snapshot.queued if job.plan_hash == plan_hash)
@@ -95,11 +95,15 @@ class Dispatcher(LeaderRole):
             started = await dispatch.claim(self.db, epoch, news, plan_hash, LEASE_S, now)
             self._known.waits.update(waits)
         self._floors = decision.floors
+        shallow = frozenset(lane for lane in decision.dry if per_lane <= lanes[lane] < DEEP)
         done = Decided(
             len(started),
             time.perf_counter() - began,
-            len(started) < len(decision.starts) or (bool(started) and max(lanes.values()) >= per_lane),
+            len(started) < len(decision.starts)
+            or (bool(started) and max(lanes.values()) >= per_lane)
+            or bool(shallow - self._deep),
         )
+        self._deep = shallow | (self._deep & decision.dry)
         if self.measures:
             ids = set(started)
             self.measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)

@@ -51,6 +51,8 @@ class StoredAttempt:
     reason: str | None
     exit_code: int | None
     cost_micro: int
+    borrowed: bool = False
+    """Whether it started beyond its tenant's grant."""
 
 
 @dataclass(frozen=True, slots=True)

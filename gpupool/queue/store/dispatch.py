@@ -111,6 +111,7 @@ def _start(start: Start) -> dict[str, Any]:
         "rate_micro": start.rate_micro,
         "hold_micro": start.hold_micro,
         "run_limit_s": start.run_limit_s,
+        "borrowed": start.borrowed,
     }
 
 

@@ -28,6 +28,8 @@ RESYNC = timedelta(minutes=1)
 """So often everything is read again, as clients of Kubernetes' API do: rows that were deleted, or restored
 with transaction numbers of another server, are not among those that changed."""
 NEVER = datetime.min.replace(tzinfo=UTC)
+DEEP = 64
+"""At most so many jobs of any lane are read."""
 
 Lane = tuple[str, str]
 """(tenant, lane)"""
@@ -53,9 +55,13 @@ class Known:
     _whole: datetime = NEVER
     """When everything was read."""
     _per_lane: int = 0
+    _deep: frozenset[Lane] = frozenset()
 
-    async def refresh(self, connection: Connection, now: datetime, per_lane: int) -> None:
-        """Read what changed. The transaction sees one moment (REPEATABLE READ)."""
+    async def refresh(
+        self, connection: Connection, now: datetime, per_lane: int, deep: Collection[Lane] = ()
+    ) -> None:
+        """Read what changed. The transaction sees one moment (REPEATABLE READ). `deep`: lanes of which up to
+        DEEP jobs are read."""
         seeing = await send_tuples(connection, "snapshot_seen")
         changing = None
         if self._seen:
@@ -71,20 +77,26 @@ class Known:
             ids = {id for id, _, _, _ in changed}
             # A job that has another lane now was a head of its former one.
             lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
-            lanes |= {(tenant, lane) for _, tenant, lane, _ in changed}
+            lanes |= {(tenant, lane) for _, tenant, lane, _ in changed} | (set(deep) - self._deep)
             holding = [id for id, _, _, holds in changed if holds]
             tenants = list({tenant for _, tenant, _, _ in changed})
         held, heads, accounts, clocks = [], [], [], []
-        if whole or ids:
+        deeper = sorted(set(deep) & lanes)
+        if whole or ids or lanes:
             all_held = None
             if holding != []:  # most often none of those that changed holds slots
                 all_held = await send(connection, "snapshot_held", {"ids": holding}, planned=True)
             all_heads = await _send_heads(connection, None if whole else lanes, now, per_lane)
+            more_heads = await _send_heads(connection, deeper, now, DEEP) if deeper else None
             values = {"now": now, "tenants": tenants}
             all_accounts = await send_tuples(connection, "snapshot_accounts", values)
             all_clocks = await send_tuples(connection, "snapshot_clocks", values)
             held = list(map(_held, await all_held.fetchall())) if all_held else []
-            heads = list(map(_head, await all_heads.fetchall()))
+            rows = await all_heads.fetchall()
+            if more_heads is not None:
+                rows = [row for row in rows if (row["tenant"], row["lane"]) not in deeper]
+                rows += await more_heads.fetchall()
+            heads = list(map(_head, rows))
             accounts, clocks = await all_accounts.fetchall(), await all_clocks.fetchall()
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
         if whole:
@@ -103,16 +115,20 @@ class Known:
         self.accounts.update((name, Account(spent, held)) for name, spent, held in accounts)
         self.clocks.update(((pool, tenant), int(clock)) for pool, tenant, clock in clocks)
         self._seen, self._plans, self._now, self._per_lane = seen, plans, now, per_lane
+        self._deep = frozenset(deep)
 
 
-async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known | None = None) -> Snapshot:
-    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane."""
+async def take_snapshot(
+    db: Database, now: datetime, per_lane: int, known: Known | None = None, deep: Collection[Lane] = ()
+) -> Snapshot:
+    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane, and DEEP
+    of those that are `deep`."""
     known = known or Known()
     async with db.pipeline() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         pods = await send(connection, "snapshot_foreign_pods")
         reserving = await send_tuples(connection, "snapshot_reservations")
-        await known.refresh(connection, now, per_lane)
+        await known.refresh(connection, now, per_lane, deep)
         foreign, reservations = await pods.fetchall(), await reserving.fetchall()
     present = known.held.copy()
     for row in foreign:

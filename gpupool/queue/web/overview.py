@@ -65,7 +65,10 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         visitor,
         "overview",
         pools=[
-            drawn_pool(pool, context.current().supply.pools[pool.name], seen, colours, visitor)
+            {
+                **drawn_pool(pool, context.current().supply.pools[pool.name], seen, colours, visitor),
+                "grants": shares.grants(context, visitor, seen, pool),
+            }
             for pool in pools
         ],
         use=await _use(context, visitor, shared, [pool.name for pool in pools]),

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from gpupool.plan.model import Pool
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain import cost
+from gpupool.queue.domain.borrowing import grant_uses
 from gpupool.queue.domain.state import Account, Snapshot
 from gpupool.queue.records import MICRO
 from gpupool.queue.store.accounts import DayOfUse
@@ -62,6 +64,21 @@ async def of(
         ),
         "money_chart": charts.per_day(use, "micro", f"Cost of {DAYS} days: {spent}", days, colours),
     }
+
+
+def grants(context: RequestContext, visitor: Visitor, seen: Snapshot, pool: Pool) -> list[dict[str, Any]]:
+    """What the visitor's tenants have of a pool of which tenants may borrow; empty of another one."""
+    if not any(pool.name in tenant.up_to for tenant in context.plan().tenants):
+        return []
+    return [
+        {
+            "tenant": use.tenant,
+            "profile": use.resource.rpartition("/mig-")[2] if pool.sharing.layout else "",
+            "use": use,
+        }
+        for use in grant_uses(context.current().supply, seen.held)
+        if use.pool == pool.name and visitor.principal.acts_for(use.tenant)
+    ]
 
 
 def _tenant(

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from gpupool.plan.resolve import read_plan
+from gpupool.queue.kubernetes.job_manifest import GRACE_S
 from gpupool.snippet.wish import wish
 from gpupool.snippet.workloads import workload
 from tests.cluster.examples.conftest import ROOT, Examples, Object
@@ -32,6 +33,17 @@ def test_training_goes_on_from_its_checkpoint(examples: Examples) -> None:
 
 def test_a_job_on_spot_loses_no_step(examples: Examples) -> None:
     assert steps(examples.shown("spot-preemption")) == [*range(1, 101)]
+
+
+def test_what_is_borrowed_is_given_back_without_losing_a_step(examples: Examples) -> None:
+    printed = examples.shown("borrowing")
+    borrowed, seconds, ended = (
+        int(re.search(pattern, printed)[1])  # type: ignore[index]
+        for pattern in (r"run, (\d+) of", r"after (\d+) s", r"succeeded, (\d+) gave")
+    )
+    assert (borrowed, ended) == (3, 3), "one GPU is free, and serving is granted four"
+    plan = read_plan(str(ROOT / "environments" / "local.yaml"))
+    assert seconds <= plan.queue.minimum_runtime_s + GRACE_S + 10
 
 
 def test_a_job_whose_pod_is_killed_goes_on_from_its_last_checkpoint(examples: Examples) -> None:

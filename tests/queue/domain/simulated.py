@@ -67,13 +67,14 @@ def offer(of: PoolSupply, units: int = 1, alone: bool = False) -> Offer:
 
 def tenant(
     name: str, pools: Iterable[PoolSupply], weight: float = 1.0, running: int | None = None,
-    granted: int = 1000, guaranteed: int = 0, budget_micro: int | None = None,
+    granted: int = 1000, guaranteed: int = 0, budget_micro: int | None = None, up_to: int | None = None,
 ) -> TenantRule:  # fmt: skip
     keys = [(of.name, GPU) for of in pools]
     budgets = {} if budget_micro is None else {name: Allowance(budget_micro, budget_micro // 10, "month")}
     return TenantRule(
-        name, weight, running, dict.fromkeys(keys, granted), dict.fromkeys(keys, guaranteed), budgets
-    )
+        name, weight, running, dict.fromkeys(keys, granted), dict.fromkeys(keys, guaranteed), budgets,
+        {} if up_to is None else dict.fromkeys(keys, up_to),
+    )  # fmt: skip
 
 
 def supply(pools: Iterable[PoolSupply], tenants: Iterable[TenantRule], **rules: object) -> Supply:
@@ -98,6 +99,10 @@ class Cluster:
     """gpu_micro seconds by tenant."""
     started: dict[str, float] = field(default_factory=dict)
     preempted: Counter[str] = field(default_factory=Counter)
+    grace: float = 0.0
+    """How long a job that is asked to end takes to do so."""
+    asked: dict[str, float] = field(default_factory=dict)
+    """Job that was asked to end -> when it does."""
     count: int = 0
 
     def add(
@@ -138,12 +143,29 @@ class Cluster:
         self.reservations = dict(decision.reservations)
         self.floors = dict(decision.floors)
         for preempt in decision.preempts:
-            held = self.held[preempt.job]
             self.preempted[preempt.job] += 1
-            self._end(held)
-            self.queued.append(replace(self.waiting_jobs[held.job], attempt=held.attempt))
+            self.asked[preempt.job] = self.now + self.grace
+            self.held[preempt.job] = replace(self.held[preempt.job], preempting_for=preempt.beneficiary)
+        self._asked_end()
         self.check()
         return decision
+
+    def _asked_end(self) -> None:
+        for job in [job for job, at in self.asked.items() if at <= self.now]:
+            del self.asked[job]
+            if job in self.held:
+                held = self.held[job]
+                self._end(held)
+                self.queued.append(replace(self.waiting_jobs[job], attempt=held.attempt))
+
+    def wait(self, seconds: float) -> None:
+        """Time passes, and what is over ends."""
+        self.now += seconds
+        for held in list(self.held.values()):
+            if self.ends(held) <= self.now:
+                self.asked.pop(held.job, None)
+                self._end(held)
+        self._asked_end()
 
     def ends(self, held: Held) -> float:
         return held.since + min(held.run_limit_s, self.durations[held.job])
@@ -195,8 +217,8 @@ class Cluster:
         running = Counter(held.tenant for held in self.held.values())
         for rule in self.supply.tenants.values():
             assert rule.running is None or running[rule.name] <= rule.running
-            for (name, _), granted in rule.grants.items():
-                assert by_tenant[rule.name, name] <= granted
+            for key, granted in rule.grants.items():
+                assert by_tenant[rule.name, key[0]] <= rule.up_to.get(key, granted)
             for scope, allowance in rule.budgets.items():
                 account = self.accounts.get(scope, Account(0, 0))
                 limit = allowance.limit_micro + allowance.overrun_micro

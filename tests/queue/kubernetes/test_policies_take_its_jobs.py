@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,6 +73,10 @@ def jobs(plan: Plan) -> Iterator[tuple[str, Object]]:
                 if pool.sharing.mode == "exclusive":
                     shapes["all"] = {"gpu_count": count}
                     shapes["gang"] = {"gpu_count": 2 * count, "placement": ((0, count), (1, count))}
+                if name in tenant.up_to:
+                    shapes["borrowed"] = {"borrowed": True}
+                for side in pool.capacities[1:]:
+                    shapes[side.type] = {"capacity_type": side.type}
                 for shape, given in shapes.items():
                     made = manifest(
                         job(plan, tenant, pool, resource, **given),
@@ -91,7 +96,11 @@ def pod(made: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], **about}}
 
 
-@pytest.mark.parametrize("name", environment_names())
+RESERVED = str(Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml")
+"""Pools of all capacity types."""
+
+
+@pytest.mark.parametrize("name", [*environment_names(), RESERVED])
 def test_what_the_launcher_creates_is_taken(name: str) -> None:
     plan = read_plan(name)
     judge = judge_of(plan)

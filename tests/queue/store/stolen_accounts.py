@@ -168,6 +168,7 @@ ATTEMPTS = {
         "UPDATE gpu_jobs SET rate_micro = 0, run_limit_s = 999999 WHERE id = '{running}'",
         "UPDATE gpu_jobs SET rate_micro = 0 WHERE id = '{running}'",
         "UPDATE gpu_attempts SET rate_micro = 0 WHERE job = '{running}'",
+        "UPDATE gpu_jobs SET borrowed = true WHERE id = '{running}'",
         "UPDATE gpu_attempts SET capacity_type = 'spot-first' WHERE job = '{running}'",
         "UPDATE gpu_jobs SET state = 'dispatching', started_at = NULL WHERE id = '{running}'",
         "UPDATE gpu_jobs SET preempt_reason = '{{\"reason\": \"mine\"}}' WHERE id = '{running}'",

@@ -17,7 +17,8 @@ WITH ended AS (
         gpu_key = CASE WHEN NOT %(again)s THEN gpu_key END,
         gpu_micro = CASE WHEN NOT %(again)s THEN gpu_micro END,
         rate_micro = CASE WHEN NOT %(again)s THEN rate_micro END,
-        run_limit_s = CASE WHEN NOT %(again)s THEN run_limit_s END
+        run_limit_s = CASE WHEN NOT %(again)s THEN run_limit_s END,
+        borrowed = borrowed AND NOT %(again)s
     WHERE id = %(job)s::uuid
     RETURNING *
 ), attempt AS (

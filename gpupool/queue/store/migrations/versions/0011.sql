@@ -1,3 +1,8 @@
+-- An attempt may start beyond its tenant's grant, on what others leave idle. That is a decision, like its place.
+ALTER TABLE gpu_jobs ADD COLUMN borrowed boolean NOT NULL DEFAULT false;
+ALTER TABLE gpu_job_history ADD COLUMN borrowed boolean NOT NULL DEFAULT false;
+ALTER TABLE gpu_attempts ADD COLUMN borrowed boolean NOT NULL DEFAULT false;
+
 -- Pools may take spot nodes first. An attempt is decided at the price of an on-demand node; what its node is shows
 -- when it starts, and who starts it may say that then: once, and for no higher price.
 DO $$
@@ -24,9 +29,9 @@ CREATE TRIGGER without_decisions BEFORE UPDATE ON gpu_jobs FOR EACH ROW
             OR NEW.hold_micro <> OLD.hold_micro
             OR NEW.state <> 'queued' AND (
                 NEW.pool, NEW.resource, NEW.placement, NEW.gpu_key, NEW.gpu_micro, NEW.run_limit_s,
-                NEW.decided_at) IS DISTINCT FROM (
+                NEW.decided_at, NEW.borrowed) IS DISTINCT FROM (
                 OLD.pool, OLD.resource, OLD.placement, OLD.gpu_key, OLD.gpu_micro, OLD.run_limit_s,
-                OLD.decided_at)
+                OLD.decided_at, OLD.borrowed)
             OR NEW.state <> 'queued' AND (NEW.capacity_type, NEW.rate_micro)
                 IS DISTINCT FROM (OLD.capacity_type, OLD.rate_micro)
                 AND NOT (OLD.state = 'dispatching' AND NEW.state = 'running' AND OLD.capacity_type = 'spot-first'

@@ -1,4 +1,4 @@
-"""What an attempt is charged on a pool that takes spot nodes first, in 0011.sql.
+"""Attempts beyond grants, and on pools that take spot nodes first, in 0011.sql.
 
 This revision must not change once it is released: write another one.
 """
@@ -19,4 +19,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    raise NotImplementedError("this revision can't be undone: attempts may be on such pools by now")
+    raise NotImplementedError("this revision can't be undone: attempts may be borrowed by now")

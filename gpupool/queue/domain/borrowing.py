@@ -1,0 +1,211 @@
+"""What is lent of a pool, and which jobs give it back.
+
+A job that may be preempted may start beyond its tenant's grant (`upTo`), on what others leave idle. It is
+borrowed from then on. A job within its tenant's grant that finds no room takes it back: borrowed jobs end,
+of tenants that hold more than their grants alone, and no more of each than it holds beyond. What it starts
+is within its grant, so that nobody takes it back in turn. This module must not decide who may borrow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpupool.queue.domain.placement import Reach, Slots
+from gpupool.queue.domain.state import Held, Holdings, Queued
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import Offer
+
+Key = tuple[str, str]
+"""(pool, resource)"""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantUse:
+    """What a tenant has of one resource of a pool at a moment, in units."""
+
+    tenant: str
+    pool: str
+    resource: str
+    granted: int
+    up_to: int
+    """With what it may borrow."""
+    held: int
+    lent: int
+    """Of what it is granted and leaves idle: what others have borrowed."""
+
+    @property
+    def borrowed(self) -> int:
+        """What it holds beyond its grant."""
+        return max(0, self.held - self.granted)
+
+
+def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
+    """Of each tenant and resource that it is granted. What is granted to nobody is borrowed first; the rest
+    is lent by each in proportion to what it leaves idle."""
+    rows = []
+    for name, pool in supply.pools.items():
+        for resource in pool.gpu_micro:
+            key = name, resource
+            granted = {rule.name: rule.grants[key] for rule in supply.tenants.values() if key in rule.grants}
+            used = {tenant: held.used.get((tenant, *key), 0) for tenant in granted}
+            idle = {tenant: max(0, granted[tenant] - used[tenant]) for tenant in granted}
+            borrowed = sum(max(0, used[tenant] - granted[tenant]) for tenant in granted)
+            free = max(0, pool.slots(resource) - sum(granted.values()))
+            lent = _split(min(max(0, borrowed - free), sum(idle.values())), idle)
+            for tenant, units in granted.items():
+                most = supply.tenants[tenant].up_to.get(key, units)
+                rows.append(GrantUse(tenant, *key, units, most, used[tenant], lent[tenant]))
+    return rows
+
+
+def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
+    """Whole units in proportion; what is over goes to those that leave most idle."""
+    total = sum(idle.values())
+    parts = {tenant: units * there // total if total else 0 for tenant, there in idle.items()}
+    rest = units - sum(parts.values())
+    for tenant in sorted(idle, key=lambda tenant: (-(idle[tenant] - parts[tenant]), tenant))[:rest]:
+        parts[tenant] += 1
+    return parts
+
+
+@dataclass(slots=True)
+class Returns:
+    """What a round's jobs take back, one after the other."""
+
+    supply: Supply
+    now: float
+    slots: Slots
+    """As they are once what is to end has ended, and all that takes something back has it."""
+    held: Holdings
+    leaving: set[str]
+    """Jobs that end."""
+    taking: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(tenant, pool, resource) -> units of jobs that take something back and do not run yet."""
+
+    @classmethod
+    def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Returns:
+        """`keeping`: jobs that nodes are kept for: what gives way to these is for them."""
+        ids = {*keeping}
+        leaving = {
+            job.job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
+        }
+        taken = held.taken.copy()
+        for job in leaving:
+            gone = held.jobs[job]
+            for node, units in gone.placement:
+                taken[gone.pool, gone.resource, node] -= units
+        return cls(supply, now, Slots.of(supply.pools, taken), held, leaving)
+
+    def take(self, job: Queued, offer: Offer, reach: Reach) -> tuple[Held, ...] | None:
+        """Take back room for `job`: borrowed jobs that must end for it, beside those that end already. None
+        where it is not within its grant with what its tenant takes back already, or these do not make
+        room."""
+        key = offer.pool, offer.resource
+        whose = job.tenant, *key
+        granted = self.supply.rule(job.tenant).grants.get(key, 0)
+        if self.held.used.get(whose, 0) + self.taking[whose] + offer.units > granted:
+            return None
+        place, ending = self.slots.place(offer, reach), tuple[Held, ...]()
+        if place is None:
+            ending = self._ending(offer, reach, self.supply.rules.minimum_runtime_s)
+            for held in ending:
+                self.slots.give(held.pool, held.resource, held.placement)
+            place = self.slots.place(offer, reach) if ending else None
+        if place is None:
+            return None
+        self.leaving |= {held.job for held in ending}
+        self.slots.take(offer.pool, offer.resource, place)
+        self.taking[whose] += offer.units
+        return ending
+
+    def will_take(self, offer: Offer, reach: Reach) -> bool:
+        """Whether there is room once borrowed jobs that have just started have run for long enough."""
+        return bool(self._ending(offer, reach, 0))
+
+    def _ending(self, offer: Offer, reach: Reach, minimum_runtime_s: float) -> tuple[Held, ...]:
+        lent = [
+            held
+            for held in self.held.jobs.values()
+            if held.borrowed
+            and (held.pool, held.resource) == (offer.pool, offer.resource)
+            and held.preempting_for is None
+            and (not held.started or self.now - held.since >= minimum_runtime_s)
+        ]
+        beyond = {tenant: self._beyond(tenant, offer) for tenant in {held.tenant for held in lent}}
+        weights = {tenant: self.supply.rule(tenant).weight for tenant in beyond}
+        for capacity_type in sorted(reach.types):  # a job does not span two
+            side = reach._replace(types=frozenset({capacity_type}))
+            if ending := given_back(offer, side, self.slots, lent, beyond, weights, self.now):
+                return ending
+        return ()
+
+    def _beyond(self, tenant: str, offer: Offer) -> int:
+        """Units that the tenant holds beyond its grant, without what is to end."""
+        key = offer.pool, offer.resource
+        leaving = (self.held.jobs[job] for job in self.leaving)
+        gone = sum(job.units for job in leaving if (job.tenant, job.pool, job.resource) == (tenant, *key))
+        return self.held.used.get((tenant, *key), 0) - gone - self.supply.rule(tenant).grants.get(key, 0)
+
+
+def given_back(
+    offer: Offer, reach: Reach, slots: Slots, lent: Sequence[Held], beyond: Mapping[str, int],
+    weights: Mapping[str, float], now: float,
+) -> tuple[Held, ...]:  # fmt: skip
+    """The borrowed jobs that must end so that `offer` has room on nodes in reach; empty where all of them do
+    not make room, or none has to end. The tenant that has borrowed most for its weight gives back first, and
+    of its jobs the one of which least is lost. `beyond`: tenant -> units that it holds beyond its grant: who
+    has none left of these gives nothing back, so that one job may cross that line and no second one."""
+    count, units = slots.nodes_for(offer)
+    share = {tenant: more / weights[tenant] for tenant, more in beyond.items()}
+
+    def order(held: Held) -> tuple[float, float, str]:
+        return -share[held.tenant], held.gpu_micro * (now - held.since), held.job
+
+    free, left = dict(slots.nodes_of(offer, reach)), dict(beyond)
+    waiting = sorted(lent, key=order)
+    ending: list[Held] = []
+    for _ in range(count):
+        ways = []
+        for node, there in free.items():
+            needed = _needed_on(node, units - there, waiting, left)
+            if needed is not None:
+                least = max((order(held)[0] for held in needed), default=float("-inf"))
+                ways.append((least, sum(order(held)[1] for held in needed), node, needed))
+        if not ways:
+            return ()
+        _, _, node, needed = min(ways, key=lambda way: way[:3])
+        for held in needed:
+            left[held.tenant] -= held.units
+            for at, here in held.placement:
+                if at in free:
+                    free[at] += here
+        del free[node]
+        ending += needed
+        waiting = [held for held in waiting if held not in needed]
+    return tuple(ending)
+
+
+def _needed_on(
+    node: int, short: int, waiting: Iterable[Held], beyond: Mapping[str, int]
+) -> tuple[Held, ...] | None:
+    """The first of them that free so many units of the node, without any that is not needed; None where all
+    of them don't."""
+    taken: dict[str, tuple[Held, int]] = {}
+    left = dict(beyond)
+    for held in waiting:
+        if short <= 0:
+            break
+        here = sum(units for at, units in held.placement if at == node)
+        if here and left[held.tenant] > 0:
+            left[held.tenant] -= held.units
+            short -= here
+            taken[held.job] = held, here
+    if short > 0:
+        return None
+    for job, (_, here) in reversed(list(taken.items())):
+        if short + here <= 0:
+            short += here
+            del taken[job]
+    return tuple(held for held, _ in taken.values())
