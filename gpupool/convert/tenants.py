@@ -51,6 +51,13 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
             namespace.of_cluster()
         else:
             foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
+    if draft.priorities and any(
+        "upTo" in grant for t in draft.tenants for grant in t.get("pools", {}).values()
+    ):
+        draft.priorities[-1]["preemptible"] = True
+        name = draft.priorities[-1]["name"]
+        why = f"which priorities may be preempted is in no object; {name} may, since tenants borrow"
+        cluster.all("PriorityClass")[0].note("assumed", why, "complete `priorities`")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
 

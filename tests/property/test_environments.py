@@ -150,7 +150,8 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
     assert set(quotas) == {tenant["namespace"] for tenant in environment["tenants"]}
     for tenant in environment["tenants"]:
         wanted, bound = Counter[str](), Counter[str]()
-        for name, grant in tenant["pools"].items():
+        grants = {name: whole(grant) for name, grant in tenant["pools"].items()}
+        for name, grant in grants.items():
             wanted.update(granted(written[name], grant))
             bound.update(times(per_gpu(written[name]), gpus_max(written[name])))
         hard = dict(quotas[tenant["namespace"]])
@@ -158,9 +159,7 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
         assert {name: int(value) for name, value in hard.items()} == {
             f"requests.{name}": wanted[name] for name in every
         }
-        shares = [
-            share_of(written[name], granted(written[name], grant)) for name, grant in tenant["pools"].items()
-        ]
+        shares = [share_of(written[name], granted(written[name], grant)) for name, grant in grants.items()]
         extra = tenant.get("extra", {})
         bounded = bool(shares or extra) and None not in shares
         assert (compute["requests.cpu"] is not None) == bounded
@@ -169,6 +168,13 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
                 sum(row[0] for row in shares if row) + 1000 * extra.get("cpus", 0)
             )
         assert all(count <= bound[name] for name, count in wanted.items())
+
+
+def whole(grant: Data) -> Data:
+    """With what may be borrowed, which the tenant's first quota allows too."""
+    (unit,) = grant.keys() - {"upTo"}
+    most = grant.get("upTo", grant[unit])
+    return {unit: {**grant[unit], **most} if unit == "profiles" else most}
 
 
 def granted(pool: Data, grant: Data) -> dict[str, int]:

@@ -9,6 +9,7 @@ from hypothesis import given
 from gpupool.generators import policy_parameters
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.pods import BORROWED_CLASS
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
@@ -79,6 +80,7 @@ def test_owned_keys_are_all_that_pools_put_on_nodes() -> None:
             assert set(pool.labels) <= set(data["labels"].split())
             assert {taint.key for taint in pool.taints} <= set(data["taints"].split())
         queued = {f"{priority.name}-queued" for priority in plan.priorities if priority.preempts}
+        queued |= {BORROWED_CLASS} if plan.borrows else set()
         assert set(data["queueClasses"].split()) == queued
         local = plan.cluster.platform == "local"
         assert data["queueAnnotations"] == ("" if local else "gpupool.dev/run-locally")
