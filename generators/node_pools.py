@@ -10,6 +10,8 @@ from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.generators.node_classes import reference
 from gpupool.plan.model import Capacity, Plan, Pool, Window
 
+EFA = "gpupool.dev/efa"
+"""Annotation `true`: jobs over several nodes ask for EFA. What else says so are their pods alone."""
 _WEEK_MINUTES = 7 * 1440
 
 
@@ -43,7 +45,8 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
             },
         },
     }
-    return manifest_of(plan, "NodePool", capacity.name, pool=pool, spec=spec)
+    noted = {EFA: "true"} if pool.machine.efa else None
+    return manifest_of(plan, "NodePool", capacity.name, pool=pool, annotations=noted, spec=spec)
 
 
 def _requirements(pool: Pool, capacity: Capacity) -> list[dict[str, Any]]:

@@ -120,6 +120,8 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
     sharing = draw(sharings(gpu))
     if sharing is not None:
         pool["sharing"] = sharing
+    if nodes.get("warm") or (sharing or {}).get("mode", "exclusive") != "exclusive":
+        nodes.pop("efa", None)
     if draw(st.booleans()):
         pool["labels"] = draw(st.dictionaries(label_keys, label_values, max_size=3))
     if draw(st.booleans()):
@@ -164,6 +166,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     if nodes["spotShare"] == 0 and draw(st.booleans()):
         nodes |= {"capacity": ["spot", "on-demand"]}
         del nodes["spotShare"]
+    if platform == "eks" and all(gpu.instance_type(name).efa for name in types) and draw(st.booleans()):
+        nodes["efa"] = True
     if platform == "eks":
         nodes |= {
             name: deepcopy(DETAILS[name])

@@ -69,6 +69,8 @@ class Machine(Model):
     spot_ratio: Ratio | None = None
     """Typical spot price as a fraction of the on-demand price, where it differs from the model's; null where
     none was observed."""
+    efa: Whole | None = None
+    """Network cards with EFA (`vpc.amazonaws.com/efa`); left out where it has none or they are not known."""
     karpenter: bool = True
     """Whether Karpenter's AWS provider knows the type."""
     note: Text | None = None

@@ -105,6 +105,8 @@ class InstanceType:
     """On-demand price of the whole machine, Linux, us-east-1; None where none is published."""
     spot_ratio: float | None = None
     """Typical spot price as a fraction of the on-demand price: an observation, never a quote."""
+    efa: int | None = None
+    """Network cards with EFA; None where it has none or they are not known."""
     karpenter: bool = True
     """Whether Karpenter's AWS provider knows the type and can start it."""
     note: str | None = None

@@ -117,7 +117,9 @@ def _identity(fleet: Fleet) -> None:
     if path and (kubelet := machine_details.of_kubelet(part.at(*path))):
         fleet.details["kubelet"] = kubelet
     for key, annotation in part.at(*fleet.fields.annotations).items():
-        if key.startswith("karpenter.sh/"):
+        if key == "gpupool.dev/efa" and annotation.says("true"):
+            fleet.details["efa"] = True
+        elif key.startswith("karpenter.sh/"):
             annotation.of_cluster()
 
 

@@ -55,6 +55,13 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
     return tuple(result)
 
 
+def efa_cards(gpu: GpuModel, nodes: spec.Nodes) -> int:
+    """Network cards with EFA that each machine of the pool has, where jobs are to have them; 0: none."""
+    if not nodes.efa:
+        return 0
+    return min((gpu.instance_type(name).efa or 0 for name in nodes.instance_types), default=0)
+
+
 def share_of(given: Compute) -> MachineShare:
     """CPU and memory that the file writes down."""
     return MachineShare(given.cpus * 1000, memory_mib(given.memory))

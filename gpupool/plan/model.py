@@ -160,6 +160,8 @@ class MachineDetails:
     kubelet: Kubelet | None
     placement_group: PlacementGroup | None
     tags: Mapping[str, str]
+    efa: int
+    """Network cards with EFA of each machine that a job over several nodes asks for; 0: none."""
 
 
 def _bought_last(capacity: Capacity) -> tuple[bool, int]:

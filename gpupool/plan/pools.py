@@ -11,7 +11,15 @@ from hashlib import sha256
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError
 from gpupool.plan import model as plan
-from gpupool.plan.capacity import capacities, gpus_max, machines, parse_window, reservations, sharing_of
+from gpupool.plan.capacity import (
+    capacities,
+    efa_cards,
+    gpus_max,
+    machines,
+    parse_window,
+    reservations,
+    sharing_of,
+)
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.field_types import memory_mib
@@ -60,6 +68,7 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
             nodes.kubelet,
             nodes.placement_group,
             nodes.tags,
+            efa_cards(gpu, nodes),
         ),
         startup_taints=_as_taints(nodes.startup_taints),
         zones=tuple(nodes.zones),

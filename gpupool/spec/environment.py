@@ -254,6 +254,8 @@ class Nodes(Model):
     them start there (eks, local)."""
     placement_group: PlacementGroup | None = None
     """Placement group (eks)."""
+    efa: bool = False
+    """Whether jobs over several nodes get the machines' EFA network cards, and one zone (eks)."""
     tags: Annotated[dict[Text, str], Field(max_length=40)] = {}
     """Tags of machines and their disks, beside gpupool's own (eks)."""
     zones: list[NodeFact] = []

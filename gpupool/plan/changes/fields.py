@@ -79,6 +79,7 @@ def _machine(pool: Pool) -> dict[str, str | None]:
         "nodes.startupTaints": _listed(sorted(wording.taint(taint) for taint in pool.startup_taints)),
         "nodes.placementGroup": _words(machine.placement_group.body()) if machine.placement_group else None,
         "nodes.tags": _words(machine.tags),
+        "nodes.efa": f"{machine.efa} cards" if machine.efa else None,
     }
 
 

@@ -54,6 +54,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     machines.volumes,
     machines.selectors,
     machines.kubelets,
+    machines.efa,
     machines.tags,
     labels.labels,
     labels.taints,

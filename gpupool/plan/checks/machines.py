@@ -103,6 +103,34 @@ def _one(loc: Loc, term: spec.Term) -> Iterator[PlanProblem]:
         yield PlanProblem(loc, message, f"use exactly one of {names}")
 
 
+def efa(context: CheckContext) -> Iterator[PlanProblem]:
+    """Machines have EFA, and jobs that use it can be: those over several nodes, which have whole GPUs."""
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes", "efa")
+        if not pool.nodes.efa:
+            continue
+        if context.platform == "local":
+            yield PlanProblem(loc, "nodes.efa has no meaning on platform local", "leave it out")
+        if pool.sharing.mode != "exclusive":
+            message = (
+                f"jobs over several nodes have whole GPUs, and the pool's are shared by {pool.sharing.mode}"
+            )
+            yield PlanProblem(loc, message, "leave it out, or give whole GPUs a pool of their own")
+        if pool.nodes.warm:
+            message = (
+                "a warm node has no EFA: Karpenter attaches it for a pod that asks for it as the node starts"
+            )
+            yield PlanProblem(loc, message, "leave warm or efa out", (loc, ("pools", index, "nodes", "warm")))
+        gpu = context.gpu(pool.gpu)
+        types = {row.name: row.efa for row in gpu.instance_types} if gpu else {}
+        without = [name for name in pool.nodes.instance_types if name in types and not types[name]]
+        if without:
+            has = [name for name, cards in types.items() if cards]
+            message = f"{', '.join(without)} has no EFA that gpupool knows of"
+            hint = f"use {' or '.join(has)}, or leave efa out" if has else "leave it out"
+            yield PlanProblem(loc, message, hint)
+
+
 def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes", "kubelet")

@@ -15,7 +15,16 @@ from gpupool.spec.yaml_source import Loc
 _CLOUD_FIELDS = (
     *("instance_types", "max_gpus", "warm", "spot_share", "capacity", "reserved", "zones"),
     "termination_grace_period",
-    *("root_volume", "subnets", "security_groups", "kubelet", "startup_taints", "placement_group", "tags"),
+    *(
+        "root_volume",
+        "subnets",
+        "security_groups",
+        "kubelet",
+        "startup_taints",
+        "placement_group",
+        "efa",
+        "tags",
+    ),
 )
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 

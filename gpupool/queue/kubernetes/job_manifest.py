@@ -7,7 +7,7 @@ facts on MIG and device plugins are the Plan's.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gpupool import workspace
@@ -45,6 +45,9 @@ USER: Object = {
 TTL_S = 600
 """How long an ended Job stays for people to see; its result is the queue's by then (the finalizer)."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
+EFA = "vpc.amazonaws.com/efa"
+"""Resource of AWS' device plugin (aws-efa-k8s-device-plugin): a network card."""
+ZONE = "topology.kubernetes.io/zone"
 NODE_POOL = "karpenter.sh/nodepool"
 HOSTNAME = "kubernetes.io/hostname"
 BUDGET = "gpupool.dev/budget-usd"
@@ -174,6 +177,7 @@ def _template(
     memory = workspace.shm_mib(share.memory_mib * units if share else None)
     shm = str(quantity(request.get("shm_size") or memory_quantity(memory)))
     scratch = str(quantity(request.get("scratch_size") or disk))
+    cards = {EFA: str(pool.machine.efa)} if nodes > 1 and pool.machine.efa else {}
     container: Object = {
         "name": CONTAINER,
         "image": request["container_image"],
@@ -186,6 +190,7 @@ def _template(
                 **fields.limits,
                 **{name: size[name] for name in ("memory",) if name in size},
                 DISK: disk,
+                **cards,
             },
         },
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -232,6 +237,8 @@ def _template(
     if priority is not None:
         spec["priorityClassName"] = priority
     affinity = _affinity(job, pool, avoid)
+    if cards:
+        affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [_in_one_zone(labels)]}
     if affinity:
         spec["affinity"] = affinity
     annotations = dict(fields.annotations)
@@ -279,6 +286,12 @@ def _class(job: Job, plan: Plan) -> str | None:
     allowed = plan.priorities[names.index(tenant.max_priority) if tenant.max_priority in names else 0 :]
     same = [priority for priority in allowed if priority.level == job.level.name.lower()]
     return same[0].queue_class if same else None
+
+
+def _in_one_zone(labels: Mapping[str, str]) -> Object:
+    """With the other pods of the attempt: EFA does not reach beyond a zone (AWS, EC2 User Guide, EFA)."""
+    own = {label: labels[label] for label in (JOB_LABEL, ATTEMPT_LABEL)}
+    return {"topologyKey": ZONE, "labelSelector": {"matchLabels": own}}
 
 
 def _affinity(job: Job, pool: Pool, avoid: Collection[str]) -> Object:

@@ -8,7 +8,9 @@ import pytest
 
 from gpupool.findings import SpecError
 from gpupool.generators import generate
+from gpupool.queue.kubernetes.job_manifest import manifest
 from tests.environment_strategies import plan_of
+from tests.queue.kubernetes.test_policies_take_its_jobs import job
 from tests.unit.plan.test_reserved import environment
 
 EVERYTHING: dict[str, Any] = {
@@ -73,6 +75,55 @@ def test_without_any_detail_subnets_are_found_by_the_tag_or_as_the_environment_s
     assert spec["securityGroupSelectorTerms"] == [{"id": "sg-0"}]
 
 
+def test_jobs_over_several_nodes_ask_for_all_cards_and_one_zone() -> None:
+    data = environment([], efa=True)
+    data["priorities"] = [{"name": "low", "value": 1, "level": "low"}]
+    data["tenants"] = [{"name": "a", "namespace": "team-a", "pools": {"pool": {"gpus": 16}}}]
+    plan = plan_of(data)
+    (tenant,), (pool,) = plan.tenants, plan.pools
+
+    def spec(**given: Any) -> dict[str, Any]:
+        body = manifest(job(plan, tenant, pool, "nvidia.com/gpu", **given), plan, tenant, database="d")
+        template: dict[str, Any] = body["spec"]["template"]["spec"]
+        return template
+
+    one = spec(gpu_count=8, placement=((0, 8),))
+    assert "vpc.amazonaws.com/efa" not in one["containers"][0]["resources"]["limits"]
+    assert "podAffinity" not in one.get("affinity", {})
+    two = spec(gpu_count=16, placement=((0, 8), (1, 8)))
+    assert two["containers"][0]["resources"]["limits"]["vpc.amazonaws.com/efa"] == "4"
+    (term,) = two["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "topology.kubernetes.io/zone"
+    assert term["labelSelector"]["matchLabels"].keys() == {"gpupool.dev/job", "gpupool.dev/attempt"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "hint"),
+    [
+        (
+            {"gpu": "a10g", "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2}},
+            "g5.xlarge has no EFA",
+            "leave it",
+        ),
+        (
+            {"gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 2}}
+            | {"sharing": {"mode": "mig", "layout": {"1g.10gb": 7}}},
+            "shared by mig",
+            "a pool of their own",
+        ),
+    ],
+)
+def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], message: str, hint: str) -> None:
+    data = environment([])
+    data["pools"][0] |= changes
+    data["pools"][0]["nodes"]["efa"] = True
+    with pytest.raises(SpecError) as refused:
+        plan_of(data)
+    (finding,) = refused.value.findings
+    assert message in finding.message
+    assert hint in finding.hint
+
+
 @pytest.mark.parametrize(
     ("nodes", "path", "message"),
     [
@@ -102,6 +153,7 @@ def test_without_any_detail_subnets_are_found_by_the_tag_or_as_the_environment_s
             "kubelet.imageGCLowThresholdPercent",
             "no less",
         ),
+        ({"efa": True, "warm": 1}, "efa", "a warm node has no EFA"),
         ({"tags": {"gpupool.dev/pool": "x"}}, 'tags["gpupool.dev/pool"]', "set by gpupool"),
         (
             {"tags": {"kubernetes.io/cluster/x": "a"}},
