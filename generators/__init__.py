@@ -55,9 +55,14 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
 )
 
 
+_OF_THE_OPERATOR = {device_plugin.generate, mig_parted.generate, gpu_operator.generate}
+"""What shares GPUs where the cloud does not."""
+
+
 def generate(plan: Plan) -> Bundle:
     """All manifests of `plan`, in application order."""
-    parts = (part for generator in GENERATORS for part in generator(plan))
+    chosen = [each for each in GENERATORS if plan.operates or each not in _OF_THE_OPERATOR]
+    parts = (part for generator in chosen for part in generator(plan))
     return bundle(plan.environment, parts, plan.delivery)
 
 

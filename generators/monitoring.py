@@ -29,9 +29,11 @@ _SIDECAR = "grafana_dashboard"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    yield from _exporter(plan)
+    if plan.operates:
+        yield from _exporter(plan)
     if plan.monitoring.prometheus_operator:
-        yield _monitor(plan)
+        if plan.operates:
+            yield _monitor(plan)
         yield _rules(plan)
     if plan.monitoring.grafana:
         yield from _dashboards(plan)

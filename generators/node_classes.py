@@ -14,10 +14,11 @@ LOCAL_CLASS = "default"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    if plan.cluster.platform == "local" and plan.pools:
+    bought = [pool for pool in plan.pools if pool.capacities]
+    if plan.cluster.platform == "local" and bought:
         yield manifest_of(plan, "KWOKNodeClass", LOCAL_CLASS, spec={})
     if plan.cluster.platform == "eks" and plan.karpenter is not None:
-        for pool in plan.pools:
+        for pool in bought:
             yield _ec2(plan, plan.karpenter, pool)
 
 

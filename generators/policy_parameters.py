@@ -86,7 +86,7 @@ def _tenants(plan: Plan) -> dict[str, str]:
         data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
         data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
         data[f"exposure.{tenant.namespace}"] = _words(tenant.exposure)
-        taints = (taint for name in tenant.grants for taint in plan.pool(name).taints)
+        taints = (taint for name in tenant.grants for taint in plan.pool(name).tolerated)
         data[f"tolerations.{tenant.namespace}"] = _words(map(_taint, taints))
         for key, names in (("secrets", tenant.job_secrets), ("claims", tenant.job_claims)):
             if names is not None:  # without the key: any

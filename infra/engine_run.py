@@ -129,7 +129,7 @@ def _attempt(run: RunContext, call: Callable[..., Any]) -> tuple[Collector, Base
 def _marked(run: RunContext) -> Iterator[dict[str, bool]]:
     """Have the engine save the state once, at the end, where what a killed run did is found again."""
     mark = {"whole": False}
-    chosen = run.plan.cluster.platform == "static"
+    chosen = run.plan.existing
     safe = run.marks.possible and run_marks.found_again(run.operation, run.bundle, run.deployment, chosen)
     if run.operation == "preview" or not safe:
         yield mark

@@ -33,7 +33,7 @@ def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     for manifest in manifests:
         if manifest.patch and manifest.kind == "ClusterPolicy":
             foreign_operator.check(manifest, connect(plan))
-    if plan.cluster.platform == "static":
+    if plan.existing:
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
     made = apply.register(manifests, bundle.releases, provider(plan), hooks(plan))
     for name, value in outputs(plan).items():

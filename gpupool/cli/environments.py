@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +11,8 @@ import typer
 
 from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError, ready_files
+from gpupool.plan.changes import wording
+from gpupool.plan.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from gpupool.generators.manifest import Bundle
@@ -242,8 +244,11 @@ def _print_plan(plan: Plan) -> None:
             [_tenant_row(tenant) for tenant in plan.tenants],
             right=("weight", "cpus", "gib"),
         )
+    joining = list(_joining(plan))
+    if joining:
+        print("\n" + "\n".join(joining))
     names = ", ".join(pool.name for pool in shared_pools(plan))
-    if names and plan.cluster.platform != "local":
+    if names and plan.operates and plan.cluster.platform != "local":
         print(f"\nGPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)")
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
         chart = plan.queue.chart
@@ -251,6 +256,17 @@ def _print_plan(plan: Plan) -> None:
         print(f"\nqueue: {where}")
         if chart and plan.monitoring.prometheus_operator and plan.queue.metrics_key is None:
             print("its metrics are not scraped: queue.metricsKeySecretRef names no key for Prometheus")
+
+
+def _joining(plan: Plan) -> Iterator[str]:
+    """What nodes that join pools later must be given, which nothing in the cluster does."""
+    group = PLATFORMS[plan.cluster.platform].group
+    for pool in plan.pools:
+        if pool.node_selector:
+            labels = ",".join(f"{key}={value}" for key, value in sorted(pool.labels.items()))
+            taints = ",".join(wording.taint(taint) for taint in pool.taints) or "none"
+            yield f"{pool.name}: give nodes that join later, by their node group or the next gpupool up:"
+            yield "  " + group.format(labels=labels, taints=taints)
 
 
 def _tenant_row(tenant: Tenant) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def nodes(inputs: Inputs) -> Iterator[CheckResult]:
     assert inputs.api is not None
     assert inputs.plan is not None
     assert inputs.bundle is not None
-    if inputs.plan.cluster.platform != "static":
+    if not inputs.plan.existing:
         yield result("nodes", Reason.NODES_NONE)
         return
     try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from gpupool.cluster.live_objects import STEERING, offered
 from gpupool.cluster.snapshot import labels
-from gpupool.drift import repair
+from gpupool.drift import cloud_sharing, repair
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import DRIVER, OperatorView
@@ -23,6 +23,9 @@ from gpupool.plan.operator_releases import driver_problems
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
     """Steering labels, driver and slices of the pools' serving nodes."""
+    if not inputs.plan.operates:
+        yield from cloud_sharing.check(inputs)
+        return
     view = OperatorView(inputs)
     for row in inputs.nodes:
         if row.phase is Phase.serving and row.machine is not None:

@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping
 from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.plan.model import SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
 from gpupool.plan.tenants import MachineShare
-from gpupool.sharing import Sharing, sharing_modes
+from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
+from gpupool.sharing.mig import SingleMigSharing
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import Compute, memory_mib
@@ -25,9 +26,12 @@ _MODES = {mode.mode: mode for mode in sharing_modes}
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
-def sharing_of(given: spec.Sharing) -> Sharing:
-    """The sharing mode that the file describes, as the value that does the arithmetic."""
-    return _MODES[given.mode](**given.model_dump(exclude={"mode"}))
+def sharing_of(sharing: spec.Sharing, operator: bool = True) -> Sharing:
+    """The sharing mode that the file describes, as the value that does the arithmetic. `operator`: whether
+    the GPU Operator shares GPUs, or the cloud, whose instances have one name."""
+    if sharing.mode == "mig" and not operator:
+        return SingleMigSharing(sharing.layout)
+    return _MODES[sharing.mode](**sharing.model_dump(exclude={"mode"}))
 
 
 def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -> tuple[Machine, ...]:
@@ -124,6 +128,11 @@ def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
         mig = pool.gpu.mig
         spelled = {mig.profile(name): name for name in pool.sharing.layout}
         wanted = {mig.profile(name): count for name, count in grant.profiles.items()}
+        if isinstance(pool.sharing, SingleMigSharing):
+            return {
+                GPU_RESOURCE if profile in spelled else mig_resource(profile.name): count
+                for profile, count in wanted.items()
+            }
         return {mig_resource(spelled.get(profile, profile.name)): count for profile, count in wanted.items()}
     if grant.slices is not None:
         return dict.fromkeys(pool.slices_per_node, grant.slices)

@@ -19,10 +19,12 @@ from pydantic import BeforeValidator
 from gpupool.catalog.models import GpuModel
 from gpupool.json_output import JsonObject, Number, Share, read
 from gpupool.plan.delivery import Delivery
+from gpupool.plan.platforms import PLATFORMS
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import MachineShare, Tenant
 from gpupool.sharing import Isolation, Sharing
+from gpupool.sharing.mig import SingleMigSharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
 from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
 from gpupool.spec.services import Assertion, Monitoring
@@ -205,6 +207,8 @@ class Pool:
     labels: Mapping[str, str]
     """All labels of the pool's nodes: the user's and those that steer device plugin and MIG manager."""
     taints: tuple[Taint, ...]
+    cloud_taints: tuple[Taint, ...]
+    """Taints that the cloud puts on the nodes by itself; pods of the pool tolerate them too."""
     fallback_to: tuple[str, ...]
     jobs_only: bool
     max_unavailable: int
@@ -213,6 +217,16 @@ class Pool:
     """Disk of one node that jobs share; None where the file does not say it."""
     mig_config: str | None
     """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
+
+    @property
+    def tolerated(self) -> tuple[Taint, ...]:
+        """What pods of the pool tolerate."""
+        return (*self.taints, *self.cloud_taints)
+
+    @property
+    def one_name(self) -> bool:
+        """Whether MIG instances are advertised as whole GPUs are."""
+        return isinstance(self.sharing, SingleMigSharing)
 
     @property
     def spot_share_max(self) -> float:
@@ -374,6 +388,16 @@ class Plan:
             if pool.name == name:
                 return pool
         raise KeyError(name)
+
+    @property
+    def existing(self) -> bool:
+        """Whether a pool is of nodes that exist already."""
+        return any(not pool.capacities for pool in self.pools)
+
+    @property
+    def operates(self) -> bool:
+        """Whether the GPU Operator shares the GPUs; else the cloud does."""
+        return PLATFORMS[self.cluster.platform].operator
 
     @property
     def borrows(self) -> bool:

@@ -63,7 +63,7 @@ def pod_fields(pool: Pool, resource: str, count: int = 1) -> PodFields:
         annotations={MEMORY: f"{pool.gpu_memory_mib}Mi"} if pool.gpu_memory_mib is not None else {},
         spec={
             "nodeSelector": {POOL_LABEL: pool.name},
-            "tolerations": [taint.toleration() for taint in pool.taints],
+            "tolerations": [taint.toleration() for taint in pool.tolerated],
         },
         limits={resource: str(count)},
     )

@@ -20,17 +20,18 @@ from gpupool.plan.capacity import (
     reservations,
     sharing_of,
 )
+from gpupool.plan.platforms import PLATFORMS
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.field_types import memory_mib
 
 
-def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
-    """The resolved pool; None where a check will say why it can't be."""
+def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool, platform: str) -> plan.Pool | None:
+    """The resolved pool; None where a check will say why it can't be. `static`: its nodes exist already."""
     nodes = pool.nodes
     try:
         gpu = catalog[pool.gpu]
-        sharing = sharing_of(pool.sharing)
+        sharing = sharing_of(pool.sharing, PLATFORMS[platform].operator)
         if sharing.problems(gpu):
             return None
         kinds = machines(gpu, sharing, nodes, static)
@@ -40,7 +41,7 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
     sizes = {machine.gpus for machine in kinds}
     if not kinds or gpus < max(sizes):
         return None
-    mig = mig_config_name(sharing)
+    mig = mig_config_name(sharing) if PLATFORMS[platform].operator else None
     reserved = () if static else reservations(nodes.reserved)
     held = sum(row.count for row in reserved)
     if held * min(sizes) > gpus:
@@ -77,8 +78,9 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         termination_grace_period=nodes.termination_grace_period,
         node_names=tuple(nodes.names),
         node_selector=nodes.selector,
-        labels=_node_labels(pool, mig),
+        labels=_node_labels(pool, mig, PLATFORMS[platform].operator),
         taints=_taints(pool),
+        cloud_taints=(plan.Taint(*taint),) if (taint := PLATFORMS[platform].taint) else (),
         fallback_to=tuple(pool.fallback_to),
         jobs_only=pool.jobs_only,
         max_unavailable=pool.maintenance.max_unavailable,
@@ -96,11 +98,13 @@ def _window(maintenance: spec.Maintenance) -> plan.Window | None:
         return None
 
 
-def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:
+def _node_labels(pool: spec.Pool, mig: str | None, operator: bool) -> dict[str, str]:
     """The user's labels, and those that steer device plugin and MIG manager."""
+    own = {**pool.labels, plan.POOL_LABEL: pool.name}
+    if not operator:
+        return own
     return {
-        **pool.labels,
-        plan.POOL_LABEL: pool.name,
+        **own,
         # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
         # by the new ConfigMap's name, and no node is replaced.
         "nvidia.com/device-plugin.config": pool.name,

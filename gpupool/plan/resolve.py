@@ -18,6 +18,7 @@ from gpupool.plan import model as plan
 from gpupool.plan.capacity import grant_slices, share_of, up_to_slices
 from gpupool.plan.checks import CHECKS, CheckContext, PlanProblem, Siblings
 from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
+from gpupool.plan.platforms import PLATFORMS, has_existing_nodes
 from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
@@ -90,11 +91,12 @@ def _rests_on_gaps(problem: PlanProblem, gaps: Gaps) -> bool:
 def _context(
     loaded: Loaded, environment: spec.Environment, catalog: Catalog, siblings: Siblings | None
 ) -> CheckContext:
-    static = environment.cluster.platform == "static"
+    platform = environment.cluster.platform
     pools: dict[str, plan.Pool] = {}
     for index, pool in enumerate(environment.pools):
         unknown = any(loaded.gaps.touches(("pools", index, *path)) for path in _CAPACITY)
-        resolved = None if unknown else resolve_pool(pool, catalog, static)
+        existing = has_existing_nodes(platform, pool.nodes)
+        resolved = None if unknown else resolve_pool(pool, catalog, existing, platform)
         if resolved is not None:
             pools.setdefault(pool.name, resolved)
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
@@ -118,7 +120,7 @@ def _plan(context: CheckContext, text: str) -> plan.Plan:
         environment=environment.metadata.name,
         cluster=cluster,
         gpu_operator=environment.gpu_operator,
-        karpenter=None if cluster.platform == "static" else _karpenter(environment),
+        karpenter=_karpenter(environment) if _starts_nodes(environment) else None,
         pools=tuple(context.pools.values()),
         priorities=tuple(environment.priorities),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
@@ -130,6 +132,13 @@ def _plan(context: CheckContext, text: str) -> plan.Plan:
         assertion=environment.monitoring.assertion,
         text=text,
     )
+
+
+def _starts_nodes(environment: spec.Environment) -> bool:
+    """Whether Karpenter starts nodes for the environment, or will for the pools that it gets."""
+    pools, platform = environment.pools, environment.cluster.platform
+    bought = [pool for pool in pools if not has_existing_nodes(platform, pool.nodes)]
+    return PLATFORMS[platform].karpenter and (bool(bought) or not pools)
 
 
 def _karpenter(environment: spec.Environment) -> spec.Karpenter:

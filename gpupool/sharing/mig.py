@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.sharing.mode import Isolation, Sharing, SharingProblem
+from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Sharing, SharingProblem
 from gpupool.sharing.verdict import verdict
 
 
@@ -55,6 +55,31 @@ class MigSharing(Sharing):
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
         hint = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
         return [SharingProblem(found.reason, hint, "layout")]
+
+
+@dataclass(frozen=True, slots=True)
+class SingleMigSharing(MigSharing):
+    """As a cloud cuts the GPUs of a node pool: into instances of one profile, as many as fit, advertised as
+    whole GPUs are (NVIDIA's single strategy; Google Kubernetes Engine, multi-instance GPUs)."""
+
+    def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
+        return {GPU_RESOURCE: sum(self.layout.values())}
+
+    def equivalents(self, gpu: GpuModel, /) -> dict[str, Fraction]:
+        return {GPU_RESOURCE: max(MigSharing.equivalents(self, gpu).values(), default=Fraction(1))}
+
+    def problems(self, gpu: GpuModel, /) -> list[SharingProblem]:
+        if problems := MigSharing.problems(self, gpu):
+            return problems
+        most = gpu.mig.profile(next(iter(self.layout))).max_count if gpu.mig else 1
+        if len(self.layout) == 1 and sum(self.layout.values()) == most:
+            return []
+        profile = next(iter(self.layout))
+        message = (
+            f"a node pool of the cloud has one profile, as often as it fits, and not {_spell(self.layout)}"
+        )
+        hint = f"use {{{profile}: {most}}}, and a pool for each other profile"
+        return [SharingProblem(message, hint, "layout")]
 
 
 def _spell(layout: Mapping[str, int]) -> str:

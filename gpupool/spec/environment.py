@@ -60,11 +60,12 @@ class Metadata(Model):
 
 class Cluster(Model):
     platform: Annotated[
-        Literal["eks", "static", "generic", "local"],
+        Literal["eks", "gke", "aks", "static", "generic", "local"],
         AfterValidator(lambda platform: "static" if platform == "generic" else platform),
     ]
-    """eks: Karpenter starts AWS nodes. static, or generic: nodes exist already, wherever they are. local: the
-    embedded control plane."""
+    """eks: Karpenter starts AWS nodes, and nodes that exist may stand beside them. static, or generic: nodes
+    exist already, wherever they are. aks: the same on Azure. gke: the same on Google Cloud, whose node pools
+    share GPUs themselves. local: the embedded control plane."""
     name: Name
     """The cluster's name."""
     region: str | None = None

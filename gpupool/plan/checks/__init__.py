@@ -41,6 +41,8 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     names.placeholders,
     pools.cluster,
     pools.platform_fields,
+    pools.selectors,
+    pools.cloud_sharing,
     pools.instance_types,
     pools.sharing,
     pool_bounds.bounds,

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.plan.capacity import sharing_of
 from gpupool.plan.model import Pool
+from gpupool.plan.platforms import PLATFORMS, has_existing_nodes
+from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.environment import Environment
 from gpupool.spec.gaps import Gaps
@@ -59,6 +62,14 @@ class CheckContext:
         """The cluster's platform; None where the file's is broken."""
         unknown = self.gaps.covers(("cluster", "platform"))
         return None if unknown else self.environment.cluster.platform
+
+    def buys(self, pool: spec.Pool) -> bool:
+        """Whether Karpenter starts the pool's nodes; False where the platform's name is broken."""
+        return self.platform is not None and not has_existing_nodes(self.platform, pool.nodes)
+
+    def sharing(self, pool: spec.Pool) -> Sharing:
+        """How the pool's GPUs are shared, by the platform's own rules."""
+        return sharing_of(pool.sharing, self.platform is None or PLATFORMS[self.platform].operator)
 
     def defined(self, section: str) -> list[str]:
         """The names that the file gives in `section`, in its order."""

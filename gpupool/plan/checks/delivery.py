@@ -101,10 +101,12 @@ def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
     """Of a node that exists already, files can carry the labels, if they know its name."""
     environment = context.environment
     engine = environment.delivery.engine
-    if engine == "pulumi" or context.platform != "static":
+    if engine == "pulumi" or context.platform is None:
         return
     loc: Loc
     for index, pool in enumerate(environment.pools):
+        if context.buys(pool):
+            continue
         if pool.nodes.selector:
             message = (
                 "only the cluster knows which nodes have these labels, and files are rendered without it"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from gpupool.catalog.models import GpuModel
-from gpupool.plan.capacity import sharing_of
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.operator_releases import (
     OperatorRelease,
@@ -16,6 +15,7 @@ from gpupool.plan.operator_releases import (
     version_key,
 )
 from gpupool.plan.owned_settings import given_variables, owned_values
+from gpupool.plan.platforms import PLATFORMS
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -35,7 +35,8 @@ def releases(context: CheckContext) -> Iterator[PlanProblem]:
             ("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API"
         )
     if (
-        context.platform not in (None, "static")
+        context.platform is not None
+        and PLATFORMS[context.platform].karpenter
         and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM
     ):
         message = (
@@ -76,7 +77,7 @@ def _pool_needs(context: CheckContext, release: OperatorRelease | None) -> Itera
 def _divided(context: CheckContext) -> Iterator[tuple[spec.Pool, GpuModel, Sharing]]:
     """The pools whose GPU can be divided as they ask, whatever else may be wrong with them."""
     for index, pool in enumerate(context.environment.pools):
-        gpu, shared = context.gpu(pool.gpu), sharing_of(pool.sharing)
+        gpu, shared = context.gpu(pool.gpu), context.sharing(pool)
         broken = context.gaps.touches(("pools", index, "sharing"))
         if gpu is not None and not broken and not shared.problems(gpu):
             yield pool, gpu, shared

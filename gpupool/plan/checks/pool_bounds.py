@@ -17,7 +17,7 @@ def bounds(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
         sizes = context.machine_sizes(pool) or [1]
-        if context.platform not in (None, "static"):
+        if context.buys(pool):
             yield from _bound(context, loc, pool.nodes, sizes)
         yield from _within(("pools", index), pool, sizes)
         yield from _capacity(loc, pool.nodes)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
-from gpupool.plan.capacity import parse_window, sharing_of
+from gpupool.plan.capacity import parse_window
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.plan.platforms import PLATFORMS
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -26,13 +27,18 @@ _CLOUD_FIELDS = (
         "tags",
     ),
 )
+_GKE_CLIENTS = 48
+"""Google Kubernetes Engine documentation, GPU time-sharing (2026-08)."""
+_KARPENTERS = ("karpenter.sh", "karpenter.k8s.aws", "gpupool.dev")
+"""Prefixes of labels of nodes that Karpenter starts."""
+_INSTANCE_TYPE, _ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
 def cluster(context: CheckContext) -> Iterator[PlanProblem]:
     """Fields that an EKS cluster requires."""
     environment = context.environment
-    if context.platform != "eks":
+    if context.platform != "eks" or (environment.pools and not any(map(context.buys, environment.pools))):
         return
     if not environment.cluster.region:
         yield PlanProblem(
@@ -48,21 +54,22 @@ def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
     platform = context.platform
     if platform is None:
         return
-    foreign = _CLOUD_FIELDS if platform == "static" else _STATIC_FIELDS
+    karpenter = PLATFORMS[platform].karpenter
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
-        for field in foreign:
+        bought = context.buys(pool)
+        for field in _STATIC_FIELDS if bought else _CLOUD_FIELDS:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
-                chosen = "names or a selector" if platform == "static" else "instanceTypes"
+                chosen = "instanceTypes" if bought else "names or a selector"
+                where = f"on platform {platform}" if not karpenter else "beside names or a selector"
+                where = "beside instanceTypes" if bought else where
                 yield PlanProblem(
                     (*loc, alias),
-                    f"nodes.{alias} has no meaning on platform {platform}",
+                    f"nodes.{alias} has no meaning {where}",
                     f"leave it out; nodes are chosen by {chosen} there",
                 )
-        yield from (
-            _static_nodes(context, loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
-        )
+        yield from _cloud_nodes(loc, pool.nodes) if bought else _static_nodes(context, loc, pool.nodes)
 
 
 def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
@@ -89,6 +96,48 @@ def _static_nodes(context: CheckContext, loc: Loc, nodes: spec.Nodes) -> Iterato
     if counted and nodes.max not in (None, len(nodes.names)):
         message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
         yield PlanProblem((*loc, "max"), message, "leave max out where nodes are named")
+
+
+def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
+    """Where the cloud shares GPUs, there is no operator to set, and its own bounds hold."""
+    if context.platform is None or PLATFORMS[context.platform].operator:
+        return
+    environment = context.environment
+    if "gpu_operator" in environment.model_fields_set:
+        message = (
+            f"gpuOperator has no meaning on platform {context.platform}: its node pools share GPUs themselves"
+        )
+        yield PlanProblem(("gpuOperator",), message, "leave it out")
+    for index, pool in enumerate(environment.pools):
+        replicas = getattr(pool.sharing, "replicas", None)
+        if replicas is not None and not 2 <= replicas <= _GKE_CLIENTS:
+            message = f"a node pool shares a GPU among 2 to {_GKE_CLIENTS} pods, not {replicas}"
+            yield PlanProblem(("pools", index, "sharing", "replicas"), message, "correct it")
+
+
+def selectors(context: CheckContext) -> Iterator[PlanProblem]:
+    """No pool of existing nodes takes those that Karpenter starts, which go and come without it."""
+    environment = context.environment
+    bought = [pool for pool in environment.pools if context.buys(pool)]
+    for index, pool in enumerate(environment.pools):
+        loc: Loc = ("pools", index, "nodes", "selector")
+        selector = pool.nodes.selector
+        theirs = sorted(key for key in selector if key.partition("/")[0] in _KARPENTERS)
+        if theirs:
+            message = (
+                f"the label {theirs[0]} is on nodes that Karpenter starts, and they are not to be taken over"
+            )
+            yield PlanProblem(
+                loc, message, "use a label of the node group, or describe the pool by instanceTypes"
+            )
+            continue
+        for other in bought if selector else ():
+            facts = {key: {value} for key, value in other.labels.items()}
+            facts |= {_INSTANCE_TYPE: {*other.nodes.instance_types}, "kubernetes.io/os": {"linux"}}
+            facts |= {_ZONE: {*other.nodes.zones}} if other.nodes.zones else {}
+            if all(value in facts.get(key, ()) for key, value in selector.items()):
+                message = f"nodes that Karpenter starts for pool {other.name!r} have these labels too"
+                yield PlanProblem(loc, message, "select by a label that the node group alone has")
 
 
 def instance_types(context: CheckContext) -> Iterator[PlanProblem]:
@@ -134,7 +183,7 @@ def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) ->
 def sharing(context: CheckContext) -> Iterator[PlanProblem]:
     """The GPU is in the catalog and can be divided as asked."""
     for index, pool in enumerate(context.environment.pools):
-        shared, loc = sharing_of(pool.sharing), ("pools", index, "sharing")
+        shared, loc = context.sharing(pool), ("pools", index, "sharing")
         if pool.gpu in context.catalog.broken:
             continue
         try:
@@ -183,7 +232,7 @@ def fallbacks(context: CheckContext) -> Iterator[PlanProblem]:
                 for at, side in ((index, pool), pools[name]):
                     if context.gaps.touches(("pools", at, "sharing")):
                         continue
-                    if not sharing_of(side.sharing).may_fall_back:
+                    if not context.sharing(side).may_fall_back:
                         message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
                         yield PlanProblem(loc, message, "fall back between time-sliced pools only")
                         break

@@ -15,6 +15,7 @@ from gpupool.plan.model import Plan, Pool
 from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.domain.supply import PoolSupply, Supply
 from gpupool.queue.records import MICRO, Offer
+from gpupool.sharing import GPU_RESOURCE
 from vapcheck.server.canonical_text import amount
 
 AUTO = "auto"
@@ -162,7 +163,8 @@ def _candidates(plan: Plan, wish: GpuRequest) -> list[Pool]:
 def offers_of(pool: Pool, supply: PoolSupply, wish: GpuRequest) -> Iterator[Offer]:
     """What one pool offers: nothing where it can't do what is wished."""
     for resource, size in pool.slices_per_node.items():
-        if wish.pool in pool.sharing.layout and not resource.endswith(wish.pool.replace("+", ".")):
+        named = GPU_RESOURCE if pool.one_name else wish.pool.replace("+", ".")
+        if wish.pool in pool.sharing.layout and not resource.endswith(named):
             continue
         units = request = wish.gpu_count
         if supply.gpu_micro[resource] == MICRO:

@@ -72,6 +72,10 @@ def test_two_tenants_hold_what_they_are_granted(examples: Examples) -> None:
     examples.shown("submit-100")
 
 
+def test_environments_of_other_clouds_are_judged(examples: Examples) -> None:
+    examples.shown("clouds")
+
+
 def test_a_ray_cluster_is_taken_and_so_are_its_workers(examples: Examples, operators: Kube) -> None:
     examples.shown("ray-cluster")
     cluster = operators.get("ray.io/v1", "RayCluster", "training", "team-vision")

@@ -103,7 +103,7 @@ BAD: list[tuple[tuple[str | int, ...], Any, str]] = [
     (pool(0, "nodes", "instanceTypes"), ["g5.xlarge"], "pools[0].nodes.instanceTypes[0]"),
     (pool(0, "nodes", "instanceTypes"), ["g4dn.xlarge"] * 2, "pools[0].nodes.instanceTypes[1]"),
     (pool(0, "nodes", "max"), None, "pools[0].nodes.max"),
-    (pool(0, "nodes", "names"), ["a"], "pools[0].nodes.names"),
+    (pool(0, "nodes", "gpus"), 2, "pools[0].nodes.gpus"),
     (pool(1, "name"), "s" * 53, "pools[1].name"),
     (pool(1, "name"), "slices", "pools[1].name"),
     (pool(0, "labels"), {"gpupool.dev/x": "a"}, 'pools[0].labels["gpupool.dev/x"]'),

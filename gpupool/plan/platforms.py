@@ -1,0 +1,49 @@
+"""What a cluster's platform gives: whether Karpenter starts nodes there, and whose operator shares GPUs.
+
+The one table of it. What a pool is does not depend on the platform alone: pools of nodes that exist may
+stand beside those that Karpenter starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpupool.spec import environment as spec
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    karpenter: bool
+    """Whether Karpenter can start nodes."""
+    group: str
+    """How a group of nodes is given labels and taints: {labels} and {taints} in the words of its tool."""
+    operator: bool = True
+    """Whether the GPU Operator shares GPUs; else the cloud does, as its node pools say."""
+    taint: tuple[str, str, str] | None = None
+    """(key, value, effect) that the cloud puts on nodes with GPUs."""
+
+
+_ANY = "labels {labels}; taints {taints}"
+PLATFORMS = {
+    "local": Platform(karpenter=True, group=_ANY),
+    "eks": Platform(
+        karpenter=True,
+        group="eksctl: managedNodeGroups[] labels: {labels}; taints: {taints}",
+    ),
+    "static": Platform(karpenter=False, group=_ANY),
+    "aks": Platform(
+        karpenter=False,
+        group="az aks nodepool update --labels {labels} --node-taints {taints}",
+    ),
+    "gke": Platform(
+        karpenter=False,
+        operator=False,
+        taint=("nvidia.com/gpu", "present", "NoSchedule"),
+        group="gcloud container node-pools update --node-labels={labels} --node-taints={taints}",
+    ),
+}
+
+
+def has_existing_nodes(platform: str, nodes: spec.Nodes) -> bool:
+    """Whether the pool is of nodes that exist already."""
+    return not PLATFORMS[platform].karpenter or bool(nodes.names or nodes.selector)
