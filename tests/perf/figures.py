@@ -22,6 +22,7 @@ from gpupool.sharing.verdict import maximal_layouts
 from gpupool.spec.load import load
 from tests.perf import (
     assert_figures,
+    borrowing_figures,
     flood_figures,
     idle_figures,
     job_figures,
@@ -135,6 +136,8 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-list-page",
         ),
     ),
+    (borrowing_figures.borrowing, ("borrowing-round-p99", "borrowing-use")),
+    (borrowing_figures.returns, ("borrowing-return", "borrowing-return-p99")),
     (idle_figures.idle, ("queue-idle", "queue-growth")),
     (
         flood_figures.floods,

@@ -3,7 +3,7 @@
 A job that may be preempted may start beyond its tenant's grant (`upTo`), on what others leave idle. It is
 borrowed from then on. A job within its tenant's grant that finds no room takes it back: borrowed jobs end,
 of tenants that hold more than their grants alone, and no more of each than it holds beyond. What it starts
-is within its grant, so that nobody takes it back in turn. This module must not decide who may borrow.
+is within its grant, so that it is not taken back in turn. This module must not decide who may borrow.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.state import Held, Holdings, Queued
@@ -42,7 +43,7 @@ class GrantUse:
 
 
 def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
-    """Of each tenant and resource that it is granted. What is granted to nobody is borrowed first; the rest
+    """Of each tenant and resource that it is granted. What no tenant is granted is borrowed first; the rest
     is lent by each in proportion to what it leaves idle."""
     rows = []
     for name, pool in supply.pools.items():
@@ -79,24 +80,30 @@ class Returns:
     slots: Slots
     """As they are once what is to end has ended, and all that takes something back has it."""
     held: Holdings
-    leaving: set[str]
-    """Jobs that end."""
     taking: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """(tenant, pool, resource) -> units of jobs that take something back and do not run yet."""
+
+    gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(tenant, pool, resource) -> units of jobs that end."""
+    in_vain: set[tuple[Offer, Reach, float]] = field(default_factory=set)
+    """What nothing makes room for, with the least time that jobs must have run; true until more ends."""
 
     @classmethod
     def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Returns:
         """`keeping`: jobs that nodes are kept for: what gives way to these is for them."""
         ids = {*keeping}
-        leaving = {
-            job.job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
-        }
-        taken = held.taken.copy()
-        for job in leaving:
-            gone = held.jobs[job]
-            for node, units in gone.placement:
-                taken[gone.pool, gone.resource, node] -= units
-        return cls(supply, now, Slots.of(supply.pools, taken), held, leaving)
+        returns = cls(supply, now, Slots.of(supply.pools, held.taken), held)
+        returns.leave(
+            job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
+        )
+        return returns
+
+    def leave(self, ending: Iterable[Held]) -> None:
+        """These end."""
+        for job in ending:
+            self.slots.give(job.pool, job.resource, job.placement)
+            self.gone[job.tenant, job.pool, job.resource] += job.units
+            self.in_vain.clear()
 
     def take(self, job: Queued, offer: Offer, reach: Reach) -> tuple[Held, ...] | None:
         """Take back room for `job`: borrowed jobs that must end for it, beside those that end already. None
@@ -110,12 +117,10 @@ class Returns:
         place, ending = self.slots.place(offer, reach), tuple[Held, ...]()
         if place is None:
             ending = self._ending(offer, reach, self.supply.rules.minimum_runtime_s)
-            for held in ending:
-                self.slots.give(held.pool, held.resource, held.placement)
+            self.leave(ending)
             place = self.slots.place(offer, reach) if ending else None
         if place is None:
             return None
-        self.leaving |= {held.job for held in ending}
         self.slots.take(offer.pool, offer.resource, place)
         self.taking[whose] += offer.units
         return ending
@@ -125,87 +130,105 @@ class Returns:
         return bool(self._ending(offer, reach, 0))
 
     def _ending(self, offer: Offer, reach: Reach, minimum_runtime_s: float) -> tuple[Held, ...]:
+        if (offer, reach, minimum_runtime_s) in self.in_vain:
+            return ()
+        key = offer.pool, offer.resource
         lent = [
             held
             for held in self.held.jobs.values()
             if held.borrowed
-            and (held.pool, held.resource) == (offer.pool, offer.resource)
+            and (held.pool, held.resource) == key
             and held.preempting_for is None
             and (not held.started or self.now - held.since >= minimum_runtime_s)
         ]
-        beyond = {tenant: self._beyond(tenant, offer) for tenant in {held.tenant for held in lent}}
-        weights = {tenant: self.supply.rule(tenant).weight for tenant in beyond}
+        rules = {tenant: self.supply.rule(tenant) for tenant in {held.tenant for held in lent}}
+        beyond = {
+            tenant: self.held.used.get((tenant, *key), 0) - self.gone[tenant, *key] - rule.grants.get(key, 0)
+            for tenant, rule in rules.items()
+        }
+        share = {tenant: more / rules[tenant].weight for tenant, more in beyond.items()}
         for capacity_type in sorted(reach.types):  # a job does not span two
             side = reach._replace(types=frozenset({capacity_type}))
-            if ending := given_back(offer, side, self.slots, lent, beyond, weights, self.now):
+            if ending := given_back(offer, side, self.slots, lent, beyond, share, self.now):
                 return ending
+        self.in_vain.add((offer, reach, minimum_runtime_s))
         return ()
-
-    def _beyond(self, tenant: str, offer: Offer) -> int:
-        """Units that the tenant holds beyond its grant, without what is to end."""
-        key = offer.pool, offer.resource
-        leaving = (self.held.jobs[job] for job in self.leaving)
-        gone = sum(job.units for job in leaving if (job.tenant, job.pool, job.resource) == (tenant, *key))
-        return self.held.used.get((tenant, *key), 0) - gone - self.supply.rule(tenant).grants.get(key, 0)
 
 
 def given_back(
     offer: Offer, reach: Reach, slots: Slots, lent: Sequence[Held], beyond: Mapping[str, int],
-    weights: Mapping[str, float], now: float,
+    share: Mapping[str, float], now: float,
 ) -> tuple[Held, ...]:  # fmt: skip
     """The borrowed jobs that must end so that `offer` has room on nodes in reach; empty where all of them do
-    not make room, or none has to end. The tenant that has borrowed most for its weight gives back first, and
-    of its jobs the one of which least is lost. `beyond`: tenant -> units that it holds beyond its grant: who
-    has none left of these gives nothing back, so that one job may cross that line and no second one."""
+    not make room, or none has to end. The tenant with the largest `share` gives back first, and of its jobs
+    the one of which least is lost. `beyond`: tenant -> units that it holds beyond its grant: who has none
+    left of these gives nothing back, so that one job may cross that line and no second one."""
     count, units = slots.nodes_for(offer)
-    share = {tenant: more / weights[tenant] for tenant, more in beyond.items()}
-
-    def order(held: Held) -> tuple[float, float, str]:
-        return -share[held.tenant], held.gpu_micro * (now - held.since), held.job
-
+    by_node: dict[int, list[_Part]] = {}
+    for held in lent:
+        part = _Part(-share[held.tenant], held.gpu_micro * (now - held.since), held.job, held)
+        for node, _ in held.placement:
+            by_node.setdefault(node, []).append(part)
     free, left = dict(slots.nodes_of(offer, reach)), dict(beyond)
-    waiting = sorted(lent, key=order)
     ending: list[Held] = []
     for _ in range(count):
         ways = []
         for node, there in free.items():
-            needed = _needed_on(node, units - there, waiting, left)
+            parts = by_node.get(node, [])
+            needed = _needed_on(
+                node, units - there, [part for part in parts if part.held not in ending], left
+            )
             if needed is not None:
-                least = max((order(held)[0] for held in needed), default=float("-inf"))
-                ways.append((least, sum(order(held)[1] for held in needed), node, needed))
+                least = max((part.share for part in needed), default=float("-inf"))
+                ways.append((least, sum(part.lost for part in needed), node, needed))
         if not ways:
             return ()
         _, _, node, needed = min(ways, key=lambda way: way[:3])
-        for held in needed:
-            left[held.tenant] -= held.units
-            for at, here in held.placement:
+        for part in needed:
+            left[part.held.tenant] -= part.held.units
+            for at, here in part.held.placement:
                 if at in free:
                     free[at] += here
         del free[node]
-        ending += needed
-        waiting = [held for held in waiting if held not in needed]
+        ending += [part.held for part in needed]
     return tuple(ending)
 
 
+class _Part(NamedTuple):
+    """A borrowed job, in the order in which they give back."""
+
+    share: float
+    """Less than nothing: smaller goes first."""
+    lost: float
+    """GPU seconds that have been worked and are given up."""
+    job: str
+    held: Held
+
+
 def _needed_on(
-    node: int, short: int, waiting: Iterable[Held], beyond: Mapping[str, int]
-) -> tuple[Held, ...] | None:
+    node: int, short: int, parts: Sequence[_Part], beyond: Mapping[str, int]
+) -> list[_Part] | None:
     """The first of them that free so many units of the node, without any that is not needed; None where all
     of them don't."""
-    taken: dict[str, tuple[Held, int]] = {}
-    left = dict(beyond)
-    for held in waiting:
-        if short <= 0:
-            break
-        here = sum(units for at, units in held.placement if at == node)
-        if here and left[held.tenant] > 0:
-            left[held.tenant] -= held.units
+    if short <= 0:
+        return []
+    taken: list[tuple[_Part, int]] = []
+    spent = Counter[str]()
+    for part in sorted(parts, key=lambda part: part[:3]):
+        held = part.held
+        if beyond[held.tenant] > spent[held.tenant]:
+            here = sum(units for at, units in held.placement if at == node)
+            spent[held.tenant] += held.units
             short -= here
-            taken[held.job] = held, here
+            taken.append((part, here))
+            if short <= 0:
+                break
     if short > 0:
         return None
-    for job, (_, here) in reversed(list(taken.items())):
+    needed = []
+    for part, here in reversed(taken):
         if short + here <= 0:
             short += here
-            del taken[job]
-    return tuple(held for held, _ in taken.values())
+        else:
+            needed.append(part)
+    return needed[::-1]
