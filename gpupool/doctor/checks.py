@@ -53,6 +53,7 @@ CHECKS = (
     Registered("rights", Need.CLUSTER, rights.check, of_up=True),
     Registered("kinds", Need.CLUSTER, kinds.kinds),
     Registered("gates", Need.CLUSTER, kinds.gates),
+    Registered("reservations", Need.PLAN, components.reservations),
     Registered("operator", Need.CLUSTER, components.operator),
     Registered("prometheus", Need.CLUSTER, components.prometheus),
     Registered("queue", Need.CLUSTER, components.queue),

@@ -24,6 +24,18 @@ _RELEASE_NAME, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/r
 """Annotations by which Helm knows its own objects (Helm 3)."""
 
 
+def reservations(inputs: Inputs) -> Iterator[CheckResult]:
+    """Where Karpenter's gate is on, what is reserved and named nowhere is paid for beside the nodes
+    (Karpenter 1.6 and later, ReservedCapacity)."""
+    assert inputs.plan is not None
+    plan = inputs.plan
+    if plan.cluster.platform != "eks" or plan.karpenter is None:
+        yield result("reservations", Reason.RESERVATIONS_NONE)
+        return
+    count = sum(len(pool.reserved) for pool in plan.pools)
+    yield result("reservations", Reason.RESERVATIONS_NAMED, count=count, region=plan.cluster.region)
+
+
 def operator(inputs: Inputs) -> Iterator[CheckResult]:
     """Which GPU Operator there will be, and whether it would follow the pools."""
     assert inputs.api is not None
@@ -32,6 +44,9 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
     subject = "GPU Operator"
     if inputs.plan.cluster.platform == "local":
         yield result(subject, Reason.OPERATOR_LOCAL)
+        return
+    if not inputs.plan.operates:
+        yield result(subject, Reason.OPERATOR_CLOUD)
         return
     live = cluster_policy(inputs.api)
     release = next((row for row in inputs.bundle.releases if row.chart == "gpu-operator"), None)

@@ -120,6 +120,13 @@ class Reason(Enum):
     )
 
     # Kinds and what acts on them.
+    RESERVATIONS_NONE = (_OK, False, "none is used here", "")
+    RESERVATIONS_NAMED = (
+        _UNKNOWN,
+        False,
+        "{count} named; those that no pool names stay unused, and are paid for beside the nodes",
+        "compare with: aws ec2 describe-capacity-reservations --region {region}",
+    )
     KINDS_SERVED = (_OK, False, "{count} of {used} kinds are served, in the versions that are used", "")
     KIND_COMES = (_COMES, False, "comes with the chart {chart}", "")
     KIND_MISSING = (
@@ -167,6 +174,7 @@ class Reason(Enum):
     )
     OPERATOR_FOREIGN = (_OK, False, "ClusterPolicy {name} can follow the pools' configurations", "")
     OPERATOR_UNFIT = (_DIFFERS, True, "`up` would refuse ClusterPolicy {name}", "{problem}")
+    OPERATOR_CLOUD = (_OK, False, "not needed here: the cloud's node pools share GPUs", "")
     OPERATOR_LOCAL = (_OK, False, "simulated by the local control plane", "")
     PROMETHEUS_FOUND = (_OK, False, "{version} {kind} is served", "")
     PROMETHEUS_MISSING = (

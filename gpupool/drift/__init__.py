@@ -20,6 +20,7 @@ from gpupool.drift import (
     owner,
     releases,
     repartitions,
+    reservations,
     slices,
     tenants,
 )
@@ -34,6 +35,7 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     nodes.check,
     slices.check,
     karpenter.check,
+    reservations.check,
     tenants.check,
     other_managers.check,
     delivery.check,
