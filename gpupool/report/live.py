@@ -18,6 +18,7 @@ from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, ClusterSnapshot, labels, notes, take
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
+from gpupool.plan.pods import BORROWED_CLASS
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodeChange, TenantUse
@@ -93,19 +94,30 @@ class Live:
         return any(one.node_selector.items() <= labels(node).items() for one in pools)
 
     def _over_quota(self) -> Iterable[TenantUse]:
-        used: dict[str, Counter[str]] = defaultdict(Counter)
+        """What borrowed pods use counts against `upTo` alone, as in the tenant's two quotas."""
+        pods: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for pod in self.snapshot.of("v1", "Pod"):
             if not ended(pod):
-                used[pod["metadata"]["namespace"]].update(requested(pod))
+                pods[pod["metadata"]["namespace"]].append(pod)
         before, after = (
             {tenant.namespace: tenant for tenant in state.plan.tenants} if state else {}
             for state in (self.before, self.after)
         )
         for namespace, tenant in (before | after).items():
-            quota = after[namespace].quota if namespace in after else {}
-            for resource, count in sorted(used[namespace].items()):
-                if count > quota.get(resource, 0):
-                    yield TenantUse(tenant.name, namespace, resource, count, quota.get(resource, 0))
+            own = [pod for pod in pods[namespace] if pod["spec"].get("priorityClassName") != BORROWED_CLASS]
+            then = after.get(namespace)
+            over: dict[str, TenantUse] = {}
+            for counted, quota in (
+                (pods[namespace], then.quota_up_to if then else {}),
+                (own, then.quota if then else {}),
+            ):
+                used = sum((Counter(requested(pod)) for pod in counted), Counter[str]())
+                for resource, count in used.items():
+                    if count > quota.get(resource, 0):
+                        over[resource] = TenantUse(
+                            tenant.name, namespace, resource, count, quota.get(resource, 0)
+                        )
+            yield from (over[resource] for resource in sorted(over))
 
 
 def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> PodAtRisk:
