@@ -125,8 +125,7 @@ def build(commit: str, version: str, target: Path) -> list[str]:
         source.mkdir()
         sources = Path(folder, "source.tar")
         run("git", "archive", "--output", sources, commit)
-        with tarfile.open(sources) as archive:
-            archive.extractall(source, filter="data")
+        shutil.unpack_archive(sources, source)
         for number, name in enumerate(PROJECTS):
             # Without links, which an archive can't follow.
             project = Path(folder, f"project-{number}")
@@ -135,8 +134,7 @@ def build(commit: str, version: str, target: Path) -> list[str]:
             packed.write_bytes(normalised(packed.read_bytes(), epoch))
             # From the archive, as a package index would: what the archive lacks is missed here.
             unpacked = Path(folder, f"unpacked-{packed.name}")
-            with tarfile.open(packed) as archive:
-                archive.extractall(unpacked, filter="data")
+            shutil.unpack_archive(packed, unpacked)
             [tree] = unpacked.iterdir()
             built(tree, "build_wheel", target, stable)
         chart(source, version, target, epoch)

@@ -17,7 +17,7 @@ _NAME = re.compile(
     r"|signature$|credentials?$|^(authorization|auth|jwt|sig|creds|cookie)$"
 )
 """Names of secrets, in lower case and without dashes, dots and underscores."""
-_USER = re.compile(r"(?:[^\s/?#'\":%]|%(?!3a))*+(?:(?::|%3a)(?P<password>[^\s'\"]*+))?", re.IGNORECASE)
+_USER = re.compile(r"(?:[^\s/?#'\":%]|%(?!3a))*(?:(?::|%3a)(?P<password>[^\s'\"]*+))?", re.IGNORECASE)
 _TOKEN_AS_USER = re.compile(r"(https?|nats|tls|wss?)$", re.IGNORECASE)
 """Schemes whose servers take a token in place of a user, as in `gpupool.address_secrets`."""
 _LONGEST_USER = 400

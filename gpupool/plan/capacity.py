@@ -13,7 +13,6 @@ from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.plan.model import SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
 from gpupool.plan.tenants import MachineShare
 from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
-from gpupool.sharing.mig import SingleMigSharing
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import Compute, memory_mib
@@ -29,9 +28,8 @@ WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 def sharing_of(sharing: spec.Sharing, operator: bool = True) -> Sharing:
     """The sharing mode that the file describes, as the value that does the arithmetic. `operator`: whether
     the GPU Operator shares GPUs, or the cloud, whose instances have one name."""
-    if sharing.mode == "mig" and not operator:
-        return SingleMigSharing(sharing.layout)
-    return _MODES[sharing.mode](**sharing.model_dump(exclude={"mode"}))
+    mode = _MODES[sharing.mode](**sharing.model_dump(exclude={"mode"}))
+    return mode if operator else mode.in_node_pool
 
 
 def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -> tuple[Machine, ...]:
@@ -128,7 +126,7 @@ def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
         mig = pool.gpu.mig
         spelled = {mig.profile(name): name for name in pool.sharing.layout}
         wanted = {mig.profile(name): count for name, count in grant.profiles.items()}
-        if isinstance(pool.sharing, SingleMigSharing):
+        if pool.sharing.one_name:
             return {
                 GPU_RESOURCE if profile in spelled else mig_resource(profile.name): count
                 for profile, count in wanted.items()

@@ -24,7 +24,6 @@ from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import MachineShare, Tenant
 from gpupool.sharing import Isolation, Sharing
-from gpupool.sharing.mig import SingleMigSharing
 from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
 from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
 from gpupool.spec.services import Assertion, Monitoring
@@ -222,11 +221,6 @@ class Pool:
     def tolerated(self) -> tuple[Taint, ...]:
         """What pods of the pool tolerate."""
         return (*self.taints, *self.cloud_taints)
-
-    @property
-    def one_name(self) -> bool:
-        """Whether MIG instances are advertised as whole GPUs are."""
-        return isinstance(self.sharing, SingleMigSharing)
 
     @property
     def spot_share_max(self) -> float:

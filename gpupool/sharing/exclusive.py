@@ -16,6 +16,7 @@ class Exclusive(Sharing):
 
     mode: ClassVar[str] = "exclusive"
     isolation: ClassVar[Isolation] = Isolation.full
+    whole: ClassVar[bool] = True
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: 1}

@@ -28,6 +28,10 @@ class MigSharing(Sharing):
     isolation: ClassVar[Isolation] = Isolation.full
     grant_field: ClassVar[str] = "profiles"
 
+    @property
+    def in_node_pool(self) -> Sharing:
+        return SingleMigSharing(self.layout)
+
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {mig_resource(name): count for name, count in self.layout.items()}
 
@@ -61,6 +65,8 @@ class MigSharing(Sharing):
 class SingleMigSharing(MigSharing):
     """As a cloud cuts the GPUs of a node pool: into instances of one profile, as many as fit, advertised as
     whole GPUs are (NVIDIA's single strategy; Google Kubernetes Engine, multi-instance GPUs)."""
+
+    one_name: ClassVar[bool] = True
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: sum(self.layout.values())}

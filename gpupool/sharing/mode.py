@@ -58,6 +58,10 @@ class Sharing(ABC):
     """Whether pods compute through a daemon on their node, and may not survive its restart."""
     may_fall_back: ClassVar[bool] = False
     """Whether a job of such a pool can move to another pool of the mode."""
+    whole: ClassVar[bool] = False
+    """Whether a slice is a GPU, so that a job can have several, on several nodes."""
+    one_name: ClassVar[bool] = False
+    """Whether MIG instances are advertised as whole GPUs are."""
 
     @property
     def layout(self) -> Mapping[str, int]:
@@ -69,6 +73,11 @@ class Sharing(ABC):
         """The mode with that many slices per GPU and that layout, as far as it has them."""
         given = {"replicas": replicas, "layout": layout}
         return cls(**{one.name: given[one.name] for one in fields(cls)})  # type: ignore[arg-type]
+
+    @property
+    def in_node_pool(self) -> Sharing:
+        """How a cloud shares the GPUs of a node pool that is set to this mode, without the GPU Operator."""
+        return self
 
     @abstractmethod
     def slices_per_gpu(self, gpu: GpuModel, /) -> dict[str, int]:

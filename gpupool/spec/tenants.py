@@ -13,6 +13,7 @@ from gpupool.spec.field_types import (
     AccountName,
     CheckpointPrefix,
     Compute,
+    Count,
     Model,
     Name,
     NodeName,
@@ -37,11 +38,11 @@ UpTo = Annotated[
 
 
 class Grant(Model):
-    gpus: Positive | None = None
-    """Physical GPUs; becomes gpus x slices per GPU."""
-    slices: Positive | None = None
+    gpus: Count | None = None
+    """Physical GPUs; becomes gpus x slices per GPU. 0 beside `upTo`: all that the tenant uses is borrowed."""
+    slices: Count | None = None
     """Slices, where the pool is not MIG."""
-    profiles: dict[str, Positive] = {}
+    profiles: dict[str, Count] = {}
     """MIG instances by profile, where the pool is MIG."""
     up_to: UpTo | None = None
     """How much the tenant's jobs may use in all while others leave it idle, in the words of the grant: a

@@ -28,6 +28,7 @@ from gpupool.plan.checks import (
     promotion,
     queue,
     reservations,
+    selectors,
     tenants,
 )
 from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings
@@ -41,7 +42,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     names.placeholders,
     pools.cluster,
     pools.platform_fields,
-    pools.selectors,
+    selectors.selectors,
     pools.cloud_sharing,
     pools.instance_types,
     pools.sharing,

@@ -25,7 +25,7 @@ def up_to(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def _up_to(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProblem]:
-    fields = [field for field in ("gpus", "slices", "profiles") if getattr(grant, field)]
+    fields = [field for field in ("gpus", "slices", "profiles") if getattr(grant, field) not in (None, {})]
     if len(fields) != 1:
         return  # a finding of the grant
     (field,) = fields

@@ -111,7 +111,7 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
             continue
         if context.platform == "local":
             yield PlanProblem(loc, "nodes.efa has no meaning on platform local", "leave it out")
-        if pool.sharing.mode != "exclusive":
+        if not context.sharing(pool).whole:
             message = (
                 f"jobs over several nodes have whole GPUs, and the pool's are shared by {pool.sharing.mode}"
             )

@@ -29,9 +29,6 @@ _CLOUD_FIELDS = (
 )
 _GKE_CLIENTS = 48
 """Google Kubernetes Engine documentation, GPU time-sharing (2026-08)."""
-_KARPENTERS = ("karpenter.sh", "karpenter.k8s.aws", "gpupool.dev")
-"""Prefixes of labels of nodes that Karpenter starts."""
-_INSTANCE_TYPE, _ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
@@ -113,31 +110,6 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
         if replicas is not None and not 2 <= replicas <= _GKE_CLIENTS:
             message = f"a node pool shares a GPU among 2 to {_GKE_CLIENTS} pods, not {replicas}"
             yield PlanProblem(("pools", index, "sharing", "replicas"), message, "correct it")
-
-
-def selectors(context: CheckContext) -> Iterator[PlanProblem]:
-    """No pool of existing nodes takes those that Karpenter starts, which go and come without it."""
-    environment = context.environment
-    bought = [pool for pool in environment.pools if context.buys(pool)]
-    for index, pool in enumerate(environment.pools):
-        loc: Loc = ("pools", index, "nodes", "selector")
-        selector = pool.nodes.selector
-        theirs = sorted(key for key in selector if key.partition("/")[0] in _KARPENTERS)
-        if theirs:
-            message = (
-                f"the label {theirs[0]} is on nodes that Karpenter starts, and they are not to be taken over"
-            )
-            yield PlanProblem(
-                loc, message, "use a label of the node group, or describe the pool by instanceTypes"
-            )
-            continue
-        for other in bought if selector else ():
-            facts = {key: {value} for key, value in other.labels.items()}
-            facts |= {_INSTANCE_TYPE: {*other.nodes.instance_types}, "kubernetes.io/os": {"linux"}}
-            facts |= {_ZONE: {*other.nodes.zones}} if other.nodes.zones else {}
-            if all(value in facts.get(key, ()) for key, value in selector.items()):
-                message = f"nodes that Karpenter starts for pool {other.name!r} have these labels too"
-                yield PlanProblem(loc, message, "select by a label that the node group alone has")
 
 
 def instance_types(context: CheckContext) -> Iterator[PlanProblem]:

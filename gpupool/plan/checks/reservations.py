@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec import environment as spec
@@ -11,16 +11,16 @@ from gpupool.spec.yaml_source import Loc
 
 def reserved(context: CheckContext) -> Iterator[PlanProblem]:
     """Each reservation is named one way and once, and its nodes are nodes of the pool."""
-    owners: dict[str, str] = {}
+    listed: list[tuple[spec.Pool, spec.Reservation]] = []
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes", "reserved")
         for position, reservation in enumerate(pool.nodes.reserved):
             yield from _named((*loc, position), reservation)
-            if reservation.id and (owner := owners.setdefault(reservation.id, pool.name)) != pool.name:
-                message = (
-                    f"reservation {reservation.id} is pool {owner}'s as well, and would be counted twice"
-                )
-                yield PlanProblem((*loc, position, "id"), message, "give it to one of them")
+            for other, earlier in listed:
+                if _same(pool, reservation, other, earlier):
+                    yield _twice((*loc, position), pool, reservation, other)
+                    break
+            listed.append((pool, reservation))
         yield from _bounded(context, loc, pool)
 
 
@@ -30,12 +30,41 @@ def _named(loc: Loc, reservation: spec.Reservation) -> Iterator[PlanProblem]:
         yield PlanProblem(loc, f"{how} which reservation it is", "use exactly one of id and tags")
 
 
+def _same(
+    pool: spec.Pool, reservation: spec.Reservation, other: spec.Pool, earlier: spec.Reservation
+) -> bool:
+    """Whether both find the same reservations. Tags find those that have more of them as well, and Karpenter
+    takes of what they find what is for the pool's own instance types."""
+    if reservation.id or earlier.id:
+        return reservation.id == earlier.id
+    if not set(pool.nodes.instance_types) & set(other.nodes.instance_types):
+        return False
+    tags, earlier_tags = reservation.tags or {}, earlier.tags or {}
+    return _finds(tags, earlier_tags) or _finds(earlier_tags, tags)
+
+
+def _finds(tags: Mapping[str, str], more: Mapping[str, str]) -> bool:
+    """Whether what has `more` has `tags`, of which * stands for any value."""
+    return all(key in more and value in ("*", more[key]) for key, value in tags.items())
+
+
+def _twice(loc: Loc, pool: spec.Pool, reservation: spec.Reservation, other: spec.Pool) -> PlanProblem:
+    if reservation.id:
+        what, field = f"reservation {reservation.id}", "id"
+    else:
+        what, field = "what these tags find", "tags"
+    if pool is other:
+        message = f"{what} is listed twice"
+        hint = "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
+    else:
+        message = f"{what} is pool {other.name}'s as well, and would be counted twice"
+        hint = "give it to one of them" if reservation.id else "add a tag to both that tells them apart"
+    return PlanProblem((*loc, field), message, hint)
+
+
 def _bounded(context: CheckContext, loc: Loc, pool: spec.Pool) -> Iterator[PlanProblem]:
     nodes = pool.nodes
     count = sum(reservation.count for reservation in nodes.reserved)
-    ids = [reservation.id for reservation in nodes.reserved if reservation.id]
-    for name in sorted({name for name in ids if ids.count(name) > 1}):
-        yield PlanProblem(loc, f"reservation {name} is listed twice", "list it once")
     if count and len(context.machine_sizes(pool)) > 1:
         message = "its machines have different numbers of GPUs, and a reservation is of one instance type"
         yield PlanProblem(loc, message, "give the reserved machines a pool of their own")

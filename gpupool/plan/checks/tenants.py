@@ -51,7 +51,7 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
     fields = [
         field
         for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
-        if value
+        if value is not None and value != {}
     ]
     if len(fields) != 1:
         message = "says nothing" if not fields else f"says {' and '.join(fields)}"
@@ -73,6 +73,11 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
     except CatalogError as error:
         yield PlanProblem((*loc, "profiles"), error.message, error.hint)
         return
+    nothing = [resource for resource, count in wanted.items() if count == 0 and grant.up_to is None]
+    if nothing:
+        message = f"0 x {nothing[0]} of pool {pool.name!r} is no grant"
+        hint = "grant 1 or more, or say in upTo how much of what others leave idle may be borrowed"
+        yield PlanProblem((*loc, fields[0]), message, hint)
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
         if count > most:

@@ -163,7 +163,7 @@ def _candidates(plan: Plan, wish: GpuRequest) -> list[Pool]:
 def offers_of(pool: Pool, supply: PoolSupply, wish: GpuRequest) -> Iterator[Offer]:
     """What one pool offers: nothing where it can't do what is wished."""
     for resource, size in pool.slices_per_node.items():
-        named = GPU_RESOURCE if pool.one_name else wish.pool.replace("+", ".")
+        named = GPU_RESOURCE if pool.sharing.one_name else wish.pool.replace("+", ".")
         if wish.pool in pool.sharing.layout and not resource.endswith(named):
             continue
         units = request = wish.gpu_count

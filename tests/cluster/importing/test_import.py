@@ -62,7 +62,7 @@ def test_a_cluster_with_karpenter(bring: Callable[[Plan], None], cluster: Any) -
     mine = import_environment(cluster.api, Choices(name="mine")).conversion
     reported = {entry.path: entry for entry in mine.leftovers if entry.object == "environment local"}
     assert "belong to environment local" in reported[""].why
-    assert {"pools[notebooks].description", "priorities[research].preemptible"} <= set(reported)
+    assert {"pools[notebooks].description", "tenants[vision].weight"} <= set(reported)
     assert {"pools[research-a100].fallbackTo", "tenants[vision].weight"} <= set(reported)
     (only,) = assert_environment(plan_from(mine.text, "mine"), cluster.api).drifts
     assert only.kind == "other-environment"

@@ -42,7 +42,9 @@ def scraped(dev_site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     dev_site.wait(ended[1], "failed")
     running = dev_site.submit(gpu_pool_requested="training", gpu_count=4, **runs)
     dev_site.wait(running, "running")
-    dev_site.submit(gpu_pool_requested="training", gpu_count=2, **runs)
+    dev_site.submit(
+        gpu_pool_requested="training", gpu_count=2, preemptible=False, **runs
+    )  # so it can't borrow
     groups = [{**group, "interval": "1s"} for group in rules.groups(PLAN)]
     server = Prometheus(tmp_path_factory.mktemp("prometheus"), [job(dev_site)], groups)
     server.wait("count_over_time(gpupool:queue_jobs:count[1m]) > 3")

@@ -132,25 +132,29 @@ BY_TAGS = {"tags": {"for": "gpus"}}
 
 
 @pytest.mark.parametrize(
-    ("requirements", "reserved", "spot"),
+    ("requirements", "reserved", "capacity"),
     [
-        ([], [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}], 0.5),
-        ([(BOUGHT, "NotIn", "spot")], [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}], 0),
+        ([], [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}], ["spot", "on-demand"]),
+        (
+            [(BOUGHT, "NotIn", "spot")],
+            [{"tags": {"for": "gpus"}, "count": 1}, {"id": "cr-1", "count": 1}],
+            None,
+        ),
         (
             [(BOUGHT, "In", "reserved")],
             [{"tags": {"for": "gpus"}, "count": 3}, {"id": "cr-1", "count": 1}],
-            0,
+            None,
         ),
         (
             [(BY_TYPE, "In", "default"), (BY_ID, "In", "cr-1")],
             [{"id": "cr-1", "count": 4}],
-            0,
+            None,
         ),
-        ([ON_DEMAND], None, 0),
+        ([ON_DEMAND], None, None),
     ],
 )
 def test_reservations_of_the_node_class_are_the_pools(
-    requirements: list[tuple[str, ...]], reserved: list[dict[str, Any]] | None, spot: float
+    requirements: list[tuple[str, ...]], reserved: list[dict[str, Any]] | None, capacity: list[str] | None
 ) -> None:
     terms = [BY_TAGS, {"id": "cr-1"}]
     own: dict[str, Any] = {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass"}
@@ -158,7 +162,7 @@ def test_reservations_of_the_node_class_are_the_pools(
     result = converted(pool(TYPES, *requirements), own)
     (row,) = yaml.safe_load(result.text)["pools"]
     assert row["nodes"].get("reserved") == reserved
-    assert row["nodes"].get("spotShare", 0) == spot
+    assert row["nodes"].get("capacity") == capacity
     listed = "\n".join(str(entry) for entry in result.leftovers)
     assert ("when reservations of gpus end" in listed) == (reserved is not None)
     assert ("capacityReservationSelectorTerms" in listed) == (reserved is None)

@@ -62,6 +62,25 @@ def test_quotas_allow_what_is_lent_and_hold_everything_else_to_the_grant() -> No
     assert (lent["value"], lent["preemptionPolicy"]) == (-1, "Never")
 
 
+def test_a_tenant_may_have_no_more_than_what_it_borrows() -> None:
+    pools = {"shared": {"gpus": 0, "upTo": 3}, "parted": {"profiles": {"2g.20gb": 0}, "upTo": {"2g.20gb": 2}}}
+    plan = plan_of(environment(pools))
+    hard = {m.name: m.body["spec"]["hard"] for m in generate(plan) if m.kind == "ResourceQuota"}
+    for resource, most in ((NVIDIA, "12"), ("nvidia.com/mig-2g.20gb", "2")):
+        requested = f"requests.{resource}"
+        assert (hard["gpupool-granted"][requested], hard["gpupool"][requested]) == ("0", most)
+
+
+@pytest.mark.parametrize("grant", [{"gpus": 0}, {"slices": 0}, {"gpus": 0, "upTo": None}])
+def test_a_grant_of_nothing_is_none(grant: dict[str, Any]) -> None:
+    with pytest.raises(SpecError) as error:
+        plan_of(environment({"shared": grant, "parted": {"profiles": {"3g.40gb": 1, "2g.20gb": 0}}}))
+    shared, parted = error.value.findings
+    assert "0 x nvidia.com/gpu of pool 'shared' is no grant" in shared.message
+    assert "0 x nvidia.com/mig-2g.20gb of pool 'parted' is no grant" in parted.message
+    assert "upTo" in shared.hint
+
+
 def test_without_it_nothing_is_there_for_it() -> None:
     names = {m.name for m in generate(plan_of(environment({"shared": {"gpus": 1}})))}
     assert not names & {BORROWED_CLASS, "gpupool-granted"}

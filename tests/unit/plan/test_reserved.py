@@ -60,7 +60,10 @@ def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
         ([{"count": 1}], {}, "reserved[0]", "neither id nor tags"),
         ([{**BLOCK, "tags": {"a": "b"}}], {}, "reserved[0]", "id and tags both"),
         ([{**BLOCK, "count": 5}], {}, "reserved", "5 nodes are reserved, and the pool has 4 at most"),
-        ([BLOCK, BLOCK], {}, "reserved", "cr-0a1b2c is listed twice"),
+        ([BLOCK, BLOCK], {}, "reserved[1].id", "cr-0a1b2c is listed twice"),
+        ([TAGGED, TAGGED], {}, "reserved[1].tags", "what these tags find is listed twice"),
+        ([TAGGED, {"tags": {"team": "ml", "for": "x"}, "count": 1}], {}, "reserved[1].tags", "listed twice"),
+        ([TAGGED, {"tags": {"team": "*"}, "count": 1}], {}, "reserved[1].tags", "listed twice"),
         ([{**BLOCK, "until": "soon"}], {}, "reserved[0].until", "no moment in UTC"),
         ([{**BLOCK, "until": "2027-02-31T11:30Z"}], {}, "reserved[0].until", "no moment in UTC"),
         ([{**BLOCK, "id": "i-1"}], {}, "reserved[0].id", "i-1"),
@@ -94,6 +97,32 @@ def test_other_things_that_contradict_it_are_refused() -> None:
     assert "would be called pool-reserved" in messages
     assert "cr-0a1b2c is pool pool's as well" in messages
     assert "different numbers of GPUs" in messages
+
+
+@pytest.mark.parametrize(
+    ("tags", "machine", "refused"),
+    [
+        ({"team": "ml"}, "g6.12xlarge", True),
+        ({"team": "ml", "for": "x"}, "g6.12xlarge", True),
+        ({"team": "ml"}, "g6.xlarge", False),
+        ({"team": "web"}, "g6.12xlarge", False),
+        ({"for": "x"}, "g6.12xlarge", False),
+    ],
+)
+def test_tags_of_two_pools_do_not_find_the_same(tags: dict[str, str], machine: str, refused: bool) -> None:
+    nodes = {"instanceTypes": ["g6.12xlarge"], "max": 1, "reserved": [TAGGED]}
+    other = {"instanceTypes": [machine], "max": 1, "reserved": [{"tags": tags, "count": 1}]}
+    data = environment([BLOCK])
+    data["pools"] = [{"name": "a", "gpu": "l4", "nodes": nodes}, {"name": "b", "gpu": "l4", "nodes": other}]
+    try:
+        plan_of(data)
+    except SpecError as error:
+        (finding,) = error.findings
+        assert finding.path == "pools[1].nodes.reserved[0].tags"
+        assert "is pool a's as well" in finding.message
+        assert refused
+    else:
+        assert not refused
 
 
 def test_one_that_has_ended_is_warned_of() -> None:

@@ -57,9 +57,15 @@ def test_without_pools_of_its_own_karpenter_is_not_asked_for() -> None:
         ({"karpenter.sh/nodepool": "x"}, "karpenter.sh/nodepool is on nodes that Karpenter starts"),
         ({"karpenter.k8s.aws/instance-gpu-name": "l4"}, "is on nodes that Karpenter starts"),
         ({"gpupool.dev/pool": "bought"}, "is on nodes that Karpenter starts"),
-        ({"team": "ml"}, "starts for pool 'bought' have these labels too"),
+        ({"team": "ml"}, "starts for pool 'bought' can have these labels too"),
         ({"node.kubernetes.io/instance-type": "g6.xlarge"}, "have these labels too"),
         ({"topology.kubernetes.io/zone": "us-east-1a", "team": "ml"}, "have these labels too"),
+        ({"topology.kubernetes.io/region": "us-east-1"}, "have these labels too"),
+        ({"topology.k8s.aws/zone-id": "use1-az4"}, "have these labels too"),
+        ({"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}, "have these labels too"),
+        ({"beta.kubernetes.io/instance-type": "g6.xlarge"}, "have these labels too"),
+        ({"nvidia.com/gpu.present": "true"}, "have these labels too"),
+        ({"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}, "have these labels too"),
     ],
 )
 def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], message: str) -> None:
@@ -70,8 +76,20 @@ def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], messa
     assert (finding.path, message in finding.message) == ("pools[0].nodes.selector", True)
 
 
-def test_a_selector_that_the_node_group_alone_fits_is_taken() -> None:
-    group = {**GROUP, "nodes": {"selector": {"team": "ml", "eks.amazonaws.com/nodegroup": "l4"}, "max": 2}}
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"team": "ml", "eks.amazonaws.com/nodegroup": "l4"},
+        {"team": "other"},
+        {"topology.kubernetes.io/zone": "us-east-1b"},
+        {"topology.kubernetes.io/region": "us-east-2"},
+        {"kubernetes.io/arch": "arm64"},
+        {"nvidia.com/gpu.product": "NVIDIA-L40S"},
+        {"nvidia.com/gpu.present": "true", "node.kubernetes.io/instance-type": "g6.2xlarge"},
+    ],
+)
+def test_a_selector_that_the_node_group_alone_fits_is_taken(selector: dict[str, str]) -> None:
+    group = {**GROUP, "nodes": {"selector": selector, "max": 2}}
     assert plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"})).existing
 
 
