@@ -16,7 +16,20 @@ _ROOT_DEVICE = "/dev/xvda"
 """Of Amazon's images."""
 _Tags = Annotated[dict[Text, Text], Field(min_length=1, max_length=20)]
 _Percent = Annotated[int, Field(ge=0, le=100)]
-_Amounts = dict[Literal["cpu", "memory", "ephemeral-storage", "pid"], Text]
+_QUANTITY = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+_Amount = Annotated[str, StringConstraints(pattern=rf"^{_QUANTITY}$"), Hint("an amount such as 500m or 2Gi")]
+_Amounts = dict[Literal["cpu", "memory", "ephemeral-storage", "pid"], _Amount]
+_Threshold = Annotated[
+    str,
+    StringConstraints(pattern=rf"^(([0-9]{{1,2}}(\.[0-9]{{1,2}})?|100(\.0{{1,2}})?)%|{_QUANTITY})$"),
+    Hint("an amount such as 1Gi or a share such as 5%"),
+]
+_BYTE = r"(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_Address = Annotated[
+    str,
+    StringConstraints(pattern=rf"^(({_BYTE}\.){{3}}{_BYTE}|[0-9A-Fa-f]*:[0-9A-Fa-f:]+)$", max_length=39),
+    Hint("an address such as 10.100.0.10"),
+]
 _Signal = Literal[
     "memory.available",
     "nodefs.available",
@@ -115,9 +128,9 @@ class Kubelet(Term):
     """What is kept for the system."""
     kube_reserved: _Amounts | None = None
     """What is kept for Kubernetes' own processes."""
-    eviction_hard: dict[_Signal, Text] | None = None
+    eviction_hard: dict[_Signal, _Threshold] | None = None
     """What must be left on a node, or pods are ended at once."""
-    eviction_soft: dict[_Signal, Text] | None = None
+    eviction_soft: dict[_Signal, _Threshold] | None = None
     """What must be left for longer than its grace period."""
     eviction_soft_grace_period: dict[_Signal, Duration] | None = None
     """How long it may be less."""
@@ -133,5 +146,5 @@ class Kubelet(Term):
     """Use of the disk down to which they are."""
     cpu_cfs_quota: Annotated[bool | None, Field(alias="cpuCFSQuota")] = None
     """Whether limits of CPU are enforced."""
-    cluster_dns: Annotated[list[Text] | None, Field(alias="clusterDNS")] = None
+    cluster_dns: Annotated[list[_Address] | None, Field(alias="clusterDNS")] = None
     """Addresses of the cluster's DNS."""

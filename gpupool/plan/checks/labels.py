@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gpupool.plan.checks.context import CheckContext, PlanProblem
+from gpupool.spec.environment import Taint
 from gpupool.spec.yaml_source import Loc
 
 _OWNED = {
@@ -18,6 +19,8 @@ _OWNED = {
 _TAINT_EXCEPTIONS = ("nvidia.com/gpu", "kubernetes.io/arch")
 """The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values), and
 the one by which sites keep pods off machines of another architecture."""
+_NOT_FROM_THE_START = ("gpupool.dev", "karpenter.sh", "karpenter.k8s.aws")
+"""Whose taints nobody takes off a node for the pool."""
 _LABEL_EXCEPTION = "node.kubernetes.io"
 """The domain of Kubernetes in which a kubelet may label its node as its site likes (Kubernetes, kubelet
 reference, --node-labels); Karpenter 1.14.1 restricts karpenter.sh alone."""
@@ -47,24 +50,40 @@ def labels(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def taints(context: CheckContext) -> Iterator[PlanProblem]:
+    """Karpenter starts no nodes for a pool that has one taint twice, be it in one of its lists or in both."""
     for index, pool in enumerate(context.environment.pools):
         seen: set[tuple[str, str]] = set()
-        loc: Loc
-        for position, taint in enumerate(pool.taints or ()):
-            reason = None if taint.key in _TAINT_EXCEPTIONS else _owner(taint.key)
-            if reason:
+        first: Loc = ("pools", index, "nodes", "startupTaints")
+        rows: list[tuple[Loc, Taint, Callable[[str], str | None]]] = [
+            (("pools", index, "taints", at), taint, _taints_owner)
+            for at, taint in enumerate(pool.taints or ())
+        ]
+        rows += [
+            ((*first, at), taint, _first_taints_owner) for at, taint in enumerate(pool.nodes.startup_taints)
+        ]
+        for loc, taint, owner in rows:
+            if reason := owner(taint.key):
                 message = f"taint {taint.key!r} is not the pool's to set: {reason}"
-                hint = (
-                    "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
-                )
-                yield PlanProblem(("pools", index, "taints", position, "key"), message, hint)
-            loc = ("pools", index, "taints", position)
+                hint = "use a key of your own"
+                if owner is _taints_owner:
+                    hint = f"leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or {hint}"
+                yield PlanProblem((*loc, "key"), message, hint)
             if context.gaps.covers((*loc, "effect")):
                 continue
             if (taint.key, taint.effect) in seen:
                 message = f"taint {taint.key}:{taint.effect} appears twice; a node has one value for it"
                 yield PlanProblem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
+
+
+def _taints_owner(key: str) -> str | None:
+    return None if key in _TAINT_EXCEPTIONS else _owner(key)
+
+
+def _first_taints_owner(key: str) -> str | None:
+    """Others take their taints off a node that has joined, Kubernetes' own among them; nobody takes off
+    these."""
+    return _OWNED[domain] if (domain := key.partition("/")[0]) in _NOT_FROM_THE_START else None
 
 
 def may_label(key: str) -> bool:

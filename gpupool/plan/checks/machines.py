@@ -32,6 +32,9 @@ _VOLUMES = {
 _IOPS_PER_MIB = 4
 """gp3 gives 0.25 MiB a second for each operation a second."""
 _GP3_IOPS = 3_000
+_GC_LOW, _GC_HIGH = 80, 85
+"""Percent of the disk, where the file says nothing (KubeletConfiguration v1beta1,
+imageGC...ThresholdPercent)."""
 OWN_TAGS = (ENVIRONMENT_LABEL, POOL_LABEL)
 _PLATFORM_TAGS = (
     "eks:eks-cluster-name",
@@ -138,9 +141,14 @@ def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
         if kubelet is None:
             continue
         low, high = kubelet.image_gc_low_threshold_percent, kubelet.image_gc_high_threshold_percent
-        if low is not None and high is not None and low >= high:
-            message = f"images are removed from {high} % on, down to {low} %, which is no less"
-            yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"write less than {high}")
+        down_to, from_on = _GC_LOW if low is None else low, _GC_HIGH if high is None else high
+        if down_to >= from_on:
+            message = f"images are removed from {from_on} % on, down to {down_to} %, which is no less"
+            if low is None:
+                hint = f"write more than {down_to}, or imageGCLowThresholdPercent as well"
+                yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, hint)
+            else:
+                yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"write less than {from_on}")
         soft, grace = kubelet.eviction_soft or {}, kubelet.eviction_soft_grace_period or {}
         for signal in sorted(soft.keys() ^ grace.keys()):
             missing = "evictionSoftGracePeriod" if signal in soft else "evictionSoft"

@@ -13,6 +13,7 @@ from tests.environment_strategies import plan_of
 from tests.queue.kubernetes.test_policies_take_its_jobs import job
 from tests.unit.plan.test_reserved import environment
 
+TAINT = {"key": "example.com/agent", "effect": "NoExecute"}
 EVERYTHING: dict[str, Any] = {
     "rootVolume": {
         "size": "1Ti",
@@ -24,7 +25,7 @@ EVERYTHING: dict[str, Any] = {
     "subnets": [{"id": "subnet-0a1b"}, {"tags": {"tier": "gpu"}}],
     "securityGroups": [{"name": "gpus"}, {"id": "sg-0a1b"}],
     "kubelet": {"maxPods": 60, "systemReserved": {"memory": "1Gi"}, "clusterDNS": ["10.0.0.10"]},
-    "startupTaints": [{"key": "example.com/agent", "effect": "NoExecute"}],
+    "startupTaints": [TAINT],
     "placementGroup": {"name": "gpus"},
     "tags": {"team": "ml"},
 }
@@ -152,6 +153,21 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
             {"kubelet": {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 70}},
             "kubelet.imageGCLowThresholdPercent",
             "no less",
+        ),
+        (
+            {"kubelet": {"evictionHard": {"memory.available": "101%"}}},
+            'kubelet.evictionHard["memory.available"]',
+            "101%",
+        ),
+        ({"kubelet": {"systemReserved": {"cpu": "-1"}}}, "kubelet.systemReserved.cpu", "-1"),
+        ({"kubelet": {"clusterDNS": ["10.0.0.300"]}}, "kubelet.clusterDNS[0]", "10.0.0.300"),
+        ({"kubelet": {"imageGCLowThresholdPercent": 85}}, "kubelet.imageGCLowThresholdPercent", "no less"),
+        ({"kubelet": {"imageGCHighThresholdPercent": 80}}, "kubelet.imageGCHighThresholdPercent", "no less"),
+        ({"startupTaints": [TAINT, TAINT]}, "startupTaints[1]", "appears twice"),
+        (
+            {"startupTaints": [{**TAINT, "key": "gpupool.dev/pool"}]},
+            "startupTaints[0].key",
+            "gpupool sets it",
         ),
         ({"efa": True, "warm": 1}, "efa", "a warm node has no EFA"),
         ({"tags": {"gpupool.dev/pool": "x"}}, 'tags["gpupool.dev/pool"]', "set by gpupool"),
