@@ -20,7 +20,7 @@ _TAINT_EXCEPTIONS = ("nvidia.com/gpu", "kubernetes.io/arch")
 """The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values), and
 the one by which sites keep pods off machines of another architecture."""
 _NOT_FROM_THE_START = ("gpupool.dev", "karpenter.sh", "karpenter.k8s.aws")
-"""Whose taints nobody takes off a node for the pool."""
+"""Domains whose taints stay on a node that has joined, if a pool adds one."""
 _LABEL_EXCEPTION = "node.kubernetes.io"
 """The domain of Kubernetes in which a kubelet may label its node as its site likes (Kubernetes, kubelet
 reference, --node-labels); Karpenter 1.14.1 restricts karpenter.sh alone."""
@@ -81,8 +81,7 @@ def _taints_owner(key: str) -> str | None:
 
 
 def _first_taints_owner(key: str) -> str | None:
-    """Others take their taints off a node that has joined, Kubernetes' own among them; nobody takes off
-    these."""
+    """Others take their taints off a node that has joined, Kubernetes' own among them; these stay."""
     return _OWNED[domain] if (domain := key.partition("/")[0]) in _NOT_FROM_THE_START else None
 
 

@@ -58,7 +58,9 @@ def _twice(loc: Loc, pool: spec.Pool, reservation: spec.Reservation, other: spec
         hint = "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
     else:
         message = f"{what} is pool {other.name}'s as well, and would be counted twice"
-        hint = "give it to one of them" if reservation.id else "add a tag to both that tells them apart"
+        hint = (
+            "give it to one of them" if reservation.id else "add to the tags of both what distinguishes them"
+        )
     return PlanProblem((*loc, field), message, hint)
 
 

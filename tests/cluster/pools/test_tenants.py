@@ -69,7 +69,7 @@ def test_pools_and_quotas_grow_together(gpupool: CommandLine, cluster: Any) -> N
 
     gpupool.change(grow)
     wanted = {("NodePool", "training"), ("ResourceQuota", "gpupool"), ("ConfigMap", "gpupool-pools")}
-    # Nobody borrows any more.
+    # No tenant borrows any more.
     wanted |= {("ResourceQuota", "gpupool-granted"), ("PriorityClass", "gpupool-borrowed")}
     wanted |= {("ConfigMap", "gpupool-owners")}
     assert gpupool.touched(gpupool.json("preview")) == wanted

@@ -36,7 +36,7 @@ FAIL: Change = ("queue:\n", "queue:\n  onImpossible: fail\n")
 
 
 class Changing(Queue):
-    """A queue whose file a test changes, and where nobody borrows; jobs come as the API takes them."""
+    """A queue whose file a test changes, and where no tenant borrows; jobs come as the API takes them."""
 
     def __init__(self, db: Database, file: Path) -> None:
         self.file = file
