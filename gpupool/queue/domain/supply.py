@@ -163,8 +163,10 @@ def supply_of(plan: Plan) -> Supply:
         guaranteed = {}
         for key, units in grants.items():
             slots = pools[key[0]].slots(key[1])
-            share = int(slots * units * tenant.weight / weighted[key] + 1e-9)  # sums of fractions are inexact
-            guaranteed[key] = units if granted[key] <= slots else min(units, share)
+            guaranteed[key] = units
+            if granted[key] > slots:
+                share = slots * units * tenant.weight / weighted[key]
+                guaranteed[key] = min(units, int(share + 1e-9))  # sums of fractions are inexact
         allowances = {scope: _allowance(budget) for scope, budget in budgets.items() if budget}
         tenants[tenant.name] = TenantRule(
             tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances, _by_key(tenant.up_to)

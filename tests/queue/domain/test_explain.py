@@ -35,7 +35,7 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
     assert behind.waiting.reason is WaitReason.TURN
     assert behind.ahead == 1
     assert set(behind.terms) == {
-        "ordering", "reserved", "guaranteed_share", "level", "fair_clock", "reserved_for",
+        "ordering", "reserved", "borrowing", "guaranteed_share", "level", "fair_clock", "reserved_for",
         "reserved_within",
     }  # fmt: skip
     assert made.pools["pool"].slots(GPU) == 8

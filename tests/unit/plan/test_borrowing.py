@@ -10,6 +10,8 @@ import pytest
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.plan.pods import BORROWED_CLASS
+from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
+from gpupool.queue.domain.supply import supply_of
 from tests.environment_strategies import plan_of
 
 NVIDIA = "nvidia.com/gpu"
@@ -69,6 +71,15 @@ def test_a_tenant_may_have_no_more_than_what_it_borrows() -> None:
     for resource, most in ((NVIDIA, "12"), ("nvidia.com/mig-2g.20gb", "2")):
         requested = f"requests.{resource}"
         assert (hard["gpupool-granted"][requested], hard["gpupool"][requested]) == ("0", most)
+
+
+def test_what_is_all_borrowed_is_for_jobs_that_may_be_preempted() -> None:
+    plan = plan_of(environment({"shared": {"gpus": 0, "upTo": 3}}))
+    supply, (tenant,) = supply_of(plan), plan.tenants
+    [offer] = offers(plan, supply, tenant, GpuRequest("shared", preemptible=True))
+    assert offer.pool == "shared"
+    with pytest.raises(UnservableRequest, match="is granted 0; jobs that may be preempted may use up to 12"):
+        offers(plan, supply, tenant, GpuRequest("shared", preemptible=False))
 
 
 @pytest.mark.parametrize("grant", [{"gpus": 0}, {"slices": 0}, {"gpus": 0, "upTo": None}])
