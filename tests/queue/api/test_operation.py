@@ -84,7 +84,7 @@ def test_pools_show_who_holds_what_and_hide_other_tenants(api: Any) -> None:
         assert [
             pool["name"]
             for pool in (await served.client.get("/api/v1/pools", headers=portal)).json()["pools"]
-        ] == ["inference-mig", "batch-a10g"]
+        ] == ["inference-mig", "batch-a10g", "training"]
 
     api(test, dev=False)
 
