@@ -56,7 +56,7 @@ with (
                 job_name="back",
                 gpu_pool_requested="training",
                 container_image="busybox:1.37",
-                container_command=["sleep", "5"],
+                container_command=["sleep", "20"],  # longer than the least runtime: all four at once
             )
             for _ in range(GRANT)
         ]

@@ -169,7 +169,11 @@ REFUSED = {
     "alone": (
         {"gpu_pool_requested": "batch-a10g", "isolation_level": "exclusive"}, 422, "exclusive-not-possible"
     ),
-    "too many GPUs": ({"gpu_pool_requested": "training", "gpu_count": 8, "preemptible": False}, 422, "does-not-fit"),
+    "too many GPUs": (
+        {"gpu_pool_requested": "training", "gpu_count": 8, "preemptible": False},
+        422,
+        "does-not-fit",
+    ),
     "foreign project": ({"project_id": "other"}, 403, "project-not-granted"),
     "critical": ({"priority": "critical"}, 403, "priority-not-granted"),
     "long": ({"timeout_seconds": 31_000_000}, 422, "invalid-request"),

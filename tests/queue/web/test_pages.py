@@ -80,7 +80,9 @@ def jobs(dev_site: Site) -> dict[str, str]:
         dev_site.wait(found[name], "running")
     for name in ("failed", "http"):
         dev_site.wait(found[name], "failed", "succeeded")
-    found["waits"] = dev_site.submit(job_name="waits", gpu_pool_requested="training", gpu_count=2, **command)
+    # It can't borrow.
+    waits = {"job_name": "waits", "gpu_pool_requested": "training", "gpu_count": 2, "preemptible": False}
+    found["waits"] = dev_site.submit(**waits, **command)
     return found
 
 
