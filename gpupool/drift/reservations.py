@@ -12,6 +12,7 @@ from typing import Any
 
 from gpupool.drift.drift import Drift, Severity
 from gpupool.drift.drift_input import DriftInput
+from gpupool.plan.changes import wording
 from gpupool.plan.model import Pool, Reserved
 
 _API_VERSION, _KIND = "karpenter.k8s.aws/v1", "EC2NodeClass"
@@ -30,7 +31,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
 def _of(
     inputs: DriftInput, pool: Pool, row: Reserved, there: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Drift]:
-    name = row.id or " ".join(f"{key}={value}" for key, value in sorted(row.tags.items()))
+    name = wording.reservation_name(row)
     if (row.id not in there) if row.id else not there:
         ended = row.until is not None and row.until < inputs.now
         yield _drift(

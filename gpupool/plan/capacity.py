@@ -142,7 +142,7 @@ def up_to_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
     grant says nothing of it. Raises CatalogError like `grant_slices`."""
     if grant.up_to is None:
         return {}
-    field = "profiles" if grant.profiles else "slices" if grant.slices is not None else "gpus"
+    field = grant.counted_in[-1] if grant.counted_in else "gpus"
     most = grant_slices(pool, grant.model_copy(update={field: grant.up_to}))
     return {**grant_slices(pool, grant), **most}
 

@@ -16,6 +16,7 @@ from typing import Any
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, ClusterSnapshot, labels, notes, take
+from gpupool.generators.quotas import GRANTED, NAME, quotas_of
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import BORROWED_CLASS
@@ -105,18 +106,15 @@ class Live:
         )
         for namespace, tenant in (before | after).items():
             own = [pod for pod in pods[namespace] if pod["spec"].get("priorityClassName") != BORROWED_CLASS]
-            then = after.get(namespace)
+            quotas = quotas_of(after[namespace]) if namespace in after else {NAME: ({}, None)}
             over: dict[str, TenantUse] = {}
-            for counted, quota in (
-                (pods[namespace], then.quota_up_to if then else {}),
-                (own, then.quota if then else {}),
-            ):
+            for name, (quota, _) in quotas.items():
+                counted = own if name == GRANTED else pods[namespace]
                 used = sum((Counter(requested(pod)) for pod in counted), Counter[str]())
                 for resource, count in used.items():
-                    if count > quota.get(resource, 0):
-                        over[resource] = TenantUse(
-                            tenant.name, namespace, resource, count, quota.get(resource, 0)
-                        )
+                    there = quota.get(resource, 0)
+                    if count > there:
+                        over[resource] = TenantUse(tenant.name, namespace, resource, count, there)
             yield from (over[resource] for resource in sorted(over))
 
 

@@ -48,6 +48,12 @@ class Grant(Model):
     """How much the tenant's jobs may use in all while others leave it idle, in the words of the grant: a
     number of GPUs or slices, or profiles; default: the grant. What is beyond the grant is borrowed."""
 
+    @property
+    def counted_in(self) -> list[str]:
+        """Which of `gpus`, `slices` and `profiles` the grant says; one, unless it is wrong."""
+        rows = (("gpus", self.gpus), ("slices", self.slices), ("profiles", self.profiles))
+        return [field for field, amount in rows if amount is not None and amount != {}]
+
 
 class Limits(Model):
     running: Positive | None = None

@@ -50,11 +50,15 @@ def window(given: Window | None) -> str | None:
     return f"{days} {_clock(given.start_minute)}-{_clock(end)} UTC"
 
 
+def reservation_name(reservation: Reserved) -> str:
+    """Its id, or its tags: `for=gpus team=ml`."""
+    return reservation.id or " ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
+
+
 def reserved(reservation: Reserved) -> str:
     """`4 of cr-0123 until 2027-01-31 11:30 UTC`."""
-    where = reservation.id or " ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
     end = f" until {reservation.until:%Y-%m-%d %H:%M} UTC" if reservation.until else ""
-    return f"{reservation.count} of {where}{end}"
+    return f"{reservation.count} of {reservation_name(reservation)}{end}"
 
 
 def spot(pool: Pool) -> str:

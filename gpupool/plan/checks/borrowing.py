@@ -25,10 +25,9 @@ def up_to(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def _up_to(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProblem]:
-    fields = [field for field in ("gpus", "slices", "profiles") if getattr(grant, field) not in (None, {})]
-    if len(fields) != 1:
+    if len(grant.counted_in) != 1:
         return  # a finding of the grant
-    (field,) = fields
+    (field,) = grant.counted_in
     if isinstance(grant.up_to, dict) != (field == "profiles"):
         example = next(iter(grant.profiles), "")
         right = f"a mapping such as {{{example}: 8}}" if field == "profiles" else f"a number of {field}"

@@ -14,18 +14,22 @@ from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
 _CLOUD_FIELDS = (
-    *("instance_types", "max_gpus", "warm", "spot_share", "capacity", "reserved", "zones"),
+    "instance_types",
+    "max_gpus",
+    "warm",
+    "spot_share",
+    "capacity",
+    "reserved",
+    "zones",
     "termination_grace_period",
-    *(
-        "root_volume",
-        "subnets",
-        "security_groups",
-        "kubelet",
-        "startup_taints",
-        "placement_group",
-        "efa",
-        "tags",
-    ),
+    "root_volume",
+    "subnets",
+    "security_groups",
+    "kubelet",
+    "startup_taints",
+    "placement_group",
+    "efa",
+    "tags",
 )
 _GKE_CLIENTS = 48
 """Google Kubernetes Engine documentation, GPU time-sharing (2026-08)."""
@@ -55,12 +59,11 @@ def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
         bought = context.buys(pool)
+        chosen = "instanceTypes" if bought else "names or a selector"
+        where = f"beside {chosen}" if karpenter else f"on platform {platform}"
         for field in _STATIC_FIELDS if bought else _CLOUD_FIELDS:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
-                chosen = "instanceTypes" if bought else "names or a selector"
-                where = f"on platform {platform}" if not karpenter else "beside names or a selector"
-                where = "beside instanceTypes" if bought else where
                 yield PlanProblem(
                     (*loc, alias),
                     f"nodes.{alias} has no meaning {where}",

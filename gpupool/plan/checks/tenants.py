@@ -48,11 +48,7 @@ def grants(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProblem]:
-    fields = [
-        field
-        for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
-        if value is not None and value != {}
-    ]
+    fields = grant.counted_in
     if len(fields) != 1:
         message = "says nothing" if not fields else f"says {' and '.join(fields)}"
         judged_by = tuple((*loc, field) for field in fields)
