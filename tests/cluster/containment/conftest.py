@@ -81,6 +81,7 @@ def applied(
     yield commands
     commands.run("destroy", "--yes")
     kube.api.delete("node.k8s.io/v1", "RuntimeClass", "nvidia")
+    kube.wipe()  # waits until the server has given up the policies
 
 
 @pytest.fixture(scope="module")

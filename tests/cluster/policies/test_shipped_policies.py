@@ -121,36 +121,36 @@ def asker(compared: Path) -> Iterator[Asker]:
                 raise
         made.append(body)
 
-    for suite in SUITES.values():
-        for document in suite.context:
-            if (document.body["kind"], document.body["metadata"]["name"]) != ("Namespace", "kube-system"):
-                create(document.body)
-    _wait_for_accounts(asker.api, [body for body in made if body["kind"] == "Namespace"])
-    everybody = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "fixtures"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fixtures"},
-        "subjects": [
-            {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
-        ],
-    }
-    rules = [
-        {
-            "apiGroups": ["", "apps", "batch", "networking.k8s.io", "karpenter.sh"],
-            "resources": ["*"],
-            "verbs": ["*"],
-        }
-    ]
-    create({**everybody, "kind": "ClusterRole", "rules": rules, "roleRef": None, "subjects": None})
-    create(everybody)
-    for policy, case in CASES:
-        old = existing(case, policy)
-        if old is not None:
-            create(old)
-    for body in read_objects(sorted(SHIPPED.glob("*.yaml"))):
-        create(bound(dict(body)))
     try:
+        for suite in SUITES.values():
+            for document in suite.context:
+                if (document.body["kind"], document.body["metadata"]["name"]) != ("Namespace", "kube-system"):
+                    create(document.body)
+        _wait_for_accounts(asker.api, [body for body in made if body["kind"] == "Namespace"])
+        everybody = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "fixtures"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fixtures"},
+            "subjects": [
+                {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+            ],
+        }
+        rules = [
+            {
+                "apiGroups": ["", "apps", "batch", "networking.k8s.io", "karpenter.sh"],
+                "resources": ["*"],
+                "verbs": ["*"],
+            }
+        ]
+        create({**everybody, "kind": "ClusterRole", "rules": rules, "roleRef": None, "subjects": None})
+        create(everybody)
+        for policy, case in CASES:
+            old = existing(case, policy)
+            if old is not None:
+                create(old)
+        for body in read_objects(sorted(SHIPPED.glob("*.yaml"))):
+            create(bound(dict(body)))
         yield asker
     finally:
         for body in reversed(made):
