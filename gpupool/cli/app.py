@@ -22,6 +22,8 @@ VERBS = {
     "mig": "gpupool.cli.mig",
     "policy": "gpupool.cli.policy.app",
     "report": "gpupool.cli.report",
+    "simulate": "gpupool.cli.simulate",
+    "advise": "gpupool.cli.advise",
     "promote": "gpupool.cli.promote",
     "convert": "gpupool.cli.convert",
     "import": "gpupool.cli.importing",
@@ -44,6 +46,8 @@ VERBS = {
 EXTRAS = {
     "policy": "policy",
     "report": "policy",
+    "simulate": "queue",
+    "advise": "queue",
     "import": "cluster",
     "doctor": "pulumi",
     "preview": "pulumi",

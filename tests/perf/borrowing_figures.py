@@ -21,6 +21,7 @@ import yaml
 
 from gpupool.local.control_plane import ControlPlane
 from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Held, Holdings, Queued, Snapshot
 from gpupool.queue.domain.supply import Node, PoolSupply, QueueRules, Supply, TenantRule
 from gpupool.queue.records import MICRO, Level, Offer
@@ -81,7 +82,7 @@ def _rounds() -> Iterator[float]:
     floors: dict[tuple[str, str], int] = {}
     owners = back[:20]
     for number in range(ROUNDS):
-        snapshot = Snapshot(now, holdings, (*waiting, *owners), floors=floors)
+        snapshot = Snapshot(now, holdings, in_lanes((*waiting, *owners)), floors=floors)
         began = time.perf_counter()
         decision = decide(snapshot, supply)
         yield time.perf_counter() - began

@@ -5,6 +5,7 @@ Asks the queue through the SDK and prints; it decides nothing, and knows no othe
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from itertools import islice
@@ -217,6 +218,22 @@ def list_(
         )
         jobs = list(islice(selected, limit))
     print_answer(format, {"jobs": [job.data for job in jobs]}, lambda: printing.print_jobs(jobs, width))
+
+
+@app.command(cls=JobCommand)
+def export(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest.")] = 100_000,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+) -> None:
+    """Print jobs that are over as a table for `gpupool simulate --trace`, newest first.
+
+    Example: gpupool jobs export > jobs.csv
+    """
+    from gpupool.cli.jobs.export import over, table
+
+    with asked(server, tenant) as client:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(table(over(client, limit)))
 
 
 @app.command(cls=JobCommand)

@@ -9,14 +9,14 @@ is within its grant, so that it is not taken back in turn. This module must not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.state import Held, Holdings, Queued
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import Offer
+from gpupool.queue.records import Offer, Placement
 
 Key = tuple[str, str]
 """(pool, resource)"""
@@ -98,17 +98,21 @@ class Returns:
         )
         return returns
 
-    def leave(self, ending: Iterable[Held]) -> None:
-        """These end."""
+    def leave(self, ending: Iterable[Held], sign: int = 1) -> None:
+        """These end; with a `sign` of -1 they don't after all."""
         for job in ending:
-            self.slots.give(job.pool, job.resource, job.placement)
-            self.gone[job.tenant, job.pool, job.resource] += job.units
+            placement = tuple((node, sign * units) for node, units in job.placement)
+            self.slots.give(job.pool, job.resource, placement)
+            self.gone[job.tenant, job.pool, job.resource] += sign * job.units
             self.in_vain.clear()
 
-    def take(self, job: Queued, offer: Offer, reach: Reach) -> tuple[Held, ...] | None:
+    def take(
+        self, job: Queued, offer: Offer, reach: Reach, allowed: Callable[[tuple[Held, ...], Placement], bool]
+    ) -> tuple[Held, ...] | None:
         """Take back room for `job`: borrowed jobs that must end for it, beside those that end already. None
-        where it is not within its grant with what its tenant takes back already, or these do not make
-        room."""
+        where it is not within its grant with what its tenant takes back already, these do not make room, or
+        it is not `allowed` to have that once they have ended: what is kept for another would only be lent
+        again."""
         key = offer.pool, offer.resource
         whose = job.tenant, *key
         granted = self.supply.rule(job.tenant).grants.get(key, 0)
@@ -119,7 +123,8 @@ class Returns:
             ending = self._ending(offer, reach, self.supply.rules.minimum_runtime_s)
             self.leave(ending)
             place = self.slots.place(offer, reach) if ending else None
-        if place is None:
+        if place is None or not allowed(ending, place):
+            self.leave(ending, sign=-1)
             return None
         self.slots.take(offer.pool, offer.resource, place)
         self.taking[whose] += offer.units

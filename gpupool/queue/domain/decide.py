@@ -9,28 +9,43 @@ module must not know where snapshots come from.
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from itertools import islice
+from collections.abc import Callable, Iterable
 
 from gpupool.queue.domain import budget, preemption, refusals
+from gpupool.queue.domain.lanes import Reading
 from gpupool.queue.domain.round import Key, Round
-from gpupool.queue.domain.state import Held, Queued, Snapshot
+from gpupool.queue.domain.state import Held, Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Decision, Offer, Waiting, WaitReason
+
+MOST_PASSED = 256
+"""A round passes over so many jobs of a lane at most: each of them waits for itself alone."""
 
 
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
     """What this round starts, preempts and reserves, and why each other head waits."""
     round = Round.of(snapshot, supply)
-    lanes = [name for name, lane in round.lanes.items() if not _stays(round, lane)]
-    heads = sorted(((round.key(round.lanes[name][0]), name) for name in lanes), reverse=True)
-    later: list[tuple[Key, tuple[str, str]]] = []
+    return run(round, snapshot.lanes)
+
+
+def run(
+    round: Round, lanes: Iterable[Lane], changed: Callable[[Round], Iterable[tuple[Key, Lane]]] | None = None
+) -> Decision:
+    """Go through these lanes of a round. `changed`: lanes that what was just done is of use to, where the
+    round began without them, with their keys when it began; they take their place in the order, if that is
+    not past."""
+    lanes = [*lanes]
+    reading = {name: Reading(round.lanes[name]) for name in lanes}
+    # Of a single lane it shows by itself.
+    names = [name for name in lanes if len(lanes) == 1 or not _stays(round, reading[name])]
+    heads = sorted(((round.key(reading[name].head), name) for name in names), reverse=True)
+    later: list[tuple[Key, Lane]] = []
     """A heap of those that starts have moved back, or that follow one that has left its lane."""
     while heads or later:
         key, name = heapq.heappop(later) if not heads or (later and later[0] < heads[-1]) else heads.pop()
-        lane = round.lanes[name]
-        head = lane[0]
-        if round.starts and _stays(round, lane):
+        lane = reading[name]
+        head = lane.head
+        if round.changed(head) and _stays(round, lane):
             continue
         # What has started since may have moved the tenant back; without a start nothing has changed.
         present = round.key(head) if round.starts else key
@@ -38,14 +53,27 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
             heapq.heappush(later, (present, name))
             continue
         waits = round.start(head)
+        goes_on = not waits
         if waits:
             waiting = round.waits[head.job] = _follows(round, lane, waits)
-            if not _each_for_itself(head, (waiting, *waits)):
-                _not_reached(round, lane)
-                continue
-        lane.popleft()
+            lane.passed += 1
+            goes_on = lane.passed < MOST_PASSED and _each_for_itself(head, (waiting, *waits))
+        if changed is not None:
+            for place in changed(round):
+                other = place[1]
+                if other not in reading and place > (key, name):
+                    reading[other] = Reading(round.lanes[other])
+                    if not _stays(round, reading[other]):
+                        heapq.heappush(later, (round.key(reading[other].head), other))
+        if not goes_on:
+            _not_reached(round, lane)
+            continue
+        lane.at += 1
         if lane:
-            heapq.heappush(later, (round.key(lane[0]), name))
+            heapq.heappush(later, (round.key(lane.head), name))
+        else:
+            round.dry.add(name)
+    round.looked.update(reading)
     reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
     return Decision(
         tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors,
@@ -67,10 +95,10 @@ def turn(job: Queued) -> str:
     return f"jobs of {job.tenant} with the same request go first"
 
 
-def _stays(round: Round, lane: deque[Queued]) -> bool:
+def _stays(round: Round, lane: Reading) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
     place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
-    head = lane[0]
+    head = lane.head
     if head.preempts or round.may_take_back(head, head.offers[0]):
         return False
     waits = round.out_of_reach(head)
@@ -80,6 +108,7 @@ def _stays(round: Round, lane: deque[Queued]) -> bool:
         if round.possible.unaffordable(head, offer):  # others of the lane may cost less
             return False
     round.waits[head.job] = _first_possible(waits)
+    round.stayed.add((head.tenant, head.lane))
     _not_reached(round, lane)
     return True
 
@@ -115,10 +144,10 @@ def _first_possible(waits: tuple[Waiting, ...]) -> Waiting:
     return next(possible, waits[0])
 
 
-def _follows(round: Round, lane: deque[Queued], waits: tuple[Waiting, ...]) -> Waiting:
+def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting:
     """What follows from the waiting of a lane's head: its tenant takes back what is lent, it preempts, or
     something is reserved for it. `waits`: why each of its offers is not possible."""
-    job, waiting = lane[0], waits[0]
+    job, waiting = lane.head, waits[0]
     if waiting.reason is WaitReason.BUDGET and _preempted_for_money(round, job):
         return waiting
     if waiting.reason not in _FREED:
@@ -133,7 +162,7 @@ def _follows(round: Round, lane: deque[Queued], waits: tuple[Waiting, ...]) -> W
         return waiting
     if (unpaid := round.unpaid(job, offer)) is not None:  # what others give up would be of no use to it
         return unpaid
-    if preempts and _may_take(round, job) and job.job not in round.awaited:
+    if preempts and _may_take(round, job) and not round.held.awaited.get(job.job):
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
@@ -142,15 +171,16 @@ def _follows(round: Round, lane: deque[Queued], waits: tuple[Waiting, ...]) -> W
     return waiting
 
 
-def _take_back(round: Round, lane: deque[Queued]) -> int | None:
+def _take_back(round: Round, lane: Reading) -> int | None:
     """Have borrowed jobs end for the jobs of a lane within their tenant's grant, whose head finds no room, so
     that they need not wait for each other: how many for the head."""
-    offer = lane[0].offers[0]
-    ending = round.take_back(lane[0], offer)
+    head = lane.head
+    offer = head.offers[0]
+    ending = round.take_back(head, offer)
     if ending is None:
         return None
-    if all(round.take_back(job, offer) is not None for job in islice(lane, 1, None)):
-        round.dry.add((lane[0].tenant, lane[0].lane))
+    if all(round.take_back(job, offer) is not None for job in lane.behind()):
+        round.dry.add((head.tenant, head.lane))
     return ending
 
 
@@ -201,8 +231,8 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
     return True
 
 
-def _not_reached(round: Round, lane: deque[Queued]) -> None:
+def _not_reached(round: Round, lane: Reading) -> None:
     """What an earlier round wrote of jobs that this one does not look at holds no longer."""
-    for job in islice(lane, 1, None):
+    for job in lane.behind() if round.written else ():
         if job.job in round.written:
             round.waits[job.job] = Waiting(WaitReason.TURN, turn(job))

@@ -16,10 +16,10 @@ from typing import Any
 from gpupool.queue.domain.decide import turn
 from gpupool.queue.domain.lower_bound import Line, Places, places_for
 from gpupool.queue.domain.order import Point, Rival, ahead, rivals
-from gpupool.queue.domain.projection import Lane, Played, Projection, play
+from gpupool.queue.domain.projection import Played, Projection, play
 from gpupool.queue.domain.reasons import of_bound
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Queued, Snapshot
+from gpupool.queue.domain.state import Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
 
@@ -108,11 +108,11 @@ class ExplainedJob:
     def state(self) -> Snapshot:
         """The snapshot with the job in its place."""
         snapshot = self.view.snapshot
-        if any(other.job == self.job.job for other in snapshot.queued):
+        name = self.job.tenant, self.job.lane
+        lane, first = snapshot.lanes.get(name, ()), self.first
+        if any(other.job == self.job.job for other in lane):
             return snapshot
-        first = {other.job for other in self.first}
-        others = (other for other in snapshot.queued if other.job not in first)
-        return replace(snapshot, queued=(*self.first, self.job, *others))
+        return replace(snapshot, lanes={**snapshot.lanes, name: (*first, self.job, *lane[len(first) :])})
 
     @cached_property
     def opened(self) -> Round:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from gpupool.queue.domain import fairness
 from gpupool.queue.domain.lower_bound import Line
-from gpupool.queue.domain.projection import Lane
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Queued
+from gpupool.queue.domain.state import Lane, Queued
 from gpupool.queue.records import Level
 
 Point = tuple[float, str]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from gpupool.queue.domain.state import Held
@@ -26,8 +27,9 @@ class Reach(NamedTuple):
     """But for these nodes."""
 
 
-def _reserved_first(capacity_type: str) -> tuple[bool, str]:
-    return capacity_type != RESERVED, capacity_type
+@lru_cache(64)
+def _reserved_first(types: frozenset[str]) -> tuple[str, ...]:
+    return tuple(sorted(types, key=lambda capacity_type: (capacity_type != RESERVED, capacity_type)))
 
 
 @dataclass(slots=True)
@@ -98,14 +100,17 @@ class Slots:
             return None
         nodes = self.pools[offer.pool].nodes
         left_out = reach.closed | avoid
-        for capacity_type in sorted(reach.types, key=_reserved_first):
-            fitting = sorted(
+        for capacity_type in _reserved_first(reach.types):
+            fitting = [
                 (free[node.number], node.number)
                 for node in nodes
                 if free[node.number] >= units
                 and node.capacity_type == capacity_type
                 and node.number not in left_out
-            )
+            ]
+            if count == 1 and fitting:
+                return ((min(fitting)[1], units),)
+            fitting.sort()
             if len(fitting) >= count:
                 return tuple(sorted((number, units) for _, number in fitting[:count]))
         if reach.types == self.pools[offer.pool].types and not left_out:

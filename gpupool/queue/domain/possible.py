@@ -22,20 +22,24 @@ class Possible:
     """Of the same supply: the sizes of its nodes."""
     pods: Sequence[Held]
     """What is held by others than the queue."""
-    places: dict[tuple[str, str, int], Waiting | None] = field(default_factory=dict)
-    """(pool, resource, units) -> why the pool never has them."""
+    never: dict[tuple[str, str, str, int, bool], Waiting | None] = field(default_factory=dict)
+    """Tenant, pool, resource, units, whether the job may be preempted -> why that is never possible."""
     unused: Slots | None = None
     """What pods leave, once that is needed."""
 
     def impossible(self, job: Queued, offer: Offer) -> Waiting | None:
         """Why the offer can't be taken whatever else runs, money apart; None where it can."""
+        whose = job.tenant, offer.pool, offer.resource, offer.units, job.preemptible
+        if whose not in self.never:
+            self.never[whose] = self._impossible(job, offer)
+        return self.never[whose]
+
+    def _impossible(self, job: Queued, offer: Offer) -> Waiting | None:
         rule, key = self.supply.rule(job.tenant), (offer.pool, offer.resource)
         granted = rule.grants.get(key, 0)
         most = rule.up_to.get(key, granted) if job.preemptible else granted
-        place = (offer.pool, offer.resource, offer.units)
-        if place not in self.places:
-            self.places[place] = self.no_place(offer)
-        if (never := self.places[place]) is not None:
+        never = self.no_place(offer)
+        if never is not None:
             return never
         return refusals.above_grant(job.tenant, offer, most) if offer.units > most else None
 

@@ -1,30 +1,25 @@
 """When jobs that wait may start, if all that runs takes as long as it may and nothing more is submitted.
 
-Rounds are played forward by the very `decide` that decides. That is exact as far as the jobs of the snapshot
+Rounds are played forward by the very rules that decide. That is exact as far as the jobs of the snapshot
 reach; for what lies behind it gives a moment before which a job can't start.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from gpupool.queue.domain.budget import book
-from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.domain.state import Queued, Snapshot, held_by
+from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.state import Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Decision, Waiting, WaitReason
 
 WORK = 6_000
-"""So many jobs, those that wait and those that run, are looked at in all the rounds of one projection: some
-20 ms."""
-
-ROUND_S = 1.0
-"""From one round to the next, at most."""
-
-Lane = tuple[str, str]
-"""(tenant, lane)"""
+"""So many jobs that wait are looked at in all the rounds of one projection: some 20 ms."""
+ROUND_WORK = 2
+"""What a round costs besides, in jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +49,42 @@ def play(state: Snapshot, supply: Supply, wanted: Collection[str], cut: Collecti
     not known: `state` holds no more jobs of a lane that is `cut`, running jobs may have to make room, or
     a budget period ends."""
     starts: dict[str, float] = {}
-    waits: Mapping[str, Waiting] | None = None
-    last = {(job.tenant, job.lane): job for job in state.queued if (job.tenant, job.lane) in cut}
-    ends = {job.job: _may_be_passed(job, supply) for job in last.values()}
+    waits: dict[str, Waiting] | None = None
+    ends = {
+        lane[-1].job: _may_be_passed(lane[-1], supply) for name, lane in state.lanes.items() if name in cut
+    }
     renewed, worked = _renewed(state, supply), 0
     making_room = may_make_room(state, supply)
     missing = set(wanted)
-    while state.now < renewed:
-        worked += len(state.queued) + len(state.held.jobs)
-        decision = decide(state, supply)
-        waits = decision.waits if waits is None else waits
-        known, ran_out = _known(decision, ends)
-        starts.update((start.job, state.now) for start in decision.starts[:known])
-        missing.difference_update(starts)
-        if not missing or ran_out:
-            break
-        later = _later(state, supply, decision)
-        if decision.owed:
-            break  # borrowed jobs are asked to end, and it is not known how long they take to go
-        if later is None:
-            return Played(starts, waits, None)
-        if making_room and any(held.preemptible for held in later.held.jobs.values()):
+    standing = Standing.of(state, supply)
+    running = [(held.ends, held.job) for held in standing.held.jobs.values()]
+    heapq.heapify(running)
+    while standing.now < renewed and worked <= WORK:
+        known = 0
+        for decision in standing.decisions():
+            worked += ROUND_WORK + len(decision.waits) + len(decision.starts)
+            if waits is None:
+                waits = dict(decision.waits)
+            known, ran_out = _known(decision, ends)
+            starts.update((start.job, standing.now) for start in decision.starts[:known])
+            missing.difference_update(starts)
+            # Borrowed jobs that are asked to end take a time to go that is not known.
+            if not missing or ran_out or decision.owed:
+                return Played(starts, waits, min(standing.now, renewed))
+            for start in decision.starts:
+                heapq.heappush(running, (standing.held.jobs[start.job].ends, start.job))
+        if not standing.held.jobs:
+            return Played(starts, waits or {}, None)  # when pods go that are not the queue's is unknown
+        if making_room and any(held.preemptible for held in standing.held.jobs.values()):
             break  # they may be asked to at any moment, and it is not known how long they take to go
-        state = later
-        if worked > WORK:
-            break
-    return Played(starts, waits or {}, min(state.now, renewed))
+        soonest = max(standing.now, min(running[0][0], standing.next_moment))
+        if soonest >= renewed:
+            return Played(starts, waits or {}, renewed)
+        while running and running[0][0] <= soonest:
+            _, job = heapq.heappop(running)
+            standing.end(job, standing.held.jobs[job].hold_micro, clock=0)
+        standing.advance(soonest)
+    return Played(starts, waits or {}, min(standing.now, renewed))
 
 
 def may_make_room(state: Snapshot, supply: Supply) -> bool:
@@ -113,42 +118,3 @@ def _known(decision: Decision, ends: Mapping[str, bool]) -> tuple[int, bool]:
         if start.job in ends:
             return index + 1, True
     return len(decision.starts), False
-
-
-def _later(state: Snapshot, supply: Supply, decision: Decision) -> Snapshot | None:
-    """The state after `decision`, at the next moment from which something else may follow: a running job
-    ends, as late as it may, the head of a lane has waited so long that capacity is reserved for it, or it is
-    seen what follows from starts and reservations of just now. None where none runs: the end of pods that are
-    not the queue's is unknown."""
-    started = {start.job: start for start in decision.starts}
-    held, accounts, clocks = state.held.copy(), dict(state.accounts), dict(state.clocks)
-    waiting: list[Queued] = []
-    for job in state.queued:
-        start = started.get(job.job)
-        if start is None:
-            waiting.append(job)
-            continue
-        held.add(held_by(job, start, state.now))
-        book(accounts, job, spent=0, held=start.hold_micro)
-        key = start.offer.pool, job.tenant
-        clocks[key] = max(clocks.get(key, 0), decision.floors.get(key, 0)) + start.charge
-    if not held.jobs:
-        return None
-    after = supply.rules.reserve_after_s
-    heads = {(job.tenant, job.lane): job.enqueued + after for job in reversed(waiting)}
-    moments = [moment for moment in heads.values() if moment > state.now]
-    moments += [state.now + ROUND_S] if started or decision.reservations != state.reservations else []
-    soonest = max(state.now, min(*moments, *(other.ends for other in held.jobs.values()), float("inf")))
-    for other in [other for other in held.jobs.values() if other.ends <= soonest]:
-        book(accounts, other, spent=other.hold_micro, held=-other.hold_micro)
-        held.remove(other.job)
-    return replace(
-        state,
-        now=soonest,
-        held=held,
-        queued=tuple(waiting),
-        accounts=accounts,
-        clocks=clocks,
-        reservations=decision.reservations,
-        floors=decision.floors,
-    )

@@ -8,8 +8,8 @@ This module must not decide what follows when a job does not fit.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpupool.plan.model import SPOT_FIRST
@@ -18,8 +18,8 @@ from gpupool.queue.domain.borrowing import Returns
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
 from gpupool.queue.domain.possible import Possible, reach_of
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
-from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import RESERVED, Supply, TenantRule
+from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot, held_by
+from gpupool.queue.domain.supply import RESERVED, UNKNOWN, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
 NOTHING_LENT = -1.0
@@ -44,11 +44,9 @@ class Round:
     floors: Mapping[fairness.Key, int]
     possible: Possible
     reservations: Reservations
-    awaited: set[str]
-    """Jobs that others give way to."""
     written: Collection[str]
     """Jobs of which it is written why they wait."""
-    lanes: dict[tuple[str, str], deque[Queued]]
+    lanes: Mapping[Lane, Sequence[Queued]]
     shadows: dict[tuple[Offer, Reach], Shadow] = field(default_factory=dict)
     """Offer, nodes in reach -> where and when there is room for it."""
     own: dict[str, list[Held]] = field(default_factory=dict)
@@ -56,39 +54,30 @@ class Round:
     rooms: dict[tuple[Offer, bool, frozenset[int]], Placement | Waiting] = field(default_factory=dict)
     """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not,
     by the nodes that are closed to them: most heads wait for the same few offers."""
+    taking: set[str] = field(default_factory=set)
+    """Tenants and pools of its starts. (A pool of a tenant's name only makes more jobs looked at again.)"""
+    limits: dict[str, Waiting] = field(default_factory=dict)
+    """Tenants that have as many jobs running as they may."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
     owed: set[tuple[str, str]] = field(default_factory=set)
     """(pool, resource) of which nothing more is lent in this round: somebody takes back what it is
     granted."""
-    dry: set[tuple[str, str]] = field(default_factory=set)
-    """Lanes all of whose jobs of the snapshot take something back."""
+    dry: set[Lane] = field(default_factory=set)
+    """Lanes that were read to their end: what is behind it might start, or take something back."""
+    looked: set[Lane] = field(default_factory=set)
+    """Lanes that the round has gone through, ..."""
+    stayed: set[Lane] = field(default_factory=set)
+    """... and those that wait whatever it does."""
     returns: Returns | None = None
     """What is taken back, once somebody does."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
-        lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
-        found = {}
+        """A round over a snapshot, which it leaves as it is."""
         ids = set(snapshot.reservations.values())
-        for job in snapshot.queued:
-            lanes[job.tenant, job.lane].append(job)
-            if job.job in ids:
-                found[job.job] = job
-        active = {(pool, tenant) for (tenant, pool, _), units in snapshot.held.used.items() if units}
-        # All jobs of a lane have the same offers.
-        active |= {(offer.pool, lane[0].tenant) for lane in lanes.values() for offer in lane[0].offers}
-
-        def ahead() -> Counter[fairness.Key]:
-            moved = Counter[fairness.Key]()
-            for held in snapshot.held:
-                if held.of_queue:  # clocks know nothing of others' pods
-                    left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
-                    weight = supply.rule(held.tenant).weight
-                    moved[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
-            return moved
-
+        waiting = {job.job: job for job in snapshot.queued if job.job in ids} if ids else {}
         slots = Slots.of(supply.pools, snapshot.held.taken)
         round = cls(
             supply=supply,
@@ -97,27 +86,32 @@ class Round:
             held=snapshot.held.copy(),
             accounts=dict(snapshot.accounts),
             moved=dict(snapshot.clocks),
-            floors=fairness.floors(snapshot.floors, active, snapshot.clocks, ahead),
-            awaited={held.preempting_for for held in snapshot.held.jobs.values() if held.preempting_for},
+            floors=fairness.floors(
+                snapshot.floors,
+                active_keys(snapshot),
+                snapshot.clocks,
+                lambda: charged_ahead(snapshot.held, supply, snapshot.now),
+            ),
             possible=Possible(supply, snapshot.now, slots, snapshot.held.pods),
-            reservations=Reservations.of(snapshot.reservations, found, supply.tenants),
+            reservations=Reservations.of(snapshot.reservations, waiting, supply.tenants),
             written=snapshot.waits.keys(),
-            lanes=lanes,
+            lanes=snapshot.lanes,
         )
-        round._end_reservations()
-        round.reservations.freed.clear()
+        round.end_reservations(round.reservations.holders.values())
         return round
 
-    def _end_reservations(self) -> None:
-        """Of jobs to which they are of no use any more. A job for which others give way keeps its own."""
-        for job in {job.job: job for job in self.reservations.holders.values()}.values():
-            if job.job in self.awaited:
+    def end_reservations(self, holders: Iterable[Queued]) -> None:
+        """Of those of `holders` to which they are of no use any more. A job for which others give way keeps
+        its own. What this sets free may be given again in this round."""
+        for job in {job.job: job for job in holders}.values():
+            if self.held.awaited.get(job.job):
                 continue
             offer = job.offers[0]
             if self.unpaid(job, offer) or not self.possible.attainable(job):
                 self.reservations.release(job)
             elif self.reservations.mine(offer.pool, job) and self.lacking(job, offer):
                 self.reservations.release(job, since=offer.pool)
+        self.reservations.freed.clear()
 
     def key(self, job: Queued) -> Key:
         """The terms that order `job`, in the order of their weight."""
@@ -130,6 +124,12 @@ class Round:
         clock = self.clock(pool, job.tenant) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
         return (others, lent, above, -self.aged(job), clock, job.enqueued, job.job)
+
+    def changed(self, job: Queued) -> bool:
+        """Whether a start of this round has taken from what the job may have."""
+        if not self.starts:
+            return False
+        return job.tenant in self.taking or not self.taking.isdisjoint(offer.pool for offer in job.offers)
 
     def borrows(self, job: Queued, offer: Offer) -> bool:
         """Whether the job would start beyond its tenant's grant. On its first offer only: the order looks at
@@ -164,7 +164,7 @@ class Round:
         return self.held.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
 
     def rule(self, tenant: str) -> TenantRule:
-        return self.supply.rule(tenant)
+        return self.supply.tenants.get(tenant, UNKNOWN)
 
     def start(self, job: Queued) -> tuple[Waiting, ...]:
         """Start `job` on the first of its offers that is possible; else why each of them is not."""
@@ -191,10 +191,13 @@ class Round:
         return tuple(waits)
 
     def running_limit(self, job: Queued) -> Waiting | None:
-        rule, running = self.rule(job.tenant), self.held.running.get(job.tenant, 0)
-        if rule.running is not None and running >= rule.running:
-            return refusals.running_limit(job.tenant, running, rule.running)
-        return None
+        most = self.rule(job.tenant).running
+        if most is None or (running := self.held.running.get(job.tenant, 0)) < most:
+            return None
+        limit = self.limits.get(job.tenant)
+        if limit is None:  # within a round there are only more that run
+            limit = self.limits[job.tenant] = refusals.running_limit(job.tenant, running, most)
+        return limit
 
     def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
         rule, key = self.rule(job.tenant), (offer.pool, offer.resource)
@@ -345,6 +348,7 @@ class Round:
             hold.micro, hold.run_limit_s, charge, self.borrows(job, offer),
         )  # fmt: skip
         self.starts.append(start)
+        self.taking |= {job.tenant, offer.pool}
         held = held_by(job, start, self.now)
         self.held.add(held)
         if self.own:
@@ -370,9 +374,15 @@ class Round:
             keeping = (holder.job for holder in self.reservations.holders.values())
             self.returns = Returns.of(self.supply, self.now, self.held, keeping)
         reach = self.reach(job, offer)
-        ending = self.returns.take(job, offer, reach)
+
+        def allowed(gone: tuple[Held, ...], place: Placement) -> bool:
+            kept = any(self.reservations.against(job, offer.pool))
+            return not kept or self.without(gone).keeps_to(job, offer, place)
+
+        ending = self.returns.take(job, offer, reach, allowed)
         if ending is None:
-            if self.returns.will_take(offer, reach):
+            kept = any(self.reservations.against(job, offer.pool))
+            if not kept and self.returns.will_take(offer, reach):
                 self.owed.add(key)
             return None
         self.owed.add(key)
@@ -380,10 +390,17 @@ class Round:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, _GIVEN_BACK))
             self.held.add(replace(held, preempting_for=job.job))
         if ending:
-            self.awaited.add(job.job)
             self.own, self.shadows = {}, {}
             self.reservations.kept.clear()
         return len(ending)
+
+    def keeps_to(self, job: Queued, offer: Offer, placement: Placement) -> bool:
+        """Whether the job leaves those their start that something is kept for, if it runs there for as long
+        as it may."""
+        return all(
+            self.kept(holder).allows(bound, offer, placement, self.now + job.timeout_s)
+            for bound, holder in self.reservations.against(job, offer.pool)
+        )
 
     def may_take_back(self, job: Queued, offer: Offer) -> bool:
         """Whether something is lent there, and the job within its tenant's grant."""
@@ -399,7 +416,6 @@ class Round:
         for held in taken:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, reason))
             self.held.add(replace(held, preempting_for=job.job))
-        self.awaited.add(job.job)
         self.own, self.shadows = {}, {}
         self.reservations.kept.clear()
         self.reservations.give(self.reservations.bounds(job), job)
@@ -410,7 +426,10 @@ class Round:
         for other in gone:
             held.remove(other.job)
         slots = Slots.of(self.supply.pools, held.taken)
-        return replace(self, held=held, slots=slots, rooms={}, shadows={}, own={})
+        reservations = Reservations(self.reservations.rules, self.reservations.holders)
+        return replace(
+            self, held=held, slots=slots, rooms={}, shadows={}, own={}, limits={}, reservations=reservations
+        )
 
     def would_start(self, job: Queued, offer: Offer) -> bool:
         """Whether the job could start there, reservations and money apart."""
@@ -421,3 +440,21 @@ class Round:
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""
         budget.book(self.accounts, job, spent=0, held=micro)
+
+
+def active_keys(snapshot: Snapshot) -> set[fairness.Key]:
+    """(pool, tenant) of tenants that hold slots there, or have jobs that wait for them."""
+    active = {(pool, tenant) for (tenant, pool, _), units in snapshot.held.used.items() if units}
+    # All jobs of a lane have the same offers.
+    return active | {
+        (offer.pool, lane[0].tenant) for lane in snapshot.lanes.values() for offer in lane[0].offers
+    }
+
+
+def charged_ahead(held: Holdings, supply: Supply, now: float) -> Counter[fairness.Key]:
+    """How far clocks were moved for time that running jobs have not used yet."""
+    moved = Counter[fairness.Key]()
+    for job in held.jobs.values():  # clocks know nothing of others' pods
+        left = min(job.run_limit_s, max(0.0, job.ends - now))
+        moved[job.pool, job.tenant] += fairness.charge(job.gpu_micro, left, supply.rule(job.tenant).weight)
+    return moved

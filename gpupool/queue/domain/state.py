@@ -6,7 +6,7 @@ Times are epoch seconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -45,6 +45,14 @@ class Held:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "units", sum(units for _, units in self.placement))
+
+    def as_it_runs(self, since: float, started: bool) -> Held:
+        """The same job, which has its slots since then. (Three times as fast as `dataclasses.replace`.)"""
+        return Held(
+            self.job, self.attempt, self.tenant, self.project, self.level, self.pool, self.resource,
+            self.capacity_type, self.placement, self.gpu_micro, self.hold_micro, since, self.run_limit_s,
+            self.preemptible, self.preempting_for, self.rate_micro, started, self.borrowed,
+        )  # fmt: skip
 
     @property
     def of_queue(self) -> bool:
@@ -114,6 +122,8 @@ class Holdings:
     """Tenant -> jobs."""
     borrowed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(pool, resource) -> jobs that started beyond their tenant's grant."""
+    awaited: Counter[str] = field(default_factory=Counter)
+    """Job -> jobs that give way to it and have not ended yet."""
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> Holdings:
@@ -142,6 +152,11 @@ class Holdings:
         if held is not None:
             self._count(held, -1)
 
+    def runs(self, job: str, since: float, started: bool) -> Held:
+        """A job has its slots since then; nothing that is counted changes."""
+        held = self.jobs[job] = self.jobs[job].as_it_runs(since, started)
+        return held
+
     def _count(self, held: Held, sign: int) -> None:
         self.used[held.tenant, held.pool, held.resource] += sign * held.units
         self.gpus[held.pool, held.capacity_type] += sign * held.gpu_micro
@@ -151,6 +166,8 @@ class Holdings:
             self.running[held.tenant] += sign
         if held.borrowed:
             self.borrowed[held.pool, held.resource] += sign
+        if held.preempting_for:
+            self.awaited[held.preempting_for] += sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +178,18 @@ class Account:
     held_micro: int
 
 
+Lane = tuple[str, str]
+"""(tenant, name of the lane)"""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that changes between rounds."""
 
     now: float
     held: Holdings
-    queued: tuple[Queued, ...]
-    """Heads of all lanes, several of each lane, in the order of each lane."""
+    lanes: Mapping[Lane, Sequence[Queued]]
+    """Of each lane the first jobs that wait, in order; a lane has one at least."""
     accounts: Mapping[str, Account] = field(default_factory=dict)
     """`tenant` or `tenant/project` -> account; absent: nothing spent yet."""
     clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -179,3 +200,8 @@ class Snapshot:
     """What the previous round returned; empty for a leader's first."""
     waits: Mapping[str, Waiting] = field(default_factory=dict)
     """Head -> why it waits, as far as that is written."""
+
+    @property
+    def queued(self) -> tuple[Queued, ...]:
+        """All the jobs, lane by lane."""
+        return tuple(chain.from_iterable(self.lanes.values()))

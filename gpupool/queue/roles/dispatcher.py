@@ -8,7 +8,6 @@ must not run jobs or talk to a cluster.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,18 +15,22 @@ from datetime import datetime
 import structlog
 
 from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.state import Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.roles.offering import Offering
 from gpupool.queue.store import dispatch
-from gpupool.queue.store.snapshot import DEEP, Known, Lane, take_snapshot
+from gpupool.queue.store.snapshot import Known, take_snapshot
 
 log = structlog.get_logger()
 
 MOST_HEADS = 1000
-"""Jobs that a round looks at, as far as each lane can still give its first one. What is left goes on in the
-next round, at once."""
+"""Jobs that a round reads at first, as far as each lane can still give its first one, ..."""
+FIRST_OF_LANE = 64
+"""... and of any lane. Where a lane runs dry, the round reads on, ..."""
+READ_ON = 4
+"""... so many times as much of it."""
 LEASE_S = 30.0
 """An executor has so long to take up what was dispatched."""
 
@@ -39,7 +42,7 @@ class Decided:
     started: int
     seconds: float
     more: bool
-    """Whether there may be further jobs that can start: of a long lane, or in place of one that changed."""
+    """Whether it changed anything, so that more may follow: rounds go on until nothing does."""
 
 
 @dataclass
@@ -59,8 +62,6 @@ class Dispatcher(LeaderRole):
     _epoch: int | None = field(default=None, init=False)
     _lanes: int = field(default=MOST_HEADS, init=False)
     """Lanes that the last round saw."""
-    _deep: frozenset[Lane] = field(default=frozenset(), init=False)
-    """Lanes of which the last round saw too few jobs: all that it saw take back what is lent."""
 
     interval_s = 1.0
     leading_interval_s = 2.0
@@ -81,13 +82,19 @@ class Dispatcher(LeaderRole):
         began = time.perf_counter()
         supply, plan_hash = self.supply()
         now = self.now()
-        per_lane = max(1, min(DEEP, MOST_HEADS // self._lanes))
+        per_lane = max(1, min(FIRST_OF_LANE, MOST_HEADS // self._lanes))
         per_lane = 1 << (per_lane.bit_length() - 1)  # whenever it changes, all lanes are read again
-        snapshot = await take_snapshot(self.db, now, per_lane, self._known, self._deep)
-        lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
-        self._lanes = max(1, len(lanes))
-        fresh = tuple(job for job in snapshot.queued if job.plan_hash == plan_hash)
-        decision = decide(replace(snapshot, floors=self._floors, queued=fresh), supply)
+        depths: dict[Lane, int] = {}
+        while True:
+            snapshot = await take_snapshot(self.db, now, per_lane, self._known, depths)
+            decision = decide(
+                replace(snapshot, floors=self._floors, lanes=_fresh(snapshot, plan_hash)), supply
+            )
+            cut = {lane for lane in decision.dry if len(snapshot.lanes[lane]) >= depths.get(lane, per_lane)}
+            if not cut:
+                break
+            depths |= {lane: depths.get(lane, per_lane) * READ_ON for lane in cut}
+        self._lanes = max(1, len(snapshot.lanes))
         waits = {job: why for job, why in decision.waits.items() if why != snapshot.waits.get(job)}
         started: list[str] = []
         if decision.starts or decision.preempts or waits or decision.reservations != snapshot.reservations:
@@ -95,15 +102,11 @@ class Dispatcher(LeaderRole):
             started = await dispatch.claim(self.db, epoch, news, plan_hash, LEASE_S, now)
             self._known.waits.update(waits)
         self._floors = decision.floors
-        shallow = frozenset(lane for lane in decision.dry if per_lane <= lanes[lane] < DEEP)
         done = Decided(
             len(started),
             time.perf_counter() - began,
-            len(started) < len(decision.starts)
-            or (bool(started) and max(lanes.values()) >= per_lane)
-            or bool(shallow - self._deep),
+            bool(decision.starts or decision.preempts) or decision.reservations != snapshot.reservations,
         )
-        self._deep = shallow | (self._deep & decision.dry)
         if self.measures:
             ids = set(started)
             self.measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
@@ -117,3 +120,12 @@ class Dispatcher(LeaderRole):
                 milliseconds=round(done.seconds * 1000, 1),
             )
         return done
+
+
+def _fresh(snapshot: Snapshot, plan_hash: str) -> dict[Lane, tuple[Queued, ...]]:
+    """The jobs that have offers of the Plan, by lane."""
+    lanes = {
+        lane: tuple(job for job in jobs if job.plan_hash == plan_hash)
+        for lane, jobs in snapshot.lanes.items()
+    }
+    return {lane: jobs for lane, jobs in lanes.items() if jobs}

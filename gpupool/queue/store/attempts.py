@@ -7,18 +7,22 @@ is checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.queue.records import FailedParent, Job, JobState, Outcome, Placement
+from gpupool.queue.domain.attempt_end import Attempt, end_of
+from gpupool.queue.records import FailedParent, Job, Outcome, Placement
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
 from gpupool.queue.store.dependents import settle_dependents, uncount
 from gpupool.queue.store.jobs import HttpAnswer
 from gpupool.queue.store.rows import job_of, placement_of
 
-SPENT = "its own budget is spent"
-MICROSECONDS_PER_HOUR = 3_600_000_000
+_SAME = (
+    *("capacity_type", "rate_micro", "hold_micro", "gpu_micro", "run_limit_s", "weight", "retries"),
+    *("failures", "disruptions", "unstarted", "budget_limit_micro"),
+)
+"""Fields of an attempt that are columns of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +73,6 @@ class AttemptStart:
     """What its node has turned out to be, where its pool takes spot nodes first; with `rate_micro`."""
     rate_micro: int | None = None
     """Price of an hour there, in millionths of a USD; no more than it was decided with."""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """What becomes of a job whose attempt ended."""
-
-    state: JobState
-    failures: int = 0
-    disruptions: int = 0
-    delay_s: float = 0
 
 
 async def take(
@@ -170,21 +164,16 @@ async def end(
     if not rows:
         return None
     row = rows[0]
-    outcome = _decided(row, outcome)
-    if outcome.reason:  # a container's own message may have what PostgreSQL can't keep
-        outcome = replace(outcome, reason=storable(outcome.reason))
-    after = following(row, outcome, backoff)
     begun = row["started_at"]
     ran = max(timedelta(), now - begun if ran is None else ran) if begun else timedelta()
-    cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
-    if after.state is JobState.QUEUED and _spent(row, cost):
-        after = End(JobState.FAILED, after.failures, after.disruptions)
-        outcome = replace(outcome, reason=SPENT)
-    again = after.state is JobState.QUEUED
+    after = end_of(_attempt(row), outcome, ran, backoff)
+    outcome, again = after.outcome, after.again
+    # A container's own message may have what PostgreSQL can't keep.
+    reason = storable(outcome.reason) if outcome.reason else outcome.reason
     unqueued: list[str] = []
     if row["dependents"] and not again:  # first, because lanes come before accounts
         ending = {job: row["group_id"]}
-        cause = FailedParent(job, job, after.state, outcome.reason)
+        cause = FailedParent(job, job, after.state, reason)
         unqueued = await settle_dependents(connection, row["tenant"], ending, now, cause)
     ended = await fetch(
         connection,
@@ -196,15 +185,15 @@ async def end(
         again=again,
         failures=after.failures,
         disruptions=after.disruptions,
-        spot_losses=int(_spot_lost(row) and after.disruptions),
+        spot_losses=after.spot_losses,
         outcome=outcome.kind,
-        reason=outcome.reason,
+        reason=reason,
         exit_code=outcome.exit_code,
-        cost=cost,
+        cost=after.cost_micro,
         node=node,
         hold=row["hold_micro"],
-        rest=row["hold_micro"] - cost,
-        clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),
+        rest=row["hold_micro"] - after.cost_micro,
+        clock=after.clock,
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=begun + ran if begun else now,
     )
@@ -212,67 +201,18 @@ async def end(
     return job_of(ended[0])
 
 
-def _decided(row: Row, outcome: Outcome) -> Outcome:
-    """How an attempt ends that was asked to stop, by what the locked row says of that: the request and
-    the attempt's own end may cross. Success comes first, as it is reported only where no request came before
-    it; then who cancelled, then who stopped it as idle."""
-    if outcome.kind == "succeeded":
-        return Outcome("succeeded", None, outcome.exit_code)
-    if row["cancel_requested"]:
-        return Outcome("cancelled", row["reason"], outcome.exit_code)
-    if (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
-        return Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
-    return outcome
-
-
-def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
-    """What follows from an outcome. Failures of the job's own count against its `retries`; those of the
-    platform, which has retries of its own, disruptions and preemptions do not. Where one of these came before
-    the attempt had started, and is not the job's first, there is a pause as well."""
-    if outcome.kind == "succeeded":
-        return End(JobState.SUCCEEDED)
-    if outcome.kind == "cancelled":
-        return End(JobState.CANCELLED)
-    if outcome.kind in ("disrupted", "preempted") and outcome.retry:
-        # What takes pods away before they start may do so for ever.
-        again = row["started_at"] is None and row["preempt_reason"] is None and row["disruptions"] > 0
-        return End(
-            JobState.QUEUED, disruptions=1, delay_s=_delay_s(backoff, row["disruptions"]) if again else 0.0
-        )
-    if outcome.platform_retries is not None:
-        number, retries = row["unstarted"] + 1, max(outcome.platform_retries, row["retries"])
-        if outcome.retry and number <= retries:
-            return End(JobState.QUEUED, disruptions=1, delay_s=_delay_s(backoff, number))
-        return End(JobState.FAILED, failures=1)
-    failures = row["failures"] + 1
-    if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
-        return End(JobState.FAILED, failures=1)
-    return End(JobState.QUEUED, failures=1, delay_s=max(outcome.pause_s, _delay_s(backoff, failures)))
-
-
-def _spot_lost(row: Row) -> bool:
-    """Whether a disruption tells against spot nodes: what never ran may have waited for its launcher."""
-    return row["capacity_type"] == "spot" and row["started_at"] is not None and not row["preempt_reason"]
-
-
-def _delay_s(backoff: tuple[float, float], number: int) -> float:
-    """Before the retry of that number, counted from 1."""
-    base, cap = backoff
-    return min(cap, base * 2.0 ** min(number - 1, 60))
-
-
-def _spent(row: Row, cost: int) -> bool:
-    """Whether the job's own budget does not pay for another second."""
-    if row["budget_limit_micro"] is None or not row["rate_micro"]:
-        return False
-    left: int = row["budget_limit_micro"] - row["cost_micro"] - cost
-    return left * 3600 < int(row["rate_micro"])
-
-
-def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
-    """What an attempt costs: its time at the hourly rate, rounded up, and never more than was held for it."""
-    micros = ran // timedelta(microseconds=1)
-    return min(hold_micro, -(-rate_micro * micros // MICROSECONDS_PER_HOUR))
+def _attempt(row: Row) -> Attempt:
+    """The locked row of an attempt."""
+    asked = row["preempt_reason"]
+    return Attempt(
+        started=row["started_at"] is not None,
+        stopping=asked is not None,
+        stopped_as=asked["reason"] if asked and asked.get("outcome") == "failed" else None,
+        cancelled=row["cancel_requested"],
+        cancel_reason=row["reason"],
+        spent_micro=row["cost_micro"],
+        **{name: row[name] for name in _SAME},
+    )
 
 
 async def of_job(db: Database, job: str, limit: int = 50) -> list[StoredAttempt]:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from psycopg.errors import RaiseException
 
+from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.records import Job, JobState, NewJob
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
 from gpupool.queue.store.dependents import (
@@ -31,7 +32,7 @@ from gpupool.queue.store.errors import (
     StoreError,
     Unknown,
 )
-from gpupool.queue.store.rows import job_of, lane_of
+from gpupool.queue.store.rows import job_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 """Where the first page of a list begins."""

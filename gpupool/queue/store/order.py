@@ -11,8 +11,7 @@ from uuid import UUID
 
 from gpupool.queue.domain.lower_bound import Line, Places
 from gpupool.queue.domain.order import Point, Rival
-from gpupool.queue.domain.projection import Lane
-from gpupool.queue.domain.state import Queued
+from gpupool.queue.domain.state import Lane, Queued
 from gpupool.queue.store.database import Database
 
 FIRST = datetime(1, 1, 2, tzinfo=UTC)

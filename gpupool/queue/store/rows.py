@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 from gpupool.queue.records import (
@@ -72,12 +69,3 @@ def cause_of(given: Mapping[str, Any] | None) -> FailedParent | None:
 
 def waiting_of(given: Mapping[str, str]) -> Waiting:
     return Waiting(WaitReason(given["reason"]), given["detail"])
-
-
-@lru_cache(4096)
-def lane_of(
-    offers: tuple[Offer, ...], level: int, project: str | None, preemptible: bool, preempts: bool
-) -> str:
-    """The lane of a job: jobs that a round can't distinguish but by age and money share one."""
-    content = [[offer.as_dict() for offer in offers], int(level), project, preemptible, preempts]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

@@ -16,7 +16,8 @@ from typing import Any
 from psycopg import AsyncCursor
 from psycopg.rows import DictRow
 
-from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot
+from gpupool.queue.domain.attempt_end import on_demand_only
+from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot
 from gpupool.queue.records import Level, Offer, Waiting
 from gpupool.queue.store.database import Connection, Database, send, send_tuples
 from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
@@ -28,11 +29,7 @@ RESYNC = timedelta(minutes=1)
 """So often everything is read again, as clients of Kubernetes' API do: rows that were deleted, or restored
 with transaction numbers of another server, are not among those that changed."""
 NEVER = datetime.min.replace(tzinfo=UTC)
-DEEP = 64
-"""At most so many jobs of any lane are read."""
-
-Lane = tuple[str, str]
-"""(tenant, lane)"""
+NO_DEPTHS: Mapping[Lane, int] = {}
 
 
 @dataclass(slots=True)
@@ -55,13 +52,13 @@ class Known:
     _whole: datetime = NEVER
     """When everything was read."""
     _per_lane: int = 0
-    _deep: frozenset[Lane] = frozenset()
+    _depths: Mapping[Lane, int] = field(default_factory=dict)
 
     async def refresh(
-        self, connection: Connection, now: datetime, per_lane: int, deep: Collection[Lane] = ()
+        self, connection: Connection, now: datetime, per_lane: int, depths: Mapping[Lane, int]
     ) -> None:
-        """Read what changed. The transaction sees one moment (REPEATABLE READ). `deep`: lanes of which up to
-        DEEP jobs are read."""
+        """Read what changed. The transaction sees one moment (REPEATABLE READ). `depths`: lanes of which more
+        than `per_lane` jobs are read, and how many."""
         seeing = await send_tuples(connection, "snapshot_seen")
         changing = None
         if self._seen:
@@ -77,25 +74,29 @@ class Known:
             ids = {id for id, _, _, _ in changed}
             # A job that has another lane now was a head of its former one.
             lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
-            lanes |= {(tenant, lane) for _, tenant, lane, _ in changed} | (set(deep) - self._deep)
+            lanes |= {(tenant, lane) for _, tenant, lane, _ in changed}
+            lanes |= {lane for lane, depth in depths.items() if depth > self._depths.get(lane, 0)}
             holding = [id for id, _, _, holds in changed if holds]
             tenants = list({tenant for _, tenant, _, _ in changed})
         held, heads, accounts, clocks = [], [], [], []
-        deeper = sorted(set(deep) & lanes)
+        deeper: dict[int, list[Lane]] = {}
+        for lane in sorted(depths.keys() & lanes):
+            deeper.setdefault(depths[lane], []).append(lane)
         if whole or ids or lanes:
             all_held = None
             if holding != []:  # most often none of those that changed holds slots
                 all_held = await send(connection, "snapshot_held", {"ids": holding}, planned=True)
             all_heads = await _send_heads(connection, None if whole else lanes, now, per_lane)
-            more_heads = await _send_heads(connection, deeper, now, DEEP) if deeper else None
+            more_heads = [await _send_heads(connection, few, now, depth) for depth, few in deeper.items()]
             values = {"now": now, "tenants": tenants}
             all_accounts = await send_tuples(connection, "snapshot_accounts", values)
             all_clocks = await send_tuples(connection, "snapshot_clocks", values)
             held = list(map(_held, await all_held.fetchall())) if all_held else []
             rows = await all_heads.fetchall()
-            if more_heads is not None:
-                rows = [row for row in rows if (row["tenant"], row["lane"]) not in deeper]
-                rows += await more_heads.fetchall()
+            if more_heads:
+                rows = [row for row in rows if (row["tenant"], row["lane"]) not in depths]
+                for cursor in more_heads:
+                    rows += await cursor.fetchall()
             heads = list(map(_head, rows))
             accounts, clocks = await all_accounts.fetchall(), await all_clocks.fetchall()
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
@@ -115,20 +116,24 @@ class Known:
         self.accounts.update((name, Account(spent, held)) for name, spent, held in accounts)
         self.clocks.update(((pool, tenant), int(clock)) for pool, tenant, clock in clocks)
         self._seen, self._plans, self._now, self._per_lane = seen, plans, now, per_lane
-        self._deep = frozenset(deep)
+        self._depths = dict(depths)
 
 
 async def take_snapshot(
-    db: Database, now: datetime, per_lane: int, known: Known | None = None, deep: Collection[Lane] = ()
+    db: Database,
+    now: datetime,
+    per_lane: int,
+    known: Known | None = None,
+    depths: Mapping[Lane, int] = NO_DEPTHS,
 ) -> Snapshot:
-    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane, and DEEP
-    of those that are `deep`."""
+    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane, or as
+    many as `depths` has for it."""
     known = known or Known()
     async with db.pipeline() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         pods = await send(connection, "snapshot_foreign_pods")
         reserving = await send_tuples(connection, "snapshot_reservations")
-        await known.refresh(connection, now, per_lane, deep)
+        await known.refresh(connection, now, per_lane, depths)
         foreign, reservations = await pods.fetchall(), await reserving.fetchall()
     present = known.held.copy()
     for row in foreign:
@@ -136,7 +141,7 @@ async def take_snapshot(
     return Snapshot(
         now=now.timestamp(),
         held=present,
-        queued=tuple(job for heads in known.heads.values() for job in heads),
+        lanes={lane: tuple(heads) for lane, heads in known.heads.items()},
         accounts=dict(known.accounts),
         clocks=dict(known.clocks),
         reservations=dict(reservations),
@@ -181,6 +186,7 @@ async def _send_heads(
 def _head(row: DictRow) -> tuple[Queued, str | None]:
     """A job that waits, and why, as far as that is written."""
     waiting = row.pop("waiting")
+    row["on_demand_only"] = on_demand_only(row.pop("spot_losses"), row.pop("retries"))
     return Queued(**{**row, "level": LEVELS[row["level"]], "offers": _offers(row["offers"])}), waiting
 
 

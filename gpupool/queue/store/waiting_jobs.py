@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from gpupool.queue.domain.fit import Fit
+from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.records import Job, Waiting
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
 from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.dispatch import ROLE, fence
-from gpupool.queue.store.rows import job_of, lane_of
+from gpupool.queue.store.rows import job_of
 
 BATCH_BYTES = 4 * 2**20
 """Requests of a batch: once read, they take several times as much."""

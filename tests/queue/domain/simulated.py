@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, QueueRules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
@@ -124,7 +125,7 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            self.now, Holdings.of(self.held.values()), tuple(self.queued), dict(self.accounts),
+            self.now, Holdings.of(self.held.values()), in_lanes(self.queued), dict(self.accounts),
             dict(self.clocks), dict(self.reservations), dict(self.floors),
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain, outlook
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.lower_bound import Line
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Holdings, Queued
@@ -75,7 +76,7 @@ def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_pas
     cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=4 * MICRO)]))
     cluster.add("a", (offer(of),), 36_000)
     cluster.add("a", (offer(of),), 3600)
-    seen = replace(cluster.snapshot(), queued=tuple(cluster.queued[:1]))
+    seen = replace(cluster.snapshot(), lanes=in_lanes(cluster.queued[:1]))
     case = ExplainedJob(View(seen, cluster.supply, per_lane=1), cluster.queued[1])
     far = explain(case, Line(jobs=100))
     assert far.waiting is not None

@@ -10,6 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.explain import Counts, ExplainedJob, Explanation, View, explain, outlook
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.order import Rival
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Queued
@@ -35,7 +36,7 @@ def seen(cluster: Cluster, per_lane: int) -> View:
     for job in cluster.queued:
         lanes[job.tenant, job.lane].append(job)
     first = tuple(job for jobs in lanes.values() for job in jobs[:per_lane])
-    return View(replace(cluster.snapshot(), queued=first), cluster.supply, per_lane)
+    return View(replace(cluster.snapshot(), lanes=in_lanes(first)), cluster.supply, per_lane)
 
 
 def lane_of(cluster: Cluster, job: Queued) -> list[Queued]:

@@ -13,6 +13,7 @@ import pytest
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.model import Taint
 from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.domain.attempt_end import cost_of
 from gpupool.queue.kubernetes import observe
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import JobState, Waiting, WaitReason
@@ -546,6 +547,6 @@ def test_a_wall_clock_that_is_set_ends_and_charges_nothing(running, hours: int) 
         ran = attempt.finished_at - attempt.started_at
         assert timedelta(seconds=40) <= ran <= timedelta(seconds=60)
         rate = (await world.job(id)).rate_micro or 0
-        assert attempt.cost_micro == attempts.cost_of(rate, ran, 10**12)
+        assert attempt.cost_micro == cost_of(rate, ran, 10**12)
 
     running(test)

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from gpupool.queue.domain.attempt_end import Attempt, end_of
 from gpupool.queue.records import Outcome
 from gpupool.queue.roles.http_answers import LONGEST_PAUSE_S, Failure, failure_by, failure_of
 from gpupool.queue.roles.http_job import HttpJobs
@@ -158,8 +159,10 @@ def test_a_post_is_sent_on_after_307_and_308_alone(status: int, posts: int) -> N
 
 
 def test_a_pause_that_is_wanted_goes_before_a_shorter_one() -> None:
-    from gpupool.queue.store.attempts import following
-
-    row = {"cancel_requested": False, "failures": 0, "retries": 3}
-    assert following(row, Outcome("failed", "x", pause_s=70), (5, 300)).delay_s == 70
-    assert following(row, Outcome("failed", "x", pause_s=2), (5, 300)).delay_s == 5
+    ending = Attempt(
+        started=True, capacity_type="on-demand", rate_micro=1, hold_micro=1, gpu_micro=1, run_limit_s=60,
+        weight=1.0, retries=3, failures=0, disruptions=0, unstarted=0, budget_limit_micro=None, spent_micro=0,
+    )  # fmt: skip
+    for pause, delay in ((70, 70), (2, 5)):
+        outcome = Outcome("failed", "x", pause_s=pause)
+        assert end_of(ending, outcome, timedelta(seconds=1), (5, 300)).delay_s == delay

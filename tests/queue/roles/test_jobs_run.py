@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from gpupool.queue.domain.attempt_end import cost_of
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import JobState, Level, Outcome
 from gpupool.queue.roles.echo import echo
@@ -321,7 +322,7 @@ def test_an_answer_outlasts_an_outage_which_is_no_run_time(database, monkeypatch
         assert attempt.started_at is not None
         assert attempt.finished_at == attempt.started_at + timedelta(seconds=10)
         rate = ended.rate_micro or 0
-        assert attempt.cost_micro == attempts.cost_of(rate, timedelta(seconds=10), 10**12) > 0
+        assert attempt.cost_micro == cost_of(rate, timedelta(seconds=10), 10**12) > 0
 
     database(scenario)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.records import Decision, Job, Level, NewJob, Offer, Outcome, Start, new_id
 from gpupool.queue.store import attempts, dispatch, plans
@@ -84,7 +85,7 @@ async def dispatched(db: Database, *, now: datetime = NOW, only: str | None = No
     """Start everything that may start, or one of it; the ids."""
     snapshot = await take_snapshot(db, now, 100)
     if only:
-        snapshot = replace(snapshot, queued=tuple(head for head in snapshot.queued if head.job == only))
+        snapshot = replace(snapshot, lanes=in_lanes(head for head in snapshot.queued if head.job == only))
     plan_hash = snapshot.queued[0].plan_hash if snapshot.queued else "sha256:1"
     return await dispatch.claim(db, await leading(db), start_all(snapshot), plan_hash, 30, now)
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from gpupool.queue.domain.attempt_end import SPENT, cost_of
 from gpupool.queue.domain.state import Account
 from gpupool.queue.records import JobState, Outcome
 from gpupool.queue.store import attempts, dispatch, logs, outbox
 from gpupool.queue.store import jobs as store
-from gpupool.queue.store.attempts import cost_of
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
@@ -355,6 +355,6 @@ def test_a_job_whose_own_budget_is_spent_is_not_tried_again(database) -> None:
             db, id, 1, Outcome("preempted"), NOW + timedelta(seconds=3600), (1.0, 1.0)
         )
         assert ended is not None
-        assert (ended.state, ended.reason) == (JobState.FAILED, attempts.SPENT)
+        assert (ended.state, ended.reason) == (JobState.FAILED, SPENT)
 
     database(test)

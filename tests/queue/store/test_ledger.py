@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Holdings, Snapshot
 from gpupool.queue.records import Decision, JobState, Level, Outcome, Preempt, Waiting, WaitReason
 from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
@@ -154,7 +155,7 @@ def ordered(snapshot: Snapshot) -> Snapshot:
     """Lanes and held jobs in one order; each lane keeps its own."""
     queued = sorted(snapshot.queued, key=lambda job: (job.tenant, job.lane))
     return replace(
-        snapshot, queued=tuple(queued), held=Holdings.of(sorted(snapshot.held, key=lambda held: held.job))
+        snapshot, lanes=in_lanes(queued), held=Holdings.of(sorted(snapshot.held, key=lambda held: held.job))
     )
 
 

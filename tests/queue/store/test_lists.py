@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpupool.queue.domain.attempt_end import cost_of
 from gpupool.queue.records import Job, JobState, Outcome, new_id
 from gpupool.queue.store import attempts, housekeeping, keys, logs, outbox
 from gpupool.queue.store import jobs as store
@@ -170,7 +171,7 @@ def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(dat
         assert [job.id for job in ended] == [waiting], "the other one has been renewed"
         ended += await housekeeping.expire_leases(db, await housekeeping.leases(db), (5, 60), NOW)
         (attempt,) = await attempts.of_job(db, lost.id)
-        assert attempt.cost_micro == attempts.cost_of(lost.rate_micro or 0, timedelta(seconds=7.5), 10**9)
+        assert attempt.cost_micro == cost_of(lost.rate_micro or 0, timedelta(seconds=7.5), 10**9)
         assert attempt.finished_at == NOW + timedelta(seconds=7.5), "the outage after it is no run time"
         assert {job.id for job in ended} == {lost.id, waiting}
         assert {(job.state, job.disruptions, job.failures) for job in ended} == {(JobState.QUEUED, 1, 0)}

@@ -83,7 +83,7 @@ def test_nodes_that_are_kept_ready_or_exist_are_there(changed: dict[str, object]
     plan = local_plan()
     pool = plan.pool("notebooks")
     supply = supply_of(plan).pools["notebooks"]
-    drawn = drawn_pool(replace(pool, **changed), supply, Snapshot(0, (), ()), {}, ALL)
+    drawn = drawn_pool(replace(pool, **changed), supply, Snapshot(0, (), {}), {}, ALL)
     assert [node["started"] for node in drawn["nodes"]] == [number < there for number in range(3)]
 
 

@@ -63,7 +63,7 @@ class QueuePage:
             self._measures.attempts.labels(pool.name, "failed").inc(number % 7 == 0)
             self._measures.wait.labels(tenant.name, "low").observe(20 + 900 * load * load)
         accounts = {name: Account(micro, MICRO) for name, micro in self._spent.items()}
-        snapshot = Snapshot(now.timestamp(), held, (), accounts)
+        snapshot = Snapshot(now.timestamp(), held, {}, accounts)
         page = figures(snapshot, self._supply, waiting, self._spent)
         return (generate_latest(page) + generate_latest(self._measures.registry)).decode()
 

@@ -136,7 +136,7 @@ def labels_of(metric: str) -> set[str] | None:
 
 
 def test_the_queue_emits_what_is_asked_for() -> None:
-    now = Snapshot(0.0, Holdings(), (), {"vision": Account(1, 1)}, {}, {})
+    now = Snapshot(0.0, Holdings(), {}, {"vision": Account(1, 1)}, {}, {})
     supply = supply_of(everything())
     registry = CollectorRegistry()
     Measures(registry)

@@ -2,7 +2,7 @@
 -- without offers are in lanes of their own, which no round looks at.
 SELECT h.id AS job, h.attempt, h.tenant, h.project, h.lane, h.level, extract(epoch FROM h.enqueued_at)::float8 AS enqueued,
     l.offers::text, h.timeout_s, h.budget_limit_micro, h.cost_micro AS spent_micro, h.preemptible, h.preempts,
-    h.spot_losses >= greatest(h.retries, 3) AS on_demand_only, h.plan_hash, h.waiting::text
+    h.spot_losses, h.retries, h.plan_hash, h.waiting::text
 FROM gpu_lanes l
 CROSS JOIN LATERAL (
     SELECT * FROM gpu_jobs j

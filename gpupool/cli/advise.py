@@ -1,0 +1,116 @@
+"""`gpupool advise ENV`: which one change of a file would serve its jobs better. Arguments and printing
+only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
+from gpupool.cli.progress import progress
+from gpupool.cli.simulate import (
+    LoadOption,
+    MapOption,
+    SetOption,
+    TraceFormatOption,
+    TraceOption,
+    WindowOption,
+    ZoneOption,
+    names,
+    read_trace,
+)
+
+if TYPE_CHECKING:
+    from gpupool.simulate.advise import Advice
+
+
+def advise(
+    env: EnvArgument,
+    trace: TraceOption,
+    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
+    budget: Annotated[
+        float, typer.Option("--budget", metavar="SECONDS", min=1, help="Then no further change is tried.")
+    ] = 60.0,
+    window: WindowOption = None,
+    load: LoadOption = 1.0,
+    map: MapOption = None,
+    set: SetOption = None,
+    zone: ZoneOption = None,
+    trace_format: TraceFormatOption = "auto",
+    format: FormatOption = "text",
+) -> None:
+    """Try one change of the file after the other on jobs of the past, and show the best five as patches.
+
+    Replicas, layouts, numbers of nodes, warm nodes, spot, grants and borrowing. It applies nothing, and says
+    where no change is better.
+
+    Example: gpupool advise prod --trace jobs.csv
+    """
+    from gpupool.plan.resolve import read_plan
+    from gpupool.simulate import run
+    from gpupool.simulate.advise import advise as tried
+    from gpupool.simulate.numbers import numbers
+    from gpupool.spec.load import find_environment
+
+    settings = run.Settings(numbers(set or ()), seed, 1, names(map))
+    plan, file = read_plan(env), find_environment(env)
+    with progress(f"advise {env}") as notify:
+        jobs = read_trace(trace, trace_format, zone, window, load)
+        advice = tried(plan, file, jobs, settings, budget, notify)
+    print_answer(format, _as_json(advice), lambda: _print(advice))
+
+
+def _as_json(advice: Advice) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "tried": advice.tried,
+        "possible": advice.possible,
+        "before": advice.before.model_dump(mode="json"),
+        "proposals": [
+            {
+                "field": proposal.change.field,
+                "before": proposal.change.before,
+                "value": proposal.change.value,
+                "score": proposal.score,
+                "patch": proposal.patch,
+                "after": proposal.figures.model_dump(mode="json"),
+            }
+            for proposal in advice.proposals
+        ],
+    }
+
+
+def _print(advice: Advice) -> None:
+    from gpupool.simulate import words
+
+    before = advice.before
+    rest = advice.possible - advice.tried
+    print(f"{advice.tried} changes tried" + (f"; {rest} more with a larger --budget" if rest else ""))
+    if not advice.proposals:
+        print(
+            "None of them is better: GPUs would not come clearly sooner at this cost, nor cost clearly less."
+        )
+        return
+    rows = [("as it is", "", before)]
+    rows += [
+        (str(number), proposal.change.field, proposal.figures)
+        for number, proposal in enumerate(advice.proposals, 1)
+    ]
+    columns = ("", "change", "to GPU p95", "wait p95", "in use", "usd", "GPU hours")
+    print_table(
+        columns,
+        [
+            (
+                title, field, words.seconds(run.to_gpu.p95), words.seconds(run.waits.p95),
+                words.share(run.utilisation), words.money(run.usd), words.hours(run.served_gpu_hours),
+            )
+            for title, field, run in rows
+        ],
+        right=columns[2:],
+    )  # fmt: skip
+    for number, proposal in enumerate(advice.proposals, 1):
+        print(f"\n{number}. {proposal.change.field}")
+        for sentence in words.reasons(before, proposal.change.of):
+            print(f"   {sentence}")
+        print(proposal.patch.rstrip("\n"))

@@ -1,0 +1,79 @@
+"""The queue's jobs as a trace in the neutral form of `gpupool simulate`: what `jobs export` prints, and what
+`simulate --trace queue` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from gpupool.simulate.trace import COLUMNS, Arrival, LeftOut, Trace, in_order
+
+if TYPE_CHECKING:
+    from gpupool.client import Client
+
+_NO_POOL = ("auto", "mig", None)
+"""Requests that name no pool: the one that the job had is written, so that it is asked for again."""
+
+
+def over(client: Client, limit: int) -> Iterator[Mapping[str, Any]]:
+    """The newest jobs that are over: of others it is not known how long they run."""
+    from gpupool.client.values import FINAL
+
+    states = sorted(state.value for state in FINAL)
+    return (job.data for job in islice(client.jobs(*states, page_size=200), limit))
+
+
+def rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Cells of the jobs, newest first as the queue lists them; `seconds` is empty where a job never ran."""
+    for job in jobs:
+        seconds = _seconds(job["started_at"], job["finished_at"])
+        named = job.get("gpu_pool_requested")
+        yield {
+            "submitted": job["enqueued_at"],
+            "tenant": job["tenant"],
+            "project": job.get("project_id") or "",
+            "gpus": f"{job['gpus']:g}",
+            "gpu": (job.get("pool") if named in _NO_POOL else named) or "",
+            "seconds": "" if seconds is None else f"{seconds:g}",
+            "priority": job.get("priority") or "",
+            "preemptible": str(bool(job.get("preemptible"))).lower(),
+            "timeout": str(job.get("timeout_seconds") or ""),
+        }
+
+
+def table(jobs: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """The same with its header."""
+    yield list(COLUMNS)
+    for row in rows(jobs):
+        yield [row[name] for name in COLUMNS]
+
+
+def trace_of(jobs: Iterable[Mapping[str, Any]]) -> Trace:
+    """The jobs that ran to an end, and how long each of them waited."""
+    arrivals, waits, never = [], [], 0
+    listed = list(jobs)
+    for job, row in zip(listed, rows(listed), strict=True):
+        if not row["seconds"]:
+            never += 1
+            continue
+        submitted = _moment(job["enqueued_at"])
+        waits.append(_moment(job["dispatched_at"]) - submitted)
+        arrivals.append(
+            Arrival(
+                submitted, row["tenant"], row["project"] or None, float(row["gpus"]), row["gpu"] or None,
+                float(row["seconds"]), row["priority"] or None, bool(job.get("preemptible")),
+                job.get("timeout_seconds"),
+            )
+        )  # fmt: skip
+    trace = in_order(arrivals, {LeftOut.NO_START: never}, "queue")
+    return Trace(trace.arrivals, trace.left_out, trace.format, tuple(waits))
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _seconds(begun: str | None, ended: str | None) -> float | None:
+    return None if begun is None or ended is None else round(_moment(ended) - _moment(begun), 3)

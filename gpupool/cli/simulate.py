@@ -1,0 +1,266 @@
+"""`gpupool simulate ENV`: what an environment file would do with a trace of jobs. Arguments and printing
+only."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
+from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
+
+if TYPE_CHECKING:
+    from gpupool.simulate.figures import RunFigures
+    from gpupool.simulate.run import Outcome, Sensitivity
+    from gpupool.simulate.trace import Names, Trace
+
+QUEUE = "queue"
+MOST_OF_QUEUE = 100_000
+"""The newest of its jobs."""
+TraceOption = Annotated[
+    Path,
+    typer.Option(
+        "--trace", metavar="FILE", help="Jobs: a table of a known format, a made load, or queue: its history."
+    ),
+]
+WindowOption = Annotated[
+    str | None,
+    typer.Option("--window", metavar="A..B", help="Jobs submitted between, since the first: 7d..14d."),
+]
+LoadOption = Annotated[
+    float, typer.Option("--load", metavar="X", help="So many times as close to each other.", min=0.001)
+]
+MapOption = Annotated[
+    Path | None,
+    typer.Option("--map", metavar="FILE", help="YAML: tenants, gpus, priorities of the trace -> names here."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A number of the model; --numbers lists them."),
+]
+ZoneOption = Annotated[
+    str | None, typer.Option("--zone", metavar="+HH:MM", help="Of times in the trace that say none.")
+]
+TraceFormatOption = Annotated[
+    str, typer.Option("--trace-format", metavar="NAME", help="auto: known by its header.")
+]
+
+
+def simulate(
+    env: EnvArgument,
+    trace: TraceOption,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="ENV", help="The same with another file, side by side.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Seeds.")] = 1,
+    window: WindowOption = None,
+    load: LoadOption = 1.0,
+    map: MapOption = None,
+    set: SetOption = None,
+    zone: ZoneOption = None,
+    trace_format: TraceFormatOption = "auto",
+    expect: Annotated[
+        list[str] | None,
+        typer.Option("--assert", metavar="CHECK", help="'wait.p95<10m'; exit 1 where it does not hold."),
+    ] = None,
+    sensitive: Annotated[
+        bool, typer.Option("--sensitivity", help="Also half and twice of each weak number.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write report.html and figures.json there.")
+    ] = None,
+    format: FormatOption = "text",
+) -> None:
+    """Show what an environment file would do with jobs of the past, without a cluster.
+
+    The queue's own rounds, Karpenter's nodes and prices on one clock: GPU hours served, waits, use, cost.
+
+    Example: gpupool simulate prod --trace jobs.csv --assert 'wait.p95<10m'
+    """
+    from gpupool.plan.resolve import read_plan
+    from gpupool.simulate import assertions, run
+    from gpupool.simulate.numbers import numbers
+
+    expectations = [assertions.expectation(text) for text in expect or ()]
+    settings = run.Settings(numbers(set or ()), seed, repeat, names(map))
+    plans = [read_plan(name) for name in (env, against) if name is not None]
+    with progress(f"simulate {env}") as notify:
+        jobs = read_trace(trace, trace_format, zone, window, load)
+        outcomes = [run.simulate(plan, jobs, settings, notify) for plan in plans]
+        weak = run.sensitivity(plans[0], jobs, settings, notify) if sensitive else ()
+    verdicts = assertions.judge(expectations, outcomes[0].figures)
+    answer = _answer(jobs, settings, outcomes, weak, verdicts)
+    if out is not None:
+        _write(out, answer, outcomes, verdicts)
+    print_answer(format, answer, lambda: _print(jobs, settings, outcomes, weak, verdicts, out))
+    if not all(verdict.holds for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def read_trace(file: Path, format: str, zone: str | None, window: str | None, load: float) -> Trace:
+    """The jobs that a command is about. Raises UsageError, GpupoolError."""
+    from gpupool.simulate import formats
+    from gpupool.simulate.trace import part_of
+
+    if str(file) == QUEUE:
+        return part_of(_of_queue(), _window(window), load)
+    if format not in ("auto", *formats.NAMES):
+        raise UsageError(f"--trace-format {format}: there are auto, {', '.join(formats.NAMES)}")
+    trace = formats.read(file, format, _zone(zone))
+    return part_of(trace, _window(window), load)
+
+
+def _of_queue() -> Trace:
+    """The jobs of the queue that GPUPOOL_URL names, as `gpupool jobs` does."""
+    from gpupool.cli.jobs.connection import asked
+    from gpupool.cli.jobs.export import over, trace_of
+
+    with asked(None, None) as client:
+        return trace_of(over(client, MOST_OF_QUEUE))
+
+
+def _zone(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"([+-])(\d\d):(\d\d)", text)
+    if match is None:
+        raise UsageError(f"--zone {text!r}: write +08:00")
+    distance = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return -distance if match[1] == "-" else distance
+
+
+def _window(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    from gpupool.spec.field_types import duration_seconds
+
+    match = re.fullmatch(r"((?:\d+[smhd])+|0)\.\.((?:\d+[smhd])+)", text)
+    window = tuple(float(duration_seconds(part)) for part in match.groups()) if match else (0.0, 0.0)
+    if window[0] >= window[1]:
+        raise UsageError(f"--window {text!r}: write two durations since the first job, as 7d..14d")
+    return window[0], window[1]
+
+
+def names(file: Path | None) -> Names:
+    """What --map says. Raises UsageError."""
+    from gpupool.simulate.names_file import read_names
+
+    return read_names(file)
+
+
+def _answer(trace: Trace, settings: Any, outcomes: list[Outcome], weak: Any, verdicts: Any) -> dict[str, Any]:
+    from gpupool.simulate.as_json import as_json
+
+    return as_json(trace, settings, outcomes, weak, verdicts)
+
+
+def _write(out: Path, answer: dict[str, Any], outcomes: list[Outcome], verdicts: Any) -> None:
+    import json
+
+    from gpupool.simulate.page import page
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "figures.json").write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
+        (out / "report.html").write_text(page(outcomes, verdicts), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}; choose a folder that can be written") from error
+
+
+def _print(
+    trace: Trace, settings: Any, outcomes: list[Outcome], weak: Any, verdicts: Any, out: Path | None
+) -> None:
+    from gpupool.simulate import words
+    from gpupool.simulate.figures import spread
+    from gpupool.simulate.numbers import NUMBERS
+
+    shown = [outcome.figures for outcome in outcomes]
+    columns = ["", *(run.environment for run in shown)]
+    tables = [dict(words.summary(run)) for run in shown]
+    titles = list(dict.fromkeys(title for table in tables for title in table))
+    print_table(columns, [[title, *(table.get(title, "-") for table in tables)] for title in titles])
+    if len(shown) > 1:
+        print(f"\nWith {shown[1].environment} in place of {shown[0].environment}:")
+        for sentence in list(words.differences(*shown)) or ["nothing differs"]:
+            print(f"- {sentence}")
+    if trace.measured:
+        print(f"\n{words.backtest(trace, shown[0])}")
+    _print_groups(shown[0])
+    _print_pools(shown[0])
+    if shown[0].left_out:
+        print()
+    for row in shown[0].left_out:
+        print(f"{row.jobs:>9,} jobs {words.left_out(row.reason)}")
+    if settings.repeat > 1:
+        print(f"\nOver {settings.repeat} seeds:")
+        shown_names = ("served_gpu_hours", "wait.p95", "to_gpu.p95", "usd_month", "spot_losses")
+        for name, text in words.spreads(shown_names, dict(spread(outcomes[0].runs))):
+            print(f"  {name:<18} {text}")
+    _print_sensitivity(shown[0], weak)
+    print("\nNumbers of the model (--set):")
+    for name, number in NUMBERS.items():
+        mark = " (weak)" if number.weak else ""
+        print(f"  {name}={settings.numbers[name]:g} {number.unit}{mark}: {number.source}")
+    for verdict in verdicts:
+        print(words.verdict(verdict))
+    if out is not None:
+        print(f"written: {out / 'report.html'}, {out / 'figures.json'}")
+
+
+def _print_groups(run: RunFigures) -> None:
+    from gpupool.simulate import words
+
+    rows = [
+        (
+            group.by, group.name, f"{group.jobs:,}", words.hours(group.served_gpu_hours),
+            words.seconds(group.waits.p50), words.seconds(group.waits.p95), words.seconds(group.to_gpu.p95),
+            words.money(group.usd),
+        )
+        for group in run.groups
+    ]  # fmt: skip
+    sys.stdout.write("\n")
+    columns = ("by", "of", "jobs", "GPU hours", "wait p50", "wait p95", "to GPU p95", "usd")
+    print_table(columns, rows, right=columns[2:])
+
+
+def _print_pools(run: RunFigures) -> None:
+    from gpupool.simulate import words
+
+    rows = [
+        (
+            pool.name, f"{pool.gpus:g}", words.share(pool.utilisation), words.share(pool.ready),
+            f"{pool.launches:,}", words.money(pool.usd), words.money(pool.usd_idle),
+        )
+        for pool in run.pools
+    ]  # fmt: skip
+    sys.stdout.write("\n")
+    columns = ("pool", "GPUs", "in use", "ready", "nodes started", "usd", "idle")
+    print_table(columns, rows, right=columns[1:])
+    for pool in run.pools:
+        for passed in pool.passed:
+            print(words.evidence(pool.name, passed))
+
+
+def _print_sensitivity(run: RunFigures, weak: list[Sensitivity]) -> None:
+    from gpupool.simulate import words
+
+    if not weak:
+        return
+    rows = [
+        (
+            row.name, *(
+                f"{words.seconds(side.to_gpu.p95)}, {words.money(side.usd_month)}"
+                for side in (row.half, run, row.twice)
+            ),
+        )
+        for row in weak
+    ]  # fmt: skip
+    print("\nTo GPU at p95, and cost of a month:")
+    print_table(("weak number", "half", "as set", "twice"), rows)

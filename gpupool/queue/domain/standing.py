@@ -1,0 +1,603 @@
+"""How the queue stands between its rounds, for who goes on from one to the next in memory: projections and
+simulations.
+
+It decides by the very rounds of `decide`, over the lanes alone for which something has changed since they
+were looked at, by itself or with time; that comes to the same as looking at all of them. What makes the
+difference is kept here: which lanes a change is of use to. It must not know how long jobs run.
+
+A lane that waits goes on waiting until one of these changes: what is held on a pool of its offers; what its
+tenant holds anywhere, or has left to spend; what is kept for others in its way, which follows what their
+holders lack; or time passes one of `Moment`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, nextafter
+from typing import NamedTuple
+
+from gpupool.queue.domain import budget, fairness
+from gpupool.queue.domain.decide import run
+from gpupool.queue.domain.periods import period_end
+from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.possible import Possible
+from gpupool.queue.domain.reservations import Reservations
+from gpupool.queue.domain.round import Key, Round, charged_ahead
+from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import Decision
+
+_NOTHING_WRITTEN: Mapping[str, None] = {}
+
+
+_Holding = tuple[dict[Lane, list[str]], dict[str, list[str]], dict[str, list[str]]]
+
+
+class Moment(NamedTuple):
+    """When time alone changes what a round may do."""
+
+    at: float
+    """Epoch seconds."""
+    number: int
+    """Counts them, so that no two are compared further."""
+    what: str
+    """due: a job has waited for as long as `reserve_after`; ripe: one that runs may give way from now on;
+    late: it has run for as long as it may; closed: nodes end before the job may have, from now on; pool: they
+    end; period: budgets begin again."""
+    of: str
+    """The job or the pool."""
+    attempt: int = 0
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is held, who waits, money and clocks at the moment `now`."""
+
+    supply: Supply
+    now: float
+    held: Holdings
+    slots: Slots
+    lanes: dict[Lane, deque[Queued]] = field(default_factory=dict)
+    """Jobs that wait; no lane is empty."""
+    accounts: dict[str, Account] = field(default_factory=dict)
+    """Of the present periods."""
+    clocks: dict[fairness.Key, int] = field(default_factory=dict)
+    floors: Mapping[fairness.Key, int] = field(default_factory=dict)
+    holders: dict[str, Queued] = field(default_factory=dict)
+    """Bound -> job that it is kept for."""
+    every_lane: bool = False
+    """Look at all lanes in each round, as who reads all of them does."""
+    waiting: dict[str, Queued] = field(default_factory=dict)
+    """The jobs of all lanes."""
+    _on_pool: dict[str, dict[Lane, None]] = field(default_factory=dict)
+    """Lanes with an offer on the pool."""
+    _of_tenant: dict[str, dict[Lane, None]] = field(default_factory=dict)
+    _touched: dict[Lane, None] = field(default_factory=dict)
+    _stirred: set[str] = field(default_factory=set)
+    """Bounds whose holders' prospects have changed, or that have another holder."""
+    _dry: set[Lane] = field(default_factory=set)
+    """Lanes that were read to their end: one more job would have been looked at."""
+    _open: dict[Lane, None] = field(default_factory=dict)
+    """Lanes that were looked at, and might have gone on had the round done something else."""
+    _unsure: dict[str, Queued] = field(default_factory=dict)
+    """Jobs that something is kept for: whether it is of use to them has to be seen again."""
+    _active: Counter[fairness.Key] = field(default_factory=Counter)
+    """Lanes and jobs, and pods, of each tenant on each pool."""
+    _other_keys: bool = True
+    """Whether there are others than the least clocks are known of."""
+    _moments: list[Moment] = field(default_factory=list)
+    _count: int = 0
+    _periods: dict[str, float] = field(default_factory=dict)
+    """Kind of period -> when the present one ends."""
+    _lending: frozenset[str] = frozenset()
+    """Pools of which something may be borrowed."""
+    _borrowing: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Tenant -> pools of which it may borrow."""
+    _paying: frozenset[str] = frozenset()
+    """Tenants whose jobs may take each other's money."""
+    _held_by: dict[str, Queued] = field(default_factory=dict)
+    _maps: _Holding = field(default_factory=lambda: ({}, {}, {}))
+    """Of these holders."""
+    _ending: frozenset[str] = frozenset()
+    """Pools with nodes that end."""
+    _possible: Possible | None = None
+    _decided: dict[str, float] = field(default_factory=dict)
+    """Job that holds slots -> when its attempt was dispatched: its money is of that period."""
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, supply: Supply, every_lane: bool = False) -> Standing:
+        """From what a round would begin with. Nothing of it is changed."""
+        held = snapshot.held.copy()
+        standing = cls(
+            supply,
+            snapshot.now,
+            held,
+            Slots.of(supply.pools, held.taken),
+            accounts=dict(snapshot.accounts),
+            clocks=dict(snapshot.clocks),
+            floors=snapshot.floors,
+            every_lane=every_lane,
+        )
+        standing._begin()
+        for jobs in snapshot.lanes.values():
+            for job in jobs:
+                standing.submit(job)
+        present = Reservations.of(snapshot.reservations, standing.waiting, supply.tenants)
+        standing.holders = present.holders
+        for holding in held:
+            standing._activate(holding.pool, holding.tenant)
+        for running in held.jobs.values():
+            standing._watch(running)
+        return standing
+
+    def _begin(self) -> None:
+        rules = self.supply.tenants.values()
+        self._borrowing = {
+            rule.name: frozenset(pool for pool, _ in rule.up_to) for rule in rules if rule.up_to
+        }
+        self._lending = frozenset(pool for pools in self._borrowing.values() for pool in pools)
+        self._paying = frozenset(
+            rule.name
+            for rule in rules
+            if any(allowance.on_exhausted == "preempt" for allowance in rule.budgets.values())
+        )
+        pools = self.supply.pools.values()
+        self._ending = frozenset(pool.name for pool in pools if pool.ending)
+        for pool in pools:
+            for until in {node.until for node in pool.ending if self.now < node.until < inf}:
+                self._remember(until, "pool", pool.name)
+        for period in {allowance.period for rule in rules for allowance in rule.budgets.values()}:
+            self._begin_period(period)
+        self._possible = Possible(self.supply, self.now, self.slots, self.held.pods)
+
+    # What happens to jobs.
+
+    def submit(self, job: Queued) -> None:
+        """`job` waits from now on: at its place in its lane, by the time of its submission."""
+        name = job.tenant, job.lane
+        lane = self.lanes.get(name)
+        self.waiting[job.job] = job
+        if lane is None:
+            self.lanes[name] = deque((job,))
+            self._of_tenant.setdefault(job.tenant, {})[name] = None
+            for offer in job.offers:
+                self._on_pool.setdefault(offer.pool, {})[name] = None
+                self._activate(offer.pool, job.tenant)
+            self._touched[name] = None
+        else:
+            at = len(lane)
+            while at and (lane[at - 1].enqueued, lane[at - 1].job) > (job.enqueued, job.job):
+                at -= 1
+            lane.insert(at, job)
+            if at == 0 or name in self._dry:
+                self._touched[name] = None
+        self._remember(_reached(job.enqueued, self.supply.rules.reserve_after_s), "due", job.job)
+        for pool in self._ending & {offer.pool for offer in job.offers} if self._ending else ():
+            for until in {node.until for node in self.supply.pools[pool].ending} - {inf}:
+                self._remember(_closing(until, job.timeout_s), "closed", job.job)
+
+    def withdraw(self, job: str) -> None:
+        """`job`, which waits, does so no longer."""
+        queued = self.waiting.pop(job)
+        name = queued.tenant, queued.lane
+        self.lanes[name].remove(queued)
+        self._touched[name] = None
+        for bound in [bound for bound, holder in self.holders.items() if holder.job == job]:
+            del self.holders[bound]
+            self._stirred.add(bound)
+        if not self.lanes[name]:
+            self._leave(name, queued)
+
+    def _leave(self, name: Lane, last: Queued) -> None:
+        """The lane is empty."""
+        del self.lanes[name], self._of_tenant[last.tenant][name]
+        for offer in last.offers:
+            self._on_pool[offer.pool].pop(name, None)
+            self._deactivate(offer.pool, last.tenant)
+        self._touched.pop(name, None)
+        self._open.pop(name, None)
+        self._dry.discard(name)
+
+    def _deactivate(self, pool: str, tenant: str) -> None:
+        key = pool, tenant
+        self._active[key] -= 1
+        if not self._active[key]:
+            del self._active[key]
+            self._other_keys = True
+
+    def _activate(self, pool: str, tenant: str) -> None:
+        key = pool, tenant
+        if key not in self._active:
+            self._other_keys = True
+        self._active[key] += 1
+
+    def end(self, job: str, cost_micro: int, clock: int) -> Held:
+        """The attempt of `job` is over: what it cost, and how far its tenant's clock moves back."""
+        held = self.held.jobs[job]
+        self.held.remove(job)
+        self.slots.give(held.pool, held.resource, held.placement)
+        self._deactivate(held.pool, held.tenant)
+        key = held.pool, held.tenant
+        self.clocks[key] = max(0, self.clocks.get(key, 0) + clock)
+        self._settle(held, cost_micro)
+        self.touch_pool(held.pool)
+        self.touch_tenant(held.tenant)
+        return held
+
+    def _hold(self, held: Held) -> None:
+        """Where there is a budget."""
+        budgets = self.supply.rule(held.tenant).budgets
+        for scope in budget.scopes(held.tenant, held.project) if budgets else ():
+            if scope in budgets:
+                account = self.accounts.get(scope, Account(0, 0))
+                self.accounts[scope] = Account(account.spent_micro, account.held_micro + held.hold_micro)
+
+    def _settle(self, held: Held, cost_micro: int) -> None:
+        """What was held in an earlier period is settled there."""
+        decided = self._decided.pop(held.job, held.since)
+        budgets = self.supply.rule(held.tenant).budgets
+        for scope in budget.scopes(held.tenant, held.project) if budgets else ():
+            allowance = budgets.get(scope)
+            if allowance is not None and period_end(allowance.period, decided).timestamp() > self.now:
+                account = self.accounts.get(scope, Account(0, 0))
+                left = max(0, account.held_micro - held.hold_micro)
+                self.accounts[scope] = Account(account.spent_micro + cost_micro, left)
+
+    def wait_for_node(self, job: str) -> None:
+        """The container of `job`, which was just dispatched, does not run yet."""
+        held = self.held.runs(job, self.now, started=False)
+        if held.borrowed:  # it may be taken back at once
+            self.touch_pool(held.pool)
+
+    def begin(self, job: str) -> None:
+        """The container of `job` runs from now on; it has been dispatched before."""
+        held = self.held.runs(job, self.now, started=True)
+        self._watch(held)
+        self._ends_elsewhen(held)
+
+    def _ends_elsewhen(self, held: Held) -> None:
+        """When the job ends at the latest has changed, or is past: that says when others may start."""
+        for holder in self.holders.values():
+            if holder.tenant == held.tenant or holder.offers[0].pool == held.pool:
+                self.touch_pool(held.pool)
+                self.touch_tenant(held.tenant)
+                return
+
+    # Which lanes that is of use to.
+
+    def touch_pool(self, pool: str) -> None:
+        """What is held on the pool has changed."""
+        self._stirred.add(pool)
+
+    def touch_tenant(self, tenant: str) -> None:
+        """What the tenant holds or may spend has changed."""
+        self._stirred.add(f"/{tenant}")
+
+    def _useful(self, stirred: Iterable[str], lanes: Iterable[Lane]) -> dict[Lane, None]:
+        """All lanes that may be looked at with another outcome: those given, and what follows from these and
+        from bounds that have changed."""
+        found: dict[Lane, None] = {}
+        pools, tenants = set[str](), set[str]()
+        left_pools, left_tenants, left_lanes = set[str](), set[str](), [*lanes]
+
+        def stir(bound: str) -> None:
+            pool, _, tenant = bound.partition("/")
+            if tenant:
+                left_tenants.add(tenant)
+            else:
+                left_pools.add(pool)
+
+        for bound in stirred:
+            stir(bound)
+        of_lane, of_pool, of_tenant = self._holding()
+        while left_pools or left_tenants or left_lanes:
+            new: list[Lane] = []
+            while left_pools:
+                pool = left_pools.pop()
+                if pool not in pools:
+                    pools.add(pool)
+                    new += self._on_pool.get(pool, ())
+                    for bound in of_pool.get(pool, ()):
+                        stir(bound)
+            while left_tenants:
+                tenant = left_tenants.pop()
+                if tenant not in tenants:
+                    tenants.add(tenant)
+                    new += self._of_tenant.get(tenant, ())
+                    for bound in of_tenant.get(tenant, ()):
+                        stir(bound)
+            new += left_lanes
+            left_lanes = []
+            for name in new:
+                if name in found or name not in self.lanes:
+                    continue
+                found[name] = None
+                tenant = name[0]
+                # What is taken back keeps others from borrowing in the same round, and what is to be paid
+                # for one keeps others of its tenant from it.
+                if tenant in self._borrowing:
+                    offers = self.lanes[name][0].offers
+                    left_pools |= self._borrowing[tenant] & {offer.pool for offer in offers}
+                if tenant in self._paying:
+                    left_tenants.add(tenant)
+                for bound in of_lane.get(name, ()):
+                    stir(bound)
+        return found
+
+    def _holding(self) -> _Holding:
+        """The bounds that are kept, by lane, pool and tenant of their holders."""
+        if self._held_by != self.holders:
+            self._held_by, self._maps = dict(self.holders), ({}, {}, {})
+            of_lane, of_pool, of_tenant = self._maps
+            for bound, holder in self.holders.items():
+                of_lane.setdefault((holder.tenant, holder.lane), []).append(bound)
+                of_pool.setdefault(holder.offers[0].pool, []).append(bound)
+                of_tenant.setdefault(holder.tenant, []).append(bound)
+        return self._maps
+
+    # Time.
+
+    def _remember(self, at: float, what: str, of: str, attempt: int = 0) -> None:
+        if self.now < at < inf:
+            self._count += 1
+            heapq.heappush(self._moments, Moment(at, self._count, what, of, attempt))
+
+    def _watch(self, held: Held) -> None:
+        """When something follows from its running for so long."""
+        if held.preemptible:
+            ripe = _reached(held.since, self.supply.rules.minimum_runtime_s)
+            self._remember(ripe, "ripe", held.job, held.attempt)
+        self._remember(held.ends, "late", held.job, held.attempt)
+
+    @property
+    def next_moment(self) -> float:
+        """When time alone may bring something about; infinity where it does not."""
+        while self._moments and not self._counts(self._moments[0]):
+            heapq.heappop(self._moments)
+        return self._moments[0].at if self._moments else inf
+
+    def _counts(self, moment: Moment) -> bool:
+        """Whether anything may still follow from it."""
+        if moment.what in ("due", "closed"):
+            return moment.of in self.waiting
+        if moment.what in ("ripe", "late"):
+            held = self.held.jobs.get(moment.of)
+            return held is not None and held.attempt == moment.attempt
+        return True
+
+    def advance(self, now: float) -> None:
+        """It is `now`, in epoch seconds; what ended by then has been said."""
+        self.now = now
+        while self.next_moment <= now:
+            moment = heapq.heappop(self._moments)
+            if moment.what == "due":
+                job = self.waiting[moment.of]
+                name = job.tenant, job.lane
+                if self.lanes[name][0] is job or name in self._dry:
+                    self._touched[name] = None
+            elif moment.what == "ripe":
+                self._may_give_way(self.held.jobs[moment.of])
+            elif moment.what == "late":
+                self._ends_elsewhen(self.held.jobs[moment.of])
+            elif moment.what == "closed":
+                for offer in self.waiting[moment.of].offers:
+                    self.touch_pool(offer.pool)
+            elif moment.what == "pool":
+                self.touch_pool(moment.of)
+            else:
+                self._end_period(moment.of)
+
+    def _may_give_way(self, held: Held) -> None:
+        """It has run for long enough: that is of use to who takes its place, or its tenant's money."""
+        lanes = self._on_pool.get(held.pool, {}) | self._of_tenant.get(held.tenant, {})
+        lends = held.borrowed or held.pool in self._lending
+        paid = held.tenant in self._paying
+        for name in lanes:
+            if lends or (paid and name[0] == held.tenant) or self.lanes[name][0].preempts:
+                self._touched[name] = None
+
+    def _begin_period(self, period: str) -> None:
+        self._periods[period] = period_end(period, self.now).timestamp()
+        self._remember(self._periods[period], "period", period)
+
+    def _end_period(self, period: str) -> None:
+        for rule in self.supply.tenants.values():
+            for scope, allowance in rule.budgets.items():
+                if allowance.period == period:
+                    self.accounts.pop(scope, None)
+                    self.touch_tenant(rule.name)
+        self._begin_period(period)
+
+    # Rounds.
+
+    def decisions(self) -> Iterator[Decision]:
+        """Rounds until nothing follows any more, each of them done before it is given."""
+        if self.every_lane:
+            yield from self._all_decisions()
+            return
+        while self._touched or self._stirred or self._unsure:
+            names = self._useful(self._stirred, self._touched)
+            self._touched, self._stirred = {}, set()
+            if names or self._unsure or self._ending:
+                yield self._round(names)
+        self._renew_floors()
+
+    def _all_decisions(self) -> Iterator[Decision]:
+        while True:
+            before = {bound: holder.job for bound, holder in self.holders.items()}
+            decision = self._round(dict.fromkeys(self.lanes))
+            self._touched, self._stirred, self._unsure = {}, set(), {}
+            yield decision
+            if not decision.starts and not decision.preempts and decision.reservations == before:
+                return
+
+    def _renew_floors(self) -> Mapping[fairness.Key, int]:
+        """The least clocks, with those of tenants that have become active."""
+        if self._other_keys:
+            self._other_keys = False
+            self.floors = fairness.floors(
+                self.floors,
+                self._active.keys(),
+                self.clocks,
+                lambda: charged_ahead(self.held, self.supply, self.now),
+            )
+        return self.floors
+
+    def _round(self, names: dict[Lane, None]) -> Decision:
+        """One round over these lanes, and do what it decides."""
+        possible = self._possible
+        assert possible is not None
+        possible.now = self.now
+        reservations = Reservations(self.supply.tenants, self.holders)
+        round = Round(
+            supply=self.supply,
+            now=self.now,
+            slots=self.slots,
+            held=self.held,
+            accounts=dict(self.accounts),
+            moved=dict(self.clocks),
+            floors=self._renew_floors(),
+            possible=possible,
+            reservations=reservations,
+            written=_NOTHING_WRITTEN.keys(),
+            lanes=self.lanes,
+        )
+        if self.every_lane:
+            round.end_reservations([*self.holders.values()])
+            decision = run(round, names)
+        else:
+            if self.holders:
+                names = self._without_use(round, names)
+            decision = run(round, names, _Seen(self).changed)
+        self._dry.difference_update(names)
+        self._dry |= decision.dry
+        self._open.update(dict.fromkeys(round.looked & self.lanes.keys()))
+        for name in round.stayed:
+            self._open.pop(name, None)
+        self._follow(decision)
+        return decision
+
+    def _without_use(self, round: Round, names: dict[Lane, None]) -> dict[Lane, None]:
+        """End reservations that are of no use any more; the lanes, with those that this is of use to."""
+        before = dict(self.holders)
+        round.end_reservations(
+            holder
+            for holder in before.values()
+            if (holder.tenant, holder.lane) in names
+            or holder.job in self._unsure
+            or holder.offers[0].pool in self._ending
+        )
+        self._unsure = {}
+        gone = before.keys() - self.holders.keys()
+        return self._useful(gone, names) if gone else names
+
+    def _follow(self, decision: Decision) -> None:
+        """Do what was decided; slots, holdings and reservations are the round's already."""
+        for start in decision.starts:
+            job = self.waiting.pop(start.job)
+            name = job.tenant, job.lane
+            lane = self.lanes[name]
+            if lane[0] is job:
+                lane.popleft()
+            else:
+                lane.remove(job)
+            if not lane:
+                self._leave(name, job)
+            held = self.held.jobs[start.job]
+            self._activate(held.pool, held.tenant)
+            self._decided[start.job] = self.now
+            self._hold(held)
+            key = held.pool, held.tenant
+            floor = decision.floors.get(key, 0)
+            self.clocks[key] = max(self.clocks.get(key, 0), floor) + start.charge
+            self._watch(held)
+            self._see_again(held)
+
+    def _see_again(self, started: Held) -> None:
+        """What a start may bring about for those that wait: nothing that it takes, but they may wait for
+        something else from now on, which may be kept for them."""
+        tenant, pool = started.tenant, started.pool
+        self._touched.update(self._open_for(started))
+        rule, after = self.supply.rule(tenant), self.supply.rules.reserve_after_s
+        if rule.running is not None and self.held.running[tenant] >= rule.running:
+            self.touch_tenant(tenant)
+        elif f"{pool}/{tenant}" not in self.holders:
+            for name in self._of_tenant.get(tenant, ()):
+                head = self.lanes[name][0]
+                if head.offers[0].pool == pool and self.now - head.enqueued >= after:
+                    self._touched[name] = None
+        for holder in self.holders.values():
+            if holder.tenant == tenant or holder.offers[0].pool == pool:
+                self._unsure[holder.job] = holder
+
+    def _open_for(self, started: Held) -> dict[Lane, None]:
+        """Lanes of the same tenant, or with an offer on the same pool."""
+        on_pool = self._on_pool.get(started.pool, {})
+        return {name: None for name in self._open if name[0] == started.tenant or name in on_pool}
+
+
+class _Seen:
+    """What a round has changed that may be of use to lanes that it did not begin with."""
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        self._before = self._holders = dict(standing.holders)
+        self._starts = self._preempts = 0
+
+    def changed(self, round: Round) -> Iterable[tuple[Key, Lane]]:
+        """Since it was asked last: such lanes, and their keys as they were when the round began."""
+        standing, stirred = self._standing, set[str]()
+        holders = standing.holders
+        if holders != self._holders:
+            bounds = holders.keys() | self._holders.keys()
+            stirred |= {bound for bound in bounds if holders.get(bound) is not self._holders.get(bound)}
+            self._holders = dict(holders)
+        lanes: dict[Lane, None] = {}
+        for start in round.starts[self._starts :]:
+            job = standing.waiting[start.job]
+            stirred |= standing._lending & {offer.pool for offer in job.offers}
+            lanes |= standing._open_for(standing.held.jobs[start.job])
+        self._starts = len(round.starts)
+        for preempt in round.preempts[self._preempts :]:
+            held = standing.held.jobs[preempt.job]
+            stirred |= {held.pool, f"/{held.tenant}"}
+        self._preempts = len(round.preempts)
+        if stirred:
+            standing._stirred |= stirred
+            useful = standing._useful(stirred, ())
+            lanes |= {name: None for name in useful if name in standing._open}
+        if not lanes:
+            return ()
+        began = self._as_it_began(round)
+        return [(began.key(standing.lanes[name][0]), name) for name in lanes]
+
+    def _as_it_began(self, round: Round) -> Round:
+        """What keys are made of."""
+        used = round.held.used.copy()
+        for start in round.starts:
+            used[start.tenant, start.offer.pool, start.offer.resource] -= start.offer.units
+        return replace(
+            round,
+            moved=self._standing.clocks,
+            held=Holdings(used=used),
+            reservations=Reservations(round.supply.tenants, self._before),
+        )
+
+
+def _closing(until: float, seconds: float) -> float:
+    """The first moment from which so much time does not end before `until`."""
+    at = until - seconds
+    while at + seconds <= until:
+        at = nextafter(at, inf)
+    return at
+
+
+def _reached(since: float, seconds: float) -> float:
+    """The first moment from which so much time has passed, as `now - since >= seconds` has it."""
+    at = since + seconds
+    while at - since < seconds:
+        at = nextafter(at, inf)
+    return at

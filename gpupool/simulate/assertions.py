@@ -1,0 +1,67 @@
+"""What a pull request must keep: `wait.p95<10m`, `saved>=40%`, `vision.to_gpu.p95<5m`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpupool.findings import UsageError
+from gpupool.simulate.figures import RunFigures, named
+from gpupool.spec.field_types import duration_seconds
+
+_FORM = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|<|>)\s*([0-9.]+%?|(?:[0-9]+[smhd])+)\s*")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One --assert."""
+
+    text: str
+    name: str
+    comparison: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether it holds."""
+
+    expectation: Expectation
+    measured: float | None
+    """None where the run has no such figure: nothing has started, or there is no such tenant."""
+
+    @property
+    def holds(self) -> bool:
+        compare = _COMPARE[self.expectation.comparison]
+        return self.measured is not None and bool(compare(self.measured, self.expectation.value))
+
+
+def expectation(text: str) -> Expectation:
+    """Raises UsageError."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(
+            f"--assert {text!r}: write NAME, <, <=, > or >=, and a number, a share or a duration, as "
+            "'wait.p95<10m' or 'saved>=40%'"
+        )
+    name, comparison, value = match.groups()
+    if value[-1] in "smhd":
+        return Expectation(text, name, comparison, float(duration_seconds(value)))
+    try:
+        number = float(value.rstrip("%"))
+    except ValueError as error:
+        raise UsageError(f"--assert {text!r}: {value!r} is not a number") from error
+    return Expectation(text, name, comparison, number / 100 if value.endswith("%") else number)
+
+
+def judge(expectations: Sequence[Expectation], run: RunFigures) -> list[Verdict]:
+    """Each against the run. Raises UsageError for a figure that there is not."""
+    known = named(run)
+    for expected in expectations:
+        if expected.name not in known and "." not in expected.name:
+            raise UsageError(f"--assert {expected.text!r}: no figure is called {expected.name}; there are "
+                             f"{', '.join(known)}")  # fmt: skip
+    return [Verdict(expected, known.get(expected.name)) for expected in expectations]

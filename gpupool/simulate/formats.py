@@ -1,0 +1,274 @@
+"""Tables of jobs as others publish or print them, made into the neutral form.
+
+`FORMATS` is the only list of them: a format is known by columns of its header. Where the facts of one are
+from is said with it. Fractions of GPUs, censored rows and local times are as each source documents them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from gpupool.findings import GpupoolError, SpecError
+from gpupool.simulate.made_load import read_made
+from gpupool.simulate.philly import read_philly
+from gpupool.simulate.trace import (
+    COLUMNS,
+    MOST_FINDINGS,
+    Arrival,
+    Cells,
+    LeftOut,
+    Trace,
+    header_findings,
+    in_order,
+    neutral,
+)
+
+Row = Callable[[Cells], Arrival | LeftOut | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """One kind of table."""
+
+    name: str
+    columns: frozenset[str]
+    """By which it is known; a file must have them all."""
+    row: Row
+    source: str
+    delimiter: str = ","
+    last: str | None = None
+    """The column whose largest number is the end of the recording."""
+
+
+def _openb(cells: Cells) -> Arrival | LeftOut | None:
+    count, milli = cells.number("num_gpu"), cells.number("gpu_milli")
+    created, deleted = cells.number("creation_time"), cells.number("deletion_time")
+    begun = cells.number("scheduled_time")
+    if not count or cells.findings:
+        return LeftOut.NO_GPU
+    if begun is None or created is None:
+        return LeftOut.NO_START
+    if deleted is None or deleted >= cells.last:
+        return LeftOut.NO_END
+    gpus = count if count > 1 else (milli or 1000.0) / 1000
+    return Arrival(
+        created, cells.text("qos") or "openb", None, gpus, cells.text("gpu_spec") or None, deleted - begun
+    )
+
+
+def _spot_list(cells: Cells) -> Arrival | LeftOut | None:
+    submitted, seconds = cells.number("submit_time"), cells.number("duration")
+    gpus = (cells.number("gpu_request") or 0.0) * (cells.number("worker_num") or 1.0)
+    if cells.findings or submitted is None:
+        return None
+    if not gpus:
+        return LeftOut.NO_GPU
+    if seconds is None:
+        return LeftOut.NO_END
+    spot = cells.text("job_type").lower() == "spot"
+    return Arrival(
+        submitted,
+        cells.text("organization") or "none",
+        None,
+        gpus,
+        cells.text("gpu_model") or None,
+        seconds,
+        "low" if spot else "high",
+        spot,
+    )
+
+
+def _slurm_like(cells: Cells, tenant: str) -> Arrival | LeftOut | None:
+    """Helios and Acme, which are of Slurm's accounting."""
+    gpus = cells.number("gpu_num")
+    if not gpus:
+        return LeftOut.NO_GPU
+    if not cells.text("start_time") or cells.text("start_time") in ("None", "Unknown"):
+        return LeftOut.NO_START
+    if not cells.text("end_time") or cells.text("end_time") in ("None", "Unknown"):
+        return LeftOut.NO_END
+    submitted, begun, ended = (cells.moment(name) for name in ("submit_time", "start_time", "end_time"))
+    if submitted is None or begun is None or ended is None:
+        return None
+    # Acme's own column of durations counts from the submission in one of its two clusters.
+    return Arrival(submitted, tenant or "none", None, gpus, None, max(0.0, ended - begun))
+
+
+def _helios(cells: Cells) -> Arrival | LeftOut | None:
+    return _slurm_like(cells, cells.text("vc"))
+
+
+def _acme(cells: Cells) -> Arrival | LeftOut | None:
+    return _slurm_like(cells, cells.text("user"))
+
+
+_GRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
+
+
+def _sacct(cells: Cells) -> Arrival | LeftOut | None:
+    if "." in cells.text("JobID"):
+        return LeftOut.STEP
+    resources = cells.text("ReqTRES") or cells.text("AllocTRES")
+    counts = [(match[1], int(match[2])) for match in _GRES.finditer(resources)]
+    gpus = max((count for _, count in counts), default=0)  # the total, and beside it those of each type
+    if not gpus:
+        return LeftOut.NO_GPU
+    if cells.text("Start") in ("", "Unknown", "None"):
+        return LeftOut.NO_START
+    if cells.text("End") in ("", "Unknown"):
+        return LeftOut.NO_END
+    submitted, begun, ended = (cells.moment(name) for name in ("Submit", "Start", "End"))
+    if submitted is None or begun is None or ended is None:
+        return None
+    minutes = cells.text("TimelimitRaw")
+    limit = int(minutes) * 60 if minutes.isdigit() and int(minutes) else None
+    model = next((name for name, _ in counts if name), None)
+    tenant, project = cells.text("Account") or cells.text("User") or "none", None
+    return Arrival(submitted, tenant, project, gpus, model, max(0.0, ended - begun), timeout_s=limit)
+
+
+def _pai(cells: Cells) -> Arrival | LeftOut | None:
+    plan, count = cells.number("plan_gpu"), cells.number("inst_num")
+    if not plan or not count:
+        return LeftOut.NO_GPU
+    begun, ended = cells.number("start_time"), cells.number("end_time")
+    if begun is None:
+        return LeftOut.NO_START
+    if ended is None or ended <= begun:
+        return LeftOut.NO_END
+    model = cells.text("gpu_type")
+    return Arrival(
+        begun,
+        cells.text("user") or "pai",
+        None,
+        plan / 100 * count,
+        model if model not in ("", "MISC") else None,
+        ended - begun,
+    )
+
+
+def _columns(text: str) -> frozenset[str]:
+    return frozenset(text.split(","))
+
+
+FORMATS = (
+    TableFormat(
+        "neutral",
+        _columns("submitted,tenant,gpus,seconds"),
+        neutral,
+        "gpupool's own: `gpupool jobs export`, or written by hand",
+    ),
+    TableFormat(
+        "openb",
+        _columns("num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time"),
+        _openb,
+        "Alibaba cluster-trace-gpu-v2023: GPUs in thousandths where a pod has one; tenant: its QoS class",
+        last="deletion_time",
+    ),
+    TableFormat(
+        "spot-2026",
+        _columns("organization,gpu_request,worker_num,submit_time,duration,job_type"),
+        _spot_list,
+        "Alibaba cluster-trace-v2026-spot-gpu: GPUs of each worker; Spot jobs are low and may be preempted",
+    ),
+    TableFormat(
+        "pai-2020",
+        _columns("job_name,task_name,inst_num,start_time,end_time,plan_gpu"),
+        _pai,
+        "Alibaba cluster-trace-gpu-v2020, task table with its header: hundredths of a GPU for each instance; "
+        "a "
+        "task's start stands for its submission",
+    ),
+    TableFormat(
+        "helios",
+        _columns("job_id,user,vc,gpu_num,submit_time,start_time,end_time"),
+        _helios,
+        "SenseTime Helios: local times of +08:00; tenant: the virtual cluster",
+    ),
+    TableFormat(
+        "acme",
+        _columns("job_id,user,node_num,gpu_num,type,submit_time,start_time,end_time"),
+        _acme,
+        "Shanghai AI Lab Acme: times with their zones; tenant: the user",
+    ),
+    TableFormat(
+        "sacct",
+        _columns("JobID,Submit,Start,End"),
+        _sacct,
+        "Slurm: sacct -aXP -o JobID,User,Account,Submit,Start,End,ReqTRES,AllocTRES,TimelimitRaw; "
+        "tenant: the "
+        "account",
+        delimiter="|",
+    ),
+)
+NAMES = (*(format.name for format in FORMATS), "philly", "made")
+
+
+def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Trace:
+    """Read a trace; `format` is one of NAMES, or auto: by its header. Raises SpecError with rows that can't
+    be read, GpupoolError where there is no such file or no format fits."""
+    try:
+        if format == "made" or (format == "auto" and file.suffix in (".yaml", ".yml")):
+            return read_made(file)
+        if format == "philly" or (format == "auto" and file.suffix == ".json"):
+            return read_philly(file, zone)
+        with file.open(newline="", encoding="utf-8-sig") as text:
+            return _table(str(file), text, format, zone)
+    except OSError as error:
+        raise GpupoolError(f"{file}: can't be read: {error.strerror}; name a trace") from error
+    except UnicodeDecodeError as error:
+        raise GpupoolError(f"{file}: is not UTF-8 text; unpack it first") from error
+    except csv.Error as error:
+        raise GpupoolError(f"{file}: is not a table: {error}") from error
+
+
+def _table(file: str, text: Iterator[str], name: str, zone: timedelta | None) -> Trace:
+    first = next(text, "").rstrip("\r\n")
+    known = _known(file, first, name)
+    header = first.split(known.delimiter)
+    if known.name == "neutral" and (wrong := list(header_findings(file, header, sorted(known.columns)))):
+        raise SpecError(wrong)
+    rows = csv.reader(text, delimiter=known.delimiter)
+    listed: list[tuple[int, list[str]]] = [(rows.line_num + 1, row) for row in rows if row]
+    at = header.index(known.last) if known.last else None
+    ends = [row[at] for _, row in listed if at is not None and len(row) > at]
+    last = max((float(end) for end in ends if end.replace(".", "", 1).isdigit()), default=float("inf"))
+    zone = timedelta(hours=8) if known.name == "helios" and zone is None else zone
+    arrivals: list[Arrival] = []
+    left_out = Counter[LeftOut]()
+    findings = []
+    for line, row in listed:
+        cells = Cells(file, line, header, row, zone, last)
+        arrival = None if cells.findings else known.row(cells)
+        if cells.findings:
+            findings += cells.findings
+        elif isinstance(arrival, LeftOut):
+            left_out[arrival] += 1
+        elif arrival is not None:
+            arrivals.append(arrival)
+    if findings:
+        raise SpecError(findings[:MOST_FINDINGS])
+    return in_order(arrivals, left_out, known.name)
+
+
+def _known(file: str, header: str, name: str) -> TableFormat:
+    """The format of a table. Raises GpupoolError where none fits, or the one that is named doesn't."""
+    for format in FORMATS:
+        if name in ("auto", format.name) and format.columns <= {*header.split(format.delimiter)}:
+            return format
+    named = next((format for format in FORMATS if format.name == name), None)
+    if named is not None:
+        missing = sorted(named.columns - {*header.split(named.delimiter)})
+        raise GpupoolError(f"{file}:1:1: is no {name} table: it has no column {', '.join(missing)}")
+    known = "; ".join(f"{format.name} ({','.join(sorted(format.columns))})" for format in FORMATS)
+    raise GpupoolError(
+        f"{file}:1:1: is no table of jobs that is known: it has {header[:200]!r}; known are {known}. "
+        f"Write one "
+        f"with the header {','.join(COLUMNS)}"
+    )

@@ -1,0 +1,85 @@
+"""`gpupool simulate` as a function: an environment, a trace and settings in, figures out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpupool.plan.model import Plan
+from gpupool.queue.plan_source import current
+from gpupool.simulate.engine import Simulation
+from gpupool.simulate.figures import RunFigures, figures
+from gpupool.simulate.numbers import NUMBERS
+from gpupool.simulate.record import Record
+from gpupool.simulate.trace import Names, Trace
+
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a trace is run."""
+
+    numbers: Mapping[str, float]
+    seed: int = 1
+    repeat: int = 1
+    """Runs, each with the next seed: what is drawn is when spot nodes are lost."""
+    names: Names = field(default_factory=Names)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An environment's runs of a trace."""
+
+    runs: tuple[RunFigures, ...]
+    """By seed; the first is the one that is shown."""
+    record: Record
+    """Of the first run."""
+
+    @property
+    def figures(self) -> RunFigures:
+        return self.runs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What a weak number changes."""
+
+    name: str
+    half: RunFigures
+    twice: RunFigures
+
+
+def simulate(plan: Plan, trace: Trace, settings: Settings, notify: Notify = lambda _: None) -> Outcome:
+    """Run the trace on the environment, once for each seed."""
+    now, records, runs = current(plan), list[Record](), list[RunFigures]()
+    arrivals = [settings.names.of(arrival) for arrival in trace.arrivals]
+    for seed in range(settings.seed, settings.seed + settings.repeat):
+
+        def arrived(count: int, seed: int = seed) -> None:
+            notify(f"{plan.environment}, seed {seed}: {count} of {len(arrivals)} jobs")
+
+        record = Simulation(now, arrivals, dict(settings.numbers), seed, arrived).play()
+        records.append(record)
+        runs.append(figures(plan.environment, seed, trace, record))
+    return Outcome(tuple(runs), records[0])
+
+
+def sensitivity(
+    plan: Plan, trace: Trace, settings: Settings, notify: Notify = lambda _: None
+) -> Sequence[Sensitivity]:
+    """Each weak number halved and doubled."""
+    rows = []
+    for name in [name for name, number in NUMBERS.items() if number.weak]:
+        sides = []
+        for factor in (0.5, 2.0):
+            notify(f"{name} times {factor:g}")
+            numbers = {**settings.numbers, name: min(settings.numbers[name] * factor, _most(name))}
+            sides.append(simulate(plan, trace, Settings(numbers, settings.seed, 1, settings.names)).figures)
+        rows.append(Sensitivity(name, *sides))
+    return rows
+
+
+def _most(name: str) -> float:
+    """A share is less than all."""
+    return 0.99 if NUMBERS[name].unit.startswith("of ") else float("inf")

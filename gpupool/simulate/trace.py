@@ -1,0 +1,232 @@
+"""Jobs of the past as one table: CSV with a header, one row for each job.
+
+    submitted,tenant,project,gpus,gpu,seconds,priority,preemptible,timeout
+
+`submitted` is seconds or a moment of RFC 3339, `gpus` may be a fraction, `gpu` is a pool, a key of the
+catalog, a MIG profile, or empty for any. What can't be a job is left out and counted by its reason; what
+can't be read is refused at its place. Tables of others are made into this one by `gpupool.simulate.formats`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from math import inf, isfinite
+
+from gpupool.findings import Finding
+
+COLUMNS = ("submitted", "tenant", "project", "gpus", "gpu", "seconds", "priority", "preemptible", "timeout")
+"""The header of the neutral form. `project`, `gpu` and the last three columns may be left out."""
+LEVELS = ("critical", "high", "medium", "low")
+TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+RELATIVE = 10**8
+"""Seconds below this count from a beginning that the trace doesn't say."""
+MONDAY = datetime.fromisoformat("2026-01-05T00:00:00+00:00").timestamp()
+"""Where such traces begin: budgets and reservations need dates."""
+MOST_FINDINGS = 20
+"""A wrong column is wrong in every row."""
+
+
+class LeftOut(StrEnum):
+    """Why a row of a trace is no job that can be played."""
+
+    NO_GPU = "no-gpu"
+    NO_START = "never-started"
+    NO_END = "no-end"
+    STEP = "step-of-a-job"
+    WINDOW = "outside-the-window"
+
+
+WORDS = {
+    LeftOut.NO_GPU: "asks for no GPU",
+    LeftOut.NO_START: "never started, so that its run time is unknown",
+    LeftOut.NO_END: "has no end, or only that of the recording",
+    LeftOut.STEP: "is a step of a job that is counted already",
+    LeftOut.WINDOW: "lies outside of the window",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One job as it was submitted."""
+
+    submitted: float
+    """Epoch seconds, or seconds since the trace began."""
+    tenant: str
+    project: str | None
+    gpus: float
+    """Of physical GPUs."""
+    gpu: str | None
+    """A pool, a key of the catalog or a MIG profile; None: any."""
+    seconds: float
+    """How long it runs on what it asks for."""
+    priority: str | None = None
+    preemptible: bool | None = None
+    timeout_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The jobs that can be played."""
+
+    arrivals: tuple[Arrival, ...]
+    """In the order of their submission; times in epoch seconds."""
+    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
+    format: str = "neutral"
+    """What it was read as."""
+    measured: tuple[float, ...] = ()
+    """How long jobs really waited in the queue, seconds, where that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What names of a trace are in the environment file."""
+
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    """`*`: all others."""
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    """The same; an empty name stands for any GPU."""
+    priorities: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, arrival: Arrival) -> Arrival:
+        """The job with the file's names."""
+        gpu = arrival.gpu
+        if gpu is not None and self.gpus:
+            gpu = self.gpus.get(gpu, self.gpus.get("*", gpu)) or None
+        priority = arrival.priority
+        if priority is not None:
+            priority = self.priorities.get(priority, self.priorities.get("*", priority))
+        tenant = self.tenants.get(arrival.tenant, self.tenants.get("*", arrival.tenant))
+        return replace(arrival, tenant=tenant, gpu=gpu, priority=priority)
+
+
+def in_order(arrivals: list[Arrival], left_out: Mapping[LeftOut, int], format: str) -> Trace:
+    """The trace, on the calendar."""
+    arrivals.sort(key=lambda arrival: arrival.submitted)
+    if arrivals and arrivals[-1].submitted < RELATIVE:
+        arrivals = [replace(arrival, submitted=MONDAY + arrival.submitted) for arrival in arrivals]
+    return Trace(tuple(arrivals), {reason: count for reason, count in left_out.items() if count}, format)
+
+
+def part_of(trace: Trace, window: tuple[float, float] | None, load: float) -> Trace:
+    """The jobs submitted within `window`, seconds since the first of the trace, `load` times as close to each
+    other."""
+    if not trace.arrivals:
+        return trace
+    first = trace.arrivals[0].submitted
+    kept = trace.arrivals
+    left_out = Counter(trace.left_out)
+    if window is not None:
+        begin, end = first + window[0], first + window[1]
+        kept = tuple(arrival for arrival in kept if begin <= arrival.submitted < end)
+        left_out[LeftOut.WINDOW] += len(trace.arrivals) - len(kept)
+        first = begin
+    if load != 1:
+        kept = tuple(
+            replace(arrival, submitted=first + (arrival.submitted - first) / load) for arrival in kept
+        )
+    return replace(trace, arrivals=kept, left_out={why: count for why, count in left_out.items() if count})
+
+
+class Cells:
+    """One row of a table, and what is wrong with it."""
+
+    def __init__(
+        self, file: str, line: int, header: Sequence[str], row: Sequence[str],
+        zone: timedelta | None = None, last: float = inf,
+    ) -> None:  # fmt: skip
+        """`zone`: of times that say none, its distance to UTC. `last`: the last second of the recording."""
+        self.findings: list[Finding] = []
+        self.zone, self.last = zone, last
+        self._file, self._line, self._header = file, line, header
+        self._cells = dict(zip(header, row, strict=False))
+        if len(row) != len(header):
+            cells = f"{len(row)} cells, and the header has {len(header)}"
+            self.wrong(header[0] if header else "", cells, "write one for each column")
+
+    def text(self, name: str) -> str:
+        """Empty where the column is missing."""
+        return self._cells.get(name, "").strip()
+
+    def number(self, name: str) -> float | None:
+        """None where it is empty, or wrong."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = float("nan")
+        if not isfinite(number) or number < 0:
+            self.wrong(name, f"{text!r} is not a number of 0 or more", "write plain digits")
+            return None
+        return number
+
+    def truth(self, name: str) -> bool | None:
+        text = self.text(name).lower()
+        if text and text not in TRUTH:
+            self.wrong(name, f"{text!r} is not a truth value", "write true or false")
+        return TRUTH.get(text)
+
+    def moment(self, name: str) -> float | None:
+        """Seconds, or a moment, in epoch seconds."""
+        text = self.text(name)
+        try:
+            number = float(text)
+        except ValueError:
+            pass
+        else:
+            if isfinite(number):
+                return number
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.wrong(name, f"{text!r} is neither seconds nor a moment", "write 2026-11-02T08:30:00Z")
+            return None
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        if self.zone is None:
+            self.wrong(name, f"{text!r} says no time zone", "say it with --zone, such as --zone +08:00")
+            return None
+        return (moment - datetime(1970, 1, 1) - self.zone).total_seconds()
+
+    def wrong(self, column: str, message: str, hint: str) -> None:
+        at = self._header.index(column) + 1 if column in self._header else 1
+        self.findings.append(Finding(self._file, self._line, at, column, message, hint))
+
+
+def neutral(cells: Cells) -> Arrival | LeftOut | None:
+    """A row of the neutral form; None where findings say why not."""
+    submitted, gpus, seconds = cells.moment("submitted"), cells.number("gpus"), cells.number("seconds")
+    preemptible, timeout = cells.truth("preemptible"), cells.number("timeout")
+    priority = cells.text("priority") or None
+    if priority is not None and priority not in LEVELS:
+        cells.wrong("priority", f"{priority!r} is not a level", f"use one of {', '.join(LEVELS)}")
+    tenant = cells.text("tenant")
+    if not tenant:
+        cells.wrong("tenant", "no tenant is named", "name one")
+    if cells.findings or submitted is None:
+        return None
+    if seconds is None:
+        return LeftOut.NO_END
+    if not gpus:
+        return LeftOut.NO_GPU
+    limit = None if timeout is None else max(1, round(timeout))
+    project, gpu = cells.text("project") or None, cells.text("gpu") or None
+    return Arrival(submitted, tenant, project, gpus, gpu, seconds, priority, preemptible, limit)
+
+
+def header_findings(file: str, header: Sequence[str], needed: Sequence[str]) -> Iterator[Finding]:
+    """Of the neutral form."""
+    for column, name in enumerate(header):
+        known = name in COLUMNS
+        if not known or header.index(name) != column:
+            what = f"column {name} is there twice" if known else f"column {name!r} is not known"
+            yield Finding(file, 1, column + 1, name, what, f"the columns are {','.join(COLUMNS)}")
+    for name in needed:
+        if name not in header:
+            missing = f"column {name} is missing"
+            yield Finding(file, 1, 1, name, missing, f"the columns are {','.join(COLUMNS)}")

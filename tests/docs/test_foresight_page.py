@@ -1,0 +1,50 @@
+"""The page of `simulate` and `advise`: its commands print what it shows, its goals are what is measured."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpupool.plan.resolve import read_plan
+from gpupool.simulate.formats import read
+from gpupool.simulate.names_file import read_names
+from gpupool.simulate.numbers import numbers
+from gpupool.simulate.run import Settings, simulate
+from gpupool.simulate.trace import part_of
+from tests.docs.test_readme import commands, matches
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "foresight.md").read_text(encoding="utf-8")
+OPENB = ROOT.parent / "shared" / "data" / "traces" / "openb" / "openb_pod_list_default.csv"
+DAY_S = 86400.0
+
+
+@pytest.mark.parametrize(("command", "expected"), commands(PAGE), ids=lambda text: text[:40])
+def test_the_page_shows_what_is_printed(command: str, expected: str) -> None:
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, shell=True, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert matches(expected, done.stdout), done.stdout
+
+
+@pytest.mark.skipif(not OPENB.is_file(), reason=f"the public trace is not at {OPENB}")
+def test_the_goals_are_what_is_measured() -> None:
+    trace = part_of(read(OPENB), (139 * DAY_S, 150 * DAY_S), 1.0)
+    names = read_names(ROOT / "docs" / "foresight" / "openb.yaml")
+    plan = read_plan(str(ROOT / "environments" / "prod.yaml"))
+    run = simulate(plan, trace, Settings(numbers(()), names=names)).figures
+    rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| (?:yes|no)", PAGE, re.MULTILINE))
+    assert f"{run.jobs:,} jobs, {run.served_gpu_hours:,.0f} GPU hours" in PAGE
+    assert rows["40 % below a fixed cluster"] == f"{run.saved:.0%}".replace("%", " %")
+    assert rows["more than 80 % of the GPUs that run in use"] == f"{run.utilisation:.0%}".replace("%", " %")
+    assert rows["more than 60 % on spot"] == f"{run.spot_share:.0%}".replace("%", " %")
+    assert run.waits.p95 == 0
+    assert run.to_gpu.p95 is not None
+    assert run.to_gpu.p95 < 300
