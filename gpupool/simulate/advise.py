@@ -17,7 +17,7 @@ from pathlib import Path
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
-from gpupool.simulate.changes import FileChange, ChangedFile, changed, changes
+from gpupool.simulate.changes import ChangedFile, FileChange, changed, changes
 from gpupool.simulate.figures import RunFigures
 from gpupool.simulate.run import Notify, Settings, simulate
 from gpupool.simulate.trace import Arrival, Trace
