@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,7 @@ from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
+    from gpupool.plan.model import Plan
     from gpupool.simulate.figures import RunFigures
     from gpupool.simulate.run import Outcome, Sensitivity
     from gpupool.simulate.trace import Names, Trace
@@ -56,7 +58,10 @@ def simulate(
     env: EnvArgument,
     trace: TraceOption,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="ENV", help="The same with another file, side by side.")
+        str | None,
+        typer.Option(
+            "--against", metavar="ENV|REV", help="Also on another file, or on this one at a commit."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Seeds.")] = 1,
@@ -90,7 +95,9 @@ def simulate(
 
     expectations = [assertions.expectation(text) for text in expect or ()]
     settings = run.Settings(numbers(set or ()), seed, repeat, names(map))
-    plans = [read_plan(name) for name in (env, against) if name is not None]
+    plans = [read_plan(env)]
+    if against is not None:
+        plans.append(_plan_of(env, against))
     with progress(f"simulate {env}") as notify:
         jobs = read_trace(trace, trace_format, zone, window, load)
         outcomes = [run.simulate(plan, jobs, settings, notify) for plan in plans]
@@ -102,6 +109,29 @@ def simulate(
     print_answer(format, answer, lambda: _print(jobs, settings, outcomes, weak, verdicts, out))
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
+
+
+def _plan_of(env: str, against: str) -> Plan:
+    """Of another environment, or of this one at a commit. Raises UsageError, SpecError."""
+    from gpupool.plan.resolve import read_plan, resolve
+    from gpupool.report.git_states import project_folder, snapshots
+    from gpupool.spec.load import check_shape
+    from gpupool.spec.yaml_source import parse_source
+
+    try:
+        return read_plan(against)
+    except UsageError as unknown:
+        folder, (name,) = project_folder([env])
+        try:
+            with snapshots(folder, against, None) as (state, _):
+                content = state.environments.get(name)
+                if content is not None:
+                    read = check_shape(parse_source(str(state.path(name)), content))
+                    plan = resolve(read, siblings=state.environments)
+                    return replace(plan, environment=f"{name} at {against}")
+        except UsageError as error:
+            raise UsageError(f"--against {against}: {unknown}; nor is it a commit: {error}") from error
+        raise UsageError(f"--against {against}: there is no environment {name} at that commit") from unknown
 
 
 def read_trace(file: Path, format: str, zone: str | None, window: str | None, load: float) -> Trace:
@@ -236,12 +266,13 @@ def _print_pools(run: RunFigures) -> None:
     rows = [
         (
             pool.name, f"{pool.gpus:g}", words.share(pool.utilisation), words.share(pool.ready),
-            f"{pool.launches:,}", words.money(pool.usd), words.money(pool.usd_idle),
+            words.share(pool.fragmentation), f"{pool.launches:,}", words.money(pool.usd),
+            words.money(pool.usd_idle),
         )
         for pool in run.pools
     ]  # fmt: skip
     sys.stdout.write("\n")
-    columns = ("pool", "GPUs", "in use", "ready", "nodes started", "usd", "idle")
+    columns = ("pool", "GPUs", "in use", "ready", "fragmented", "nodes started", "usd", "idle")
     print_table(columns, rows, right=columns[1:])
     for pool in run.pools:
         for passed in pool.passed:

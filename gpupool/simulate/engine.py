@@ -117,6 +117,8 @@ class Simulation:
         self._record.jobs[id] = JobRecord(
             arrival.submitted, arrival.tenant, queued.level, arrival.gpus, arrival.seconds
         )
+        weight = self._standing.supply.rule(queued.tenant).weight
+        self._record.samples.arrived(queued, weight, arrival.gpus * arrival.seconds)
         self._submit(queued)
 
     def _submit(self, queued: Queued) -> None:
@@ -137,6 +139,7 @@ class Simulation:
                 victim = self._running[preempt.job]
                 self._push(standing.now + self.numbers["stopping"], STOPS, preempt.job, victim.number)
         record.most_waiting = max(record.most_waiting, self._waiting)
+        record.samples.look(standing)
 
     def _starts(self, start: Start) -> None:
         standing, now = self._standing, self._standing.now

@@ -57,6 +57,8 @@ class PoolFigures(_Json):
     """What its jobs ask for, of what they hold: slices may be larger."""
     ready: float
     """GPU hours of nodes that ran, of those of all nodes."""
+    fragmentation: float | None
+    """Of what was free, the share that a typical job could not use (FGD)."""
     usd: float
     usd_idle: float
     launches: int
@@ -73,6 +75,15 @@ class PassedOver(_Json):
     hours: float
     waited_hours: float
     """In which a job waited for it at all."""
+
+
+class Fairness(_Json):
+    """How far the fair clocks of two tenants that both could start something were apart at most, seen once an
+    hour, in GPU hours for a weight of 1."""
+
+    distance: float
+    bound: float
+    """One of each one's largest jobs, as fair queueing promises; levels and reservations come before it."""
 
 
 class LeftOutFigure(_Json):
@@ -119,6 +130,7 @@ class RunFigures(_Json):
     """Nodes that were taken away."""
     timeouts: int
     most_waiting: int
+    fairness: Fairness
     left_out: list[LeftOutFigure]
     groups: list[JobGroup]
     pools: list[PoolFigures]
@@ -155,6 +167,7 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
         spot_losses=record.spot_losses,
         timeouts=sum(job.how == "timeout" for job in jobs),
         most_waiting=record.most_waiting,
+        fairness=Fairness(distance=round(record.samples.distance, 3), bound=round(record.samples.bound, 3)),
         left_out=_left_out(trace, record),
         groups=_groups(jobs),
         pools=pools,
@@ -188,6 +201,7 @@ def _pool(name: str, record: Record, hours: float) -> PoolFigures:
         utilisation=_part(series.held_s, ready),
         filled=_part(sum(job.served_s for job in record.jobs.values() if job.pool == name), series.held_s),
         ready=round(ready / 3600 / max(nodes.gpus * hours, 1e-9), 4),
+        fragmentation=_part(record.samples.wasted[name], record.samples.free[name]),
         usd=round(nodes.usd, 2),
         usd_idle=round(nodes.usd * idle, 2),
         launches=nodes.launches,

@@ -12,6 +12,7 @@ from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Level, WaitReason
 from gpupool.simulate.nodes import SimulatedNodes
+from gpupool.simulate.samples import Samples
 
 
 @dataclass(slots=True)
@@ -173,3 +174,4 @@ class Record:
     """Heads of lanes that rounds looked at."""
     most_waiting: int = 0
     spot_losses: int = 0
+    samples: Samples = field(default_factory=Samples)

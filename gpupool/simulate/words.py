@@ -58,6 +58,9 @@ def summary(run: RunFigures) -> list[tuple[str, str]]:
         )
     if run.borrowed_gpu_hours:
         rows.append(("borrowed", f"{hours(run.borrowed_gpu_hours)} GPU hours beyond grants"))
+    if run.fairness.distance:
+        apart, bound = hours(run.fairness.distance), hours(run.fairness.bound)
+        rows.append(("fairness", f"two tenants {apart} GPU hours apart at most; one job of each is {bound}"))
     if run.timeouts:
         rows.append(("cut off", f"{run.timeouts:,} jobs by their timeout"))
     return rows

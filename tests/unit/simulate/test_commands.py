@@ -59,6 +59,14 @@ def test_text_comparison_and_files(tmp_path: Path) -> None:
     assert "<svg" in (out / "report.html").read_text()
 
 
+def test_against_a_commit() -> None:
+    text = gpupool("simulate", "local", "--trace", MADE, "--against", "HEAD", "--window", "0..6h")
+    assert "LOCAL AT HEAD" in text
+    wrong = gpupool("simulate", "local", "--trace", MADE, "--against", "no-such-thing", code=2)
+    assert "--against no-such-thing: no environment" in wrong
+    assert "nor is it a commit" in wrong
+
+
 def test_what_does_not_hold_is_exit_1() -> None:
     text = gpupool("simulate", "local", "--trace", MADE, "--assert", "served_gpu_hours<1", code=1)
     assert "does not hold: served_gpu_hours<1" in text

@@ -10,6 +10,7 @@ from gpupool.drawings.quantiles import quantiles
 from gpupool.drawings.series import Steps, means, series
 from gpupool.findings import UsageError
 from gpupool.plan.resolve import read_plan
+from gpupool.queue.domain.placement import Slots
 from gpupool.simulate import words
 from gpupool.simulate.assertions import expectation, judge
 from gpupool.simulate.figures import named, percentile, spread
@@ -18,7 +19,9 @@ from gpupool.simulate.names_file import read_names
 from gpupool.simulate.numbers import NUMBERS, numbers
 from gpupool.simulate.page import page
 from gpupool.simulate.run import Outcome, Settings, sensitivity, simulate
+from gpupool.simulate.samples import fragmentation
 from gpupool.simulate.trace import Trace
+from tests.queue.domain import simulated
 
 ROOT = Path(__file__).parents[3]
 MADE = read(Path(__file__).parent / "traces" / "made.yaml")
@@ -62,6 +65,22 @@ def test_what_may_be_asserted(text: str, value: float) -> None:
 def test_what_may_not_be_asserted(text: str) -> None:
     with pytest.raises(UsageError, match="--assert"):
         expectation(text)
+
+
+def test_free_slots_that_a_typical_job_can_t_use() -> None:
+    pool = simulated.pool("x", nodes=2, slots=4)
+    slots = Slots.of({"x": pool}, {("x", simulated.GPU, 0): 2, ("x", simulated.GPU, 1): 1})
+    assert fragmentation(slots, "x", {(simulated.GPU, 1): 1}) == (5, 0)
+    assert fragmentation(slots, "x", {(simulated.GPU, 3): 1}) == (5, 2), "the two of the first node"
+    assert fragmentation(slots, "x", {(simulated.GPU, 3): 1, (simulated.GPU, 1): 3}) == (5, 0.5)
+    assert fragmentation(slots, "x", {(simulated.GPU, 8): 1}) == (5, 5), "it takes whole nodes"
+    assert fragmentation(slots, "x", {}) == (5, 0)
+
+
+def test_clocks_of_tenants_that_both_wait_are_within_the_bound() -> None:
+    plan = read_plan(str(ROOT / "docs" / "foresight" / "team.yaml"))
+    run = simulate(plan, read(ROOT / "docs" / "foresight" / "load.yaml"), Settings(numbers(()))).figures
+    assert 0 < run.fairness.distance <= run.fairness.bound
 
 
 def test_verdicts(outcome: Outcome) -> None:
