@@ -14,9 +14,12 @@ from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpupool.cluster.kube_api import KubeApi
     from gpupool.plan.model import Plan
     from gpupool.report.model import Report
+    from gpupool.simulate.figures import RunFigures
 
 
 ReportFormat = Literal["text", "markdown", "html", "json"]
@@ -46,6 +49,13 @@ def report(
     today: Annotated[
         datetime | None,
         typer.Option("--today", formats=["%Y-%m-%d"], help="Day by which waivers end; default: today."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Also what jobs of the past come to, as in simulate."),
+    ] = None,
+    map: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="Names of the trace -> names here.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not to stdout.")
@@ -81,7 +91,7 @@ def report(
             step(f"asking the cluster of {name}")
             return connect(plan)
 
-        made = build(old, new, names, day, cost_threshold, step, client)
+        made = build(old, new, names, day, cost_threshold, step, client, _player(trace, map))
     text = _text(made, format, colour=output is None and sys.stdout.isatty())
     if output is None:
         sys.stdout.write(text)
@@ -89,6 +99,19 @@ def report(
         _write(output, text)
     if not made.valid:
         raise typer.Exit(1)
+
+
+def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures] | None:
+    """What runs the jobs of a trace on a Plan."""
+    if trace is None:
+        return None
+    from gpupool.cli.simulate import names, read_trace
+    from gpupool.simulate.numbers import numbers
+    from gpupool.simulate.run import Settings, simulate
+
+    jobs = read_trace(trace, "auto", None, None, 1.0)
+    settings = Settings(numbers(()), names=names(map))
+    return lambda plan: simulate(plan, jobs, settings).figures
 
 
 def _text(made: Report, format: ReportFormat, colour: bool) -> str:

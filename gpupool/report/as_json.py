@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BeforeValidator
 
 from gpupool.json_output import JsonObject, Number, OrNull, read
 from gpupool.report.model import Report
@@ -20,6 +22,10 @@ class _BeforeAfter(JsonObject, Generic[T]):
 class _Cost(JsonObject):
     min: Number = read("floor")
     max: Number = read("ceiling")
+
+
+_Figures = Annotated[dict[str, Any], BeforeValidator(lambda figures: figures.model_dump(mode="json"))]
+"""As `simulate --format json` has them."""
 
 
 class _Setting(JsonObject):
@@ -168,6 +174,7 @@ class _Environment(JsonObject):
     waivers: list[_Waiver]
     live: _Live | None
     notes: list[str]
+    simulated: _BeforeAfter[_Figures] | None
 
 
 class _State(JsonObject):

@@ -39,6 +39,7 @@ from gpupool.spec.yaml_source import parse_source
 
 if TYPE_CHECKING:
     from gpupool.cluster.kube_api import KubeApi
+    from gpupool.simulate.figures import RunFigures
 
 Progress = Callable[[str], None]
 
@@ -62,11 +63,13 @@ def build(
     cost_threshold: float,
     step: Progress = lambda _: None,
     clusters: Callable[[str, Plan], KubeApi | None] = lambda *_: None,
+    play: Callable[[Plan], RunFigures] | None = None,
 ) -> Report:
     """The report of going from `base` to `head`, about the environments `names` (all where there are none).
 
     `cost_threshold` is in percent; `step` receives what is being done; `clusters` gives a client for the
-    cluster of an environment that should be queried. Raises UsageError for a name that is in neither state.
+    cluster of an environment that should be queried; `play` runs jobs of a trace on a Plan. Raises UsageError
+    for a name that is in neither state.
     """
     known = sorted({*base.environments, *head.environments})
     if not known:
@@ -85,7 +88,11 @@ def build(
     parts = []
     for name in names or known:
         step(f"comparing {name}")
-        parts.append(_environment(name, *reads[name], head, today, cost_threshold, judge, clusters))
+        part = _environment(name, *reads[name], head, today, cost_threshold, judge, clusters)
+        if play is not None:
+            step(f"simulating {name}")
+            part = dataclasses.replace(part, simulated=_simulated(part, *reads[name], play))
+        parts.append(part)
     together = NONE
     if any(old.state != new.state for old, new in reads.values()):
         step("looking at all environments together")
@@ -199,6 +206,15 @@ def _environment(
         notes=(*explained(effects, _partitioned(*plans)), *trouble),
     )
     return dataclasses.replace(report, risks=risks(report, *plans, cost_threshold))
+
+
+def _simulated(
+    part: EnvironmentReport, old: _Read, new: _Read, play: Callable[[Plan], RunFigures]
+) -> BeforeAfter[RunFigures] | None:
+    """Where both states can be read, and differ."""
+    if part.change != "changed" or old.state is None or new.state is None:
+        return None
+    return BeforeAfter(play(old.state.plan), play(new.state.plan))
 
 
 def _effects(

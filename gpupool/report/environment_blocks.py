@@ -4,6 +4,7 @@ policy."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gpupool.drawings import Bar
 from gpupool.plan.changes import wording
@@ -44,6 +45,9 @@ from gpupool.report.model import (
     Risk,
     WaiverNote,
 )
+
+if TYPE_CHECKING:
+    from gpupool.simulate.figures import RunFigures
 
 _HAPPENINGS: Mapping[EffectKind, str] = {
     "replaced": "Nodes replaced",
@@ -88,6 +92,8 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
             (Groups("tenant", [tenant_group(tenant) for tenant in environment.changed_tenants]),),
             gist,
         )
+    if environment.simulated is not None:
+        yield _simulated(environment.simulated)
     if environment.settings:
         rows = [change_of(field, code=True) for field in environment.settings]
         gist = phrases.plural(len(rows), "change")
@@ -104,6 +110,19 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
             [_waiver(waiver) for waiver in environment.waivers],
         )
         yield Section("Waivers", (table,), f"{len(environment.waivers)} to know of")
+
+
+def _simulated(runs: BeforeAfter[RunFigures]) -> Section:
+    """What jobs of a trace come to."""
+    from gpupool.simulate import words as simulated
+
+    before, after = dict(simulated.summary(runs.before)), dict(simulated.summary(runs.after))
+    names = dict.fromkeys([*before, *after])
+    rows = [(words(name), words(before.get(name, "-")), words(after.get(name, "-"))) for name in names]
+    changes = list(simulated.differences(runs.before, runs.after)) or ["nothing differs"]
+    table = Table("Figures of both", (Column("Figure"), Column("Before"), Column("After")), rows)
+    sentences = [Paragraph(words(f"{change}.")) for change in changes]
+    return Section("Jobs of the trace", (*sentences, table), "; ".join(changes[:2]))
 
 
 def _unusable(invalid: BeforeAfter[tuple[PolicyNote, ...]]) -> Iterator[Section]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpupool.plan.changes.model import (
     BeforeAfter,
@@ -20,6 +20,9 @@ from gpupool.plan.changes.model import (
     SettingChange,
     TenantChange,
 )
+
+if TYPE_CHECKING:
+    from gpupool.simulate.figures import RunFigures
 
 Severity = Literal["danger", "caution"]
 """danger: work is lost or protection goes. caution: it costs, or somebody has to know."""
@@ -221,6 +224,8 @@ class EnvironmentReport:
     live: LiveState | None
     notes: tuple[str, ...]
     """What the reader should know about this environment's part of the report."""
+    simulated: BeforeAfter[RunFigures] | None = None
+    """What jobs of a trace come to in both states; None without a trace, or where nothing is compared."""
 
     @property
     def changed_pools(self) -> tuple[PoolChange, ...]:

@@ -139,7 +139,7 @@ class Simulation:
                 victim = self._running[preempt.job]
                 self._push(standing.now + self.numbers["stopping"], STOPS, preempt.job, victim.number)
         record.most_waiting = max(record.most_waiting, self._waiting)
-        record.samples.look(standing)
+        record.samples.inspect(standing)
 
     def _starts(self, start: Start) -> None:
         standing, now = self._standing, self._standing.now

@@ -113,7 +113,7 @@ class RunFigures(_Json):
     usd: float
     """Of nodes, for the whole run."""
     usd_month: float
-    """The same for 730 hours."""
+    """What a month (730 hours) of such submissions costs."""
     usd_idle: float
     """Of GPUs that ran and no job held."""
     usd_fixed: float
@@ -156,7 +156,7 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
         to_gpu=wait_times(job.to_gpu_s for job in jobs),
         utilisation=_part(held, ready),
         usd=round(usd, 2),
-        usd_month=round(usd / hours * HOURS_PER_MONTH, 2),
+        usd_month=round(usd / _submitted_hours(jobs) * HOURS_PER_MONTH, 2),
         usd_idle=round(sum(pool.usd_idle for pool in pools), 2),
         usd_fixed=round(fixed, 2),
         saved=_part(fixed - usd, fixed),
@@ -172,6 +172,13 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
         groups=_groups(jobs),
         pools=pools,
     )
+
+
+def _submitted_hours(jobs: Sequence[JobRecord]) -> float:
+    """From the first submission to the last, a day at least: it is the same whatever the file does, so that
+    a file that only takes longer does not look cheaper."""
+    times = [job.submitted for job in jobs]
+    return max(24.0, (max(times) - min(times)) / 3600) if times else 24.0
 
 
 def _left_out(trace: Trace, record: Record) -> list[LeftOutFigure]:

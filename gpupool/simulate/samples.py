@@ -49,7 +49,7 @@ class Samples:
         key, charge = (offer.pool, job.tenant), round(offer.gpu_micro * job.timeout_s / weight)
         self._largest[key] = max(charge, self._largest.get(key, 0))
 
-    def look(self, standing: Standing) -> None:
+    def inspect(self, standing: Standing) -> None:
         """Look at a moment, unless an hour has not passed since."""
         if standing.now < self._next:
             return

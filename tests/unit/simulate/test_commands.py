@@ -95,3 +95,28 @@ def test_advice() -> None:
     )
     assert answer["tried"] == answer["possible"] > 0
     assert all(row["patch"].startswith("---") for row in answer["proposals"])
+
+
+def test_a_report_says_what_jobs_come_to(tmp_path: Path) -> None:
+    environments = tmp_path / "environments"
+    environments.mkdir()
+    text = (HERE / "poor.yaml").read_text(encoding="utf-8")
+    (environments / "poor.yaml").write_text(text, encoding="utf-8")
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org"]
+    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "before"]):
+        subprocess.run([*git, *step], cwd=tmp_path, check=True)
+    (environments / "poor.yaml").write_text(text.replace("{3g.40gb: 2}", "{1g.20gb: 4}"), encoding="utf-8")
+    command = [sys.executable, "-m", "gpupool.cli.main", "report", "--base", "HEAD", "--trace", MADE]
+    for format in ("text", "markdown", "html", "json"):
+        done = subprocess.run(
+            [*command, "--format", format], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        if format == "json":
+            (environment,) = json.loads(done.stdout)["environments"]
+            jobs = [environment["simulated"][side]["jobs"] for side in ("before", "after")]
+            assert jobs[0] == jobs[1] > 0
+        else:
+            assert "Jobs of the trace" in done.stdout
+            assert "GPU hours served" in done.stdout
