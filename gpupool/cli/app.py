@@ -46,8 +46,6 @@ VERBS = {
 EXTRAS = {
     "policy": "policy",
     "report": "policy",
-    "simulate": "queue",
-    "advise": "queue",
     "import": "cluster",
     "doctor": "pulumi",
     "preview": "pulumi",

@@ -6,21 +6,18 @@ must not fill in anything that the file does not say.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path, PurePath
-from typing import Any
+from pathlib import Path
 
 import structlog
 
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
-from gpupool.plan.tenants import Tenant
-from gpupool.queue.domain.supply import Supply, supply_of
+from gpupool.queue.domain.current import Current, current
+from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import PlanInForce
 from gpupool.spec.load import load
 
@@ -32,26 +29,6 @@ DIFFERS = timedelta(seconds=10)
 """For so long processes may have read a change, and others not."""
 LONGEST = 500
 """Characters of what is wrong with a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """A Plan, and what is derived from it once."""
-
-    plan: Plan
-    supply: Supply
-    hash: str
-    """Of the whole Plan, 16 hexadecimal digits: what decisions name. Where its files lie is no part of it."""
-    tenants: Mapping[str, Tenant]
-    """By name, and by id."""
-
-
-def current(plan: Plan) -> Current:
-    """The Plan with its supply and hash."""
-    text = json.dumps(asdict(plan), sort_keys=True, default=_plain)
-    tenants = {tenant.id: tenant for tenant in plan.tenants if tenant.id}
-    tenants |= {tenant.name: tenant for tenant in plan.tenants}
-    return Current(plan, supply_of(plan), hashlib.sha256(text.encode()).hexdigest()[:16], tenants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +69,6 @@ class PlanState:
                 "have the same environment file"
             )
         return tuple(notices)
-
-
-def _plain(value: Any) -> Any:
-    """What is in a Plan beside values of JSON, alike in every process."""
-    if isinstance(value, frozenset | set):
-        return sorted(map(str, value))
-    return value.name if isinstance(value, PurePath) else str(value)
 
 
 class PlanSource:

@@ -8,11 +8,11 @@ from math import ceil
 
 from gpupool.plan.model import Pool
 from gpupool.plan.tenants import Tenant
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.offers import AUTO, GpuRequest, UnservableRequest, granted_of, offers, offers_of
 from gpupool.queue.domain.state import Queued
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Level, Offer
 from gpupool.simulate.trace import Arrival
 

@@ -15,9 +15,9 @@ from datetime import timedelta
 from math import inf
 
 from gpupool.queue.domain.attempt_end import Attempt, end_of, on_demand_only
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.standing import Standing
 from gpupool.queue.domain.state import Held, Holdings, Queued, Snapshot
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Outcome, Start, WaitReason
 from gpupool.simulate.demand import Demand
 from gpupool.simulate.nodes import SimulatedNodes, nodes_of

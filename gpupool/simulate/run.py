@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpupool.plan.model import Plan
-from gpupool.queue.plan_source import current
+from gpupool.queue.domain.current import current
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.figures import RunFigures, figures
 from gpupool.simulate.numbers import NUMBERS

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from gpupool.queue.plan_source import current
+from gpupool.queue.domain.current import current
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.numbers import numbers
 from gpupool.simulate.trace import Arrival

@@ -18,8 +18,8 @@ import psycopg
 
 from gpupool.local.ports import free_port
 from gpupool.plan.resolve import resolve
+from gpupool.queue.domain.current import Current, current
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.plan_source import Current, current
 from gpupool.queue.records import Outcome
 from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.store import attempts, dispatch, jobs, logs, plans

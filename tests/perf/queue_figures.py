@@ -30,8 +30,8 @@ from gpupool import shipped
 from gpupool.local.ports import free_port
 from gpupool.plan.resolve import resolve
 from gpupool.queue.api.figures import figures
+from gpupool.queue.domain.current import current
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.plan_source import current
 from gpupool.queue.records import Level, NewJob, Offer, Outcome, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import fit, rank_of
 from gpupool.queue.domain.possible import never_paid
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.domain.supply import Supply, hold_for
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Given, Job, JobState, Principal, new_id
 
 ARRAY_BYTES = 16 * 2**20

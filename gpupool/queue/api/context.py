@@ -24,8 +24,9 @@ from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.api.turns import Turns
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes.admission import Admission
-from gpupool.queue.plan_source import Current, PlanState
+from gpupool.queue.plan_source import PlanState
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.trouble import Trouble

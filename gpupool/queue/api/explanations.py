@@ -15,11 +15,11 @@ from typing import Any
 from gpupool.queue.api.answers import offer_json, time_text, usd
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.request_limits import AtOnce
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Account, Queued, Snapshot
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Level, Principal
 from gpupool.queue.store import order
 from gpupool.queue.store.database import Database

@@ -33,10 +33,10 @@ from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, JobState, Principal
 from gpupool.queue.store import accounts, jobs
 

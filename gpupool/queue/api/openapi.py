@@ -14,7 +14,7 @@ from typing import cast
 
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.plan_source import Current
+from gpupool.queue.domain.current import Current
 from gpupool.queue.store.database import Database
 from gpupool.schema.published import untitled
 

@@ -22,9 +22,9 @@ import structlog
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import LAUNCHER_USER
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.kubernetes import job_manifest
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Offer
 
 if TYPE_CHECKING:  # the engine is imported in the thread that reads policies

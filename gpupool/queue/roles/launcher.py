@@ -15,11 +15,11 @@ from datetime import datetime
 import structlog
 
 from gpupool.findings import GpupoolError
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.foreign_pods import foreign_pods
 from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.measures import Measures
-from gpupool.queue.plan_source import Current
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.claim import Claim
 from gpupool.queue.roles.leader import LeaderRole, steady, utc_now

@@ -15,9 +15,9 @@ from datetime import datetime
 import structlog
 
 from gpupool.queue.domain import fit
+from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.kubernetes.admission import Admission, Verdicts
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Waiting
 from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.store import plans, waiting_jobs

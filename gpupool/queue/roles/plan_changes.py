@@ -7,8 +7,8 @@ on.
 from __future__ import annotations
 
 from gpupool.queue.domain import fit
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest
-from gpupool.queue.plan_source import Current
 from gpupool.queue.roles.attempt import Attempt
 
 

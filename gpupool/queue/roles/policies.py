@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from gpupool.queue.plan_source import Current
+from gpupool.queue.domain.current import Current
 from gpupool.queue.records import MICRO
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
 from gpupool.spec.tenants import Budget

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpupool.plan.model import SPOT_FIRST
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.kubernetes.observe import PendingJob, RunningJob
 from gpupool.queue.kubernetes.output import AttemptOutput
 from gpupool.queue.kubernetes.pod_ends import Object
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt

@@ -18,6 +18,7 @@ import structlog
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.mirror import Key, Mirror, is_held
@@ -25,7 +26,6 @@ from gpupool.queue.kubernetes.observe import Ended, PendingJob, RunningJob
 from gpupool.queue.kubernetes.output import AttemptOutput
 from gpupool.queue.kubernetes.pod_ends import time_of
 from gpupool.queue.measures import Measures
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Waiting, WaitReason
 from gpupool.queue.roles import plan_changes
 from gpupool.queue.roles.attempt import Attempt

@@ -32,7 +32,10 @@ def base(base_programs: Path, tmp_path: Path) -> Project:
 
 
 def test_without_an_extra_environments_are_read_and_rendered(base: Project) -> None:
+    (base.folder / "jobs.csv").write_text("submitted,tenant,gpus,seconds\n0,a,1,60\n", encoding="utf-8")
     for command in (
+        "simulate dev --trace jobs.csv",
+        "advise dev --trace jobs.csv --budget 5",
         "validate dev",
         "plan dev",
         "render dev -o rendered",

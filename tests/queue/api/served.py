@@ -20,8 +20,8 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.queue.api.app import create_app
 from gpupool.queue.connections import Bounds, Connections
+from gpupool.queue.domain.current import current
 from gpupool.queue.http_server import Server, listen_on
-from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
 from gpupool.spec.load import load

@@ -12,8 +12,8 @@ from gpupool.cli.serve import _objects
 from gpupool.queue.api import explanations
 from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes.admission import Admission, Refusal, Verdicts
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Decision, Job, Offer, Waiting, WaitReason
 from gpupool.queue.store import dispatch
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem

@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import (
 from gpupool.queue.api.openapi import document
 from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
+from gpupool.queue.domain.current import current
 from gpupool.queue.measures import Measures
-from gpupool.queue.plan_source import current
 from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
 from gpupool.queue.trouble import Trouble, TroubleKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpupool.queue.plan_source import current
+from gpupool.queue.domain.current import current
 from gpupool.queue.records import JobState
 from gpupool.queue.store import jobs
 from gpupool.queue.web.site import add_pages

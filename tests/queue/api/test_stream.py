@@ -13,7 +13,7 @@ import pytest
 
 from gpupool.queue.api import job_details, stream, streaming
 from gpupool.queue.api.oidc import LEEWAY, Oidc
-from gpupool.queue.plan_source import current
+from gpupool.queue.domain.current import current
 from gpupool.queue.store import dispatch, keys, logs, outbox
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import Served, listening, problem

@@ -14,7 +14,7 @@ import uvicorn
 from gpupool.cli.connections import queue_folder
 from gpupool.client import local_token
 from gpupool.queue.api.app import create_app
-from gpupool.queue.plan_source import current
+from gpupool.queue.domain.current import current
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import local_plan

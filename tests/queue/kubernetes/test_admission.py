@@ -17,9 +17,9 @@ from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.domain.current import Current, current
 from gpupool.queue.kubernetes import admission, job_manifest
 from gpupool.queue.kubernetes.admission import JOB_CONTROLLER, Admission, Refusal, Verdicts
-from gpupool.queue.plan_source import Current, current
 from gpupool.queue.records import Job
 from gpupool.spec.load import environment_names
 from tests.queue.api.served import local_plan

@@ -14,8 +14,8 @@ from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.model import Taint
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.domain.attempt_end import cost_of
+from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import observe
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import JobState, Waiting, WaitReason
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
+from gpupool.queue.domain.current import current
 from gpupool.queue.domain.standing import Standing
-from gpupool.queue.plan_source import current
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.formats import read
 from gpupool.simulate.numbers import numbers
