@@ -7,20 +7,19 @@ difference is kept here: which lanes a change is of use to. It must not know how
 
 A lane that waits goes on waiting until one of these changes: what is held on a pool of its offers; what its
 tenant holds anywhere, or has left to spend; what is kept for others in its way, which follows what their
-holders lack; or time passes one of `Moment`.
+holders lack; or time passes a `Moment`.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf, nextafter
-from typing import NamedTuple
+from math import inf
 
 from gpupool.queue.domain import budget, fairness
 from gpupool.queue.domain.decide import run
+from gpupool.queue.domain.moments import Moment, Moments, closing, reached
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.possible import Possible
@@ -28,28 +27,10 @@ from gpupool.queue.domain.reservations import Reservations
 from gpupool.queue.domain.round import Key, Round, charged_ahead
 from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
+from gpupool.queue.domain.waiting_lanes import WaitingLanes
 from gpupool.queue.records import Decision
 
 _NOTHING_WRITTEN: Mapping[str, None] = {}
-
-
-_Holding = tuple[dict[Lane, list[str]], dict[str, list[str]], dict[str, list[str]]]
-
-
-class Moment(NamedTuple):
-    """When time alone changes what a round may do."""
-
-    at: float
-    """Epoch seconds."""
-    number: int
-    """Counts them, so that no two are compared further."""
-    what: str
-    """due: a job has waited for as long as `reserve_after`; ripe: one that runs may give way from now on;
-    late: it has run for as long as it may; closed: nodes end before the job may have, from now on; pool: they
-    end; period: budgets begin again."""
-    of: str
-    """The job or the pool."""
-    attempt: int = 0
 
 
 @dataclass(slots=True)
@@ -60,8 +41,7 @@ class Standing:
     now: float
     held: Holdings
     slots: Slots
-    lanes: dict[Lane, deque[Queued]] = field(default_factory=dict)
-    """Jobs that wait; no lane is empty."""
+    queue: WaitingLanes
     accounts: dict[str, Account] = field(default_factory=dict)
     """Of the present periods."""
     clocks: dict[fairness.Key, int] = field(default_factory=dict)
@@ -70,11 +50,6 @@ class Standing:
     """Bound -> job that it is kept for."""
     every_lane: bool = False
     """Look at all lanes in each round, as who reads all of them does."""
-    waiting: dict[str, Queued] = field(default_factory=dict)
-    """The jobs of all lanes."""
-    _on_pool: dict[str, dict[Lane, None]] = field(default_factory=dict)
-    """Lanes with an offer on the pool."""
-    _of_tenant: dict[str, dict[Lane, None]] = field(default_factory=dict)
     _touched: dict[Lane, None] = field(default_factory=dict)
     _stirred: set[str] = field(default_factory=set)
     """Bounds whose holders' prospects have changed, or that have another holder."""
@@ -88,22 +63,10 @@ class Standing:
     """Lanes and jobs, and pods, of each tenant on each pool."""
     _other_keys: bool = True
     """Whether there are others than the least clocks are known of."""
-    _moments: list[Moment] = field(default_factory=list)
-    _count: int = 0
-    _periods: dict[str, float] = field(default_factory=dict)
-    """Kind of period -> when the present one ends."""
-    _lending: frozenset[str] = frozenset()
-    """Pools of which something may be borrowed."""
-    _borrowing: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Tenant -> pools of which it may borrow."""
-    _paying: frozenset[str] = frozenset()
-    """Tenants whose jobs may take each other's money."""
-    _held_by: dict[str, Queued] = field(default_factory=dict)
-    _maps: _Holding = field(default_factory=lambda: ({}, {}, {}))
-    """Of these holders."""
+    _moments: Moments = field(init=False)
     _ending: frozenset[str] = frozenset()
     """Pools with nodes that end."""
-    _possible: Possible | None = None
+    _possible: Possible = field(init=False)
     _decided: dict[str, float] = field(default_factory=dict)
     """Job that holds slots -> when its attempt was dispatched: its money is of that period."""
 
@@ -116,12 +79,12 @@ class Standing:
             snapshot.now,
             held,
             Slots.of(supply.pools, held.taken),
+            WaitingLanes(supply.tenants),
             accounts=dict(snapshot.accounts),
             clocks=dict(snapshot.clocks),
             floors=snapshot.floors,
             every_lane=every_lane,
         )
-        standing._begin()
         for jobs in snapshot.lanes.values():
             for job in jobs:
                 standing.submit(job)
@@ -133,73 +96,67 @@ class Standing:
             standing._watch(running)
         return standing
 
-    def _begin(self) -> None:
-        rules = self.supply.tenants.values()
-        self._borrowing = {
-            rule.name: frozenset(pool for pool, _ in rule.up_to) for rule in rules if rule.up_to
-        }
-        self._lending = frozenset(pool for pools in self._borrowing.values() for pool in pools)
-        self._paying = frozenset(
-            rule.name
-            for rule in rules
-            if any(allowance.on_exhausted == "preempt" for allowance in rule.budgets.values())
-        )
+    def __post_init__(self) -> None:
+        self._moments = Moments(self._counts)
         pools = self.supply.pools.values()
         self._ending = frozenset(pool.name for pool in pools if pool.ending)
         for pool in pools:
-            for until in {node.until for node in pool.ending if self.now < node.until < inf}:
-                self._remember(until, "pool", pool.name)
+            for until in {node.until for node in pool.ending if node.until > self.now}:
+                self._moments.remember(until, "pool", pool.name)
+        rules = self.supply.tenants.values()
         for period in {allowance.period for rule in rules for allowance in rule.budgets.values()}:
             self._begin_period(period)
         self._possible = Possible(self.supply, self.now, self.slots, self.held.pods)
+
+    @property
+    def lanes(self) -> Mapping[Lane, deque[Queued]]:
+        """Jobs that wait; no lane is empty."""
+        return self.queue.lanes
+
+    @property
+    def waiting(self) -> Mapping[str, Queued]:
+        """The jobs of all lanes, by id."""
+        return self.queue.jobs
 
     # What happens to jobs.
 
     def submit(self, job: Queued) -> None:
         """`job` waits from now on: at its place in its lane, by the time of its submission."""
         name = job.tenant, job.lane
-        lane = self.lanes.get(name)
-        self.waiting[job.job] = job
-        if lane is None:
-            self.lanes[name] = deque((job,))
-            self._of_tenant.setdefault(job.tenant, {})[name] = None
+        at = self.queue.add(job)
+        if at is None:
             for offer in job.offers:
-                self._on_pool.setdefault(offer.pool, {})[name] = None
                 self._activate(offer.pool, job.tenant)
+        if not at or name in self._dry:
             self._touched[name] = None
-        else:
-            at = len(lane)
-            while at and (lane[at - 1].enqueued, lane[at - 1].job) > (job.enqueued, job.job):
-                at -= 1
-            lane.insert(at, job)
-            if at == 0 or name in self._dry:
-                self._touched[name] = None
-        self._remember(_reached(job.enqueued, self.supply.rules.reserve_after_s), "due", job.job)
+        due = reached(job.enqueued, self.supply.rules.reserve_after_s)
+        if due > self.now:
+            self._moments.remember(due, "due", job.job)
         for pool in self._ending & {offer.pool for offer in job.offers} if self._ending else ():
             for until in {node.until for node in self.supply.pools[pool].ending} - {inf}:
-                self._remember(_closing(until, job.timeout_s), "closed", job.job)
+                if (at_last := closing(until, job.timeout_s)) > self.now:
+                    self._moments.remember(at_last, "closed", job.job)
 
     def withdraw(self, job: str) -> None:
         """`job`, which waits, does so no longer."""
-        queued = self.waiting.pop(job)
-        name = queued.tenant, queued.lane
-        self.lanes[name].remove(queued)
-        self._touched[name] = None
         for bound in [bound for bound, holder in self.holders.items() if holder.job == job]:
             del self.holders[bound]
             self._stirred.add(bound)
-        if not self.lanes[name]:
-            self._leave(name, queued)
+        queued = self._leaves(job)
+        if (name := (queued.tenant, queued.lane)) in self.lanes:
+            self._touched[name] = None
 
-    def _leave(self, name: Lane, last: Queued) -> None:
-        """The lane is empty."""
-        del self.lanes[name], self._of_tenant[last.tenant][name]
-        for offer in last.offers:
-            self._on_pool[offer.pool].pop(name, None)
-            self._deactivate(offer.pool, last.tenant)
-        self._touched.pop(name, None)
-        self._open.pop(name, None)
-        self._dry.discard(name)
+    def _leaves(self, job: str) -> Queued:
+        """It waits no longer."""
+        queued, empty = self.queue.remove(job)
+        if empty:
+            name = queued.tenant, queued.lane
+            for offer in queued.offers:
+                self._deactivate(offer.pool, queued.tenant)
+            self._touched.pop(name, None)
+            self._open.pop(name, None)
+            self._dry.discard(name)
+        return queued
 
     def _deactivate(self, pool: str, tenant: str) -> None:
         key = pool, tenant
@@ -276,88 +233,24 @@ class Standing:
         """What the tenant holds or may spend has changed."""
         self._stirred.add(f"/{tenant}")
 
-    def _useful(self, stirred: Iterable[str], lanes: Iterable[Lane]) -> dict[Lane, None]:
-        """All lanes that may be looked at with another outcome: those given, and what follows from these and
-        from bounds that have changed."""
-        found: dict[Lane, None] = {}
-        pools, tenants = set[str](), set[str]()
-        left_pools, left_tenants, left_lanes = set[str](), set[str](), [*lanes]
-
-        def stir(bound: str) -> None:
-            pool, _, tenant = bound.partition("/")
-            if tenant:
-                left_tenants.add(tenant)
-            else:
-                left_pools.add(pool)
-
-        for bound in stirred:
-            stir(bound)
-        of_lane, of_pool, of_tenant = self._holding()
-        while left_pools or left_tenants or left_lanes:
-            new: list[Lane] = []
-            while left_pools:
-                pool = left_pools.pop()
-                if pool not in pools:
-                    pools.add(pool)
-                    new += self._on_pool.get(pool, ())
-                    for bound in of_pool.get(pool, ()):
-                        stir(bound)
-            while left_tenants:
-                tenant = left_tenants.pop()
-                if tenant not in tenants:
-                    tenants.add(tenant)
-                    new += self._of_tenant.get(tenant, ())
-                    for bound in of_tenant.get(tenant, ()):
-                        stir(bound)
-            new += left_lanes
-            left_lanes = []
-            for name in new:
-                if name in found or name not in self.lanes:
-                    continue
-                found[name] = None
-                tenant = name[0]
-                # What is taken back keeps others from borrowing in the same round, and what is to be paid
-                # for one keeps others of its tenant from it.
-                if tenant in self._borrowing:
-                    offers = self.lanes[name][0].offers
-                    left_pools |= self._borrowing[tenant] & {offer.pool for offer in offers}
-                if tenant in self._paying:
-                    left_tenants.add(tenant)
-                for bound in of_lane.get(name, ()):
-                    stir(bound)
-        return found
-
-    def _holding(self) -> _Holding:
-        """The bounds that are kept, by lane, pool and tenant of their holders."""
-        if self._held_by != self.holders:
-            self._held_by, self._maps = dict(self.holders), ({}, {}, {})
-            of_lane, of_pool, of_tenant = self._maps
-            for bound, holder in self.holders.items():
-                of_lane.setdefault((holder.tenant, holder.lane), []).append(bound)
-                of_pool.setdefault(holder.offers[0].pool, []).append(bound)
-                of_tenant.setdefault(holder.tenant, []).append(bound)
-        return self._maps
+    def _concerned(self, stirred: Iterable[str], lanes: Iterable[Lane]) -> dict[Lane, None]:
+        return self.queue.concerned(stirred, lanes, self.holders)
 
     # Time.
-
-    def _remember(self, at: float, what: str, of: str, attempt: int = 0) -> None:
-        if self.now < at < inf:
-            self._count += 1
-            heapq.heappush(self._moments, Moment(at, self._count, what, of, attempt))
 
     def _watch(self, held: Held) -> None:
         """When something follows from its running for so long."""
         if held.preemptible:
-            ripe = _reached(held.since, self.supply.rules.minimum_runtime_s)
-            self._remember(ripe, "ripe", held.job, held.attempt)
-        self._remember(held.ends, "late", held.job, held.attempt)
+            ripe = reached(held.since, self.supply.rules.minimum_runtime_s)
+            if ripe > self.now:
+                self._moments.remember(ripe, "ripe", held.job, held.attempt)
+        if held.ends > self.now:
+            self._moments.remember(held.ends, "late", held.job, held.attempt)
 
     @property
     def next_moment(self) -> float:
         """When time alone may bring something about; infinity where it does not."""
-        while self._moments and not self._counts(self._moments[0]):
-            heapq.heappop(self._moments)
-        return self._moments[0].at if self._moments else inf
+        return self._moments.next_at
 
     def _counts(self, moment: Moment) -> bool:
         """Whether anything may still follow from it."""
@@ -371,8 +264,8 @@ class Standing:
     def advance(self, now: float) -> None:
         """It is `now`, in epoch seconds; what ended by then has been said."""
         self.now = now
-        while self.next_moment <= now:
-            moment = heapq.heappop(self._moments)
+        while self._moments.next_at <= now:
+            moment = self._moments.take()
             if moment.what == "due":
                 job = self.waiting[moment.of]
                 name = job.tenant, job.lane
@@ -392,16 +285,15 @@ class Standing:
 
     def _may_give_way(self, held: Held) -> None:
         """It has run for long enough: that is of use to who takes its place, or its tenant's money."""
-        lanes = self._on_pool.get(held.pool, {}) | self._of_tenant.get(held.tenant, {})
-        lends = held.borrowed or held.pool in self._lending
-        paid = held.tenant in self._paying
+        lanes = self.queue.on_pool.get(held.pool, {}) | self.queue.of_tenant.get(held.tenant, {})
+        lends = held.borrowed or held.pool in self.queue.lending
+        paid = held.tenant in self.queue.paying
         for name in lanes:
             if lends or (paid and name[0] == held.tenant) or self.lanes[name][0].preempts:
                 self._touched[name] = None
 
     def _begin_period(self, period: str) -> None:
-        self._periods[period] = period_end(period, self.now).timestamp()
-        self._remember(self._periods[period], "period", period)
+        self._moments.remember(period_end(period, self.now).timestamp(), "period", period)
 
     def _end_period(self, period: str) -> None:
         for rule in self.supply.tenants.values():
@@ -419,7 +311,7 @@ class Standing:
             yield from self._all_decisions()
             return
         while self._touched or self._stirred or self._unsure:
-            names = self._useful(self._stirred, self._touched)
+            names = self._concerned(self._stirred, self._touched)
             self._touched, self._stirred = {}, set()
             if names or self._unsure or self._ending:
                 yield self._round(names)
@@ -448,9 +340,7 @@ class Standing:
 
     def _round(self, names: dict[Lane, None]) -> Decision:
         """One round over these lanes, and do what it decides."""
-        possible = self._possible
-        assert possible is not None
-        possible.now = self.now
+        self._possible.now = self.now
         reservations = Reservations(self.supply.tenants, self.holders)
         round = Round(
             supply=self.supply,
@@ -460,7 +350,7 @@ class Standing:
             accounts=dict(self.accounts),
             moved=dict(self.clocks),
             floors=self._renew_floors(),
-            possible=possible,
+            possible=self._possible,
             reservations=reservations,
             written=_NOTHING_WRITTEN.keys(),
             lanes=self.lanes,
@@ -492,20 +382,12 @@ class Standing:
         )
         self._unsure = {}
         gone = before.keys() - self.holders.keys()
-        return self._useful(gone, names) if gone else names
+        return self._concerned(gone, names) if gone else names
 
     def _follow(self, decision: Decision) -> None:
         """Do what was decided; slots, holdings and reservations are the round's already."""
         for start in decision.starts:
-            job = self.waiting.pop(start.job)
-            name = job.tenant, job.lane
-            lane = self.lanes[name]
-            if lane[0] is job:
-                lane.popleft()
-            else:
-                lane.remove(job)
-            if not lane:
-                self._leave(name, job)
+            self._leaves(start.job)
             held = self.held.jobs[start.job]
             self._activate(held.pool, held.tenant)
             self._decided[start.job] = self.now
@@ -525,7 +407,7 @@ class Standing:
         if rule.running is not None and self.held.running[tenant] >= rule.running:
             self.touch_tenant(tenant)
         elif f"{pool}/{tenant}" not in self.holders:
-            for name in self._of_tenant.get(tenant, ()):
+            for name in self.queue.of_tenant.get(tenant, ()):
                 head = self.lanes[name][0]
                 if head.offers[0].pool == pool and self.now - head.enqueued >= after:
                     self._touched[name] = None
@@ -535,7 +417,7 @@ class Standing:
 
     def _open_for(self, started: Held) -> dict[Lane, None]:
         """Lanes of the same tenant, or with an offer on the same pool."""
-        on_pool = self._on_pool.get(started.pool, {})
+        on_pool = self.queue.on_pool.get(started.pool, {})
         return {name: None for name in self._open if name[0] == started.tenant or name in on_pool}
 
 
@@ -558,7 +440,7 @@ class _Seen:
         lanes: dict[Lane, None] = {}
         for start in round.starts[self._starts :]:
             job = standing.waiting[start.job]
-            stirred |= standing._lending & {offer.pool for offer in job.offers}
+            stirred |= standing.queue.lending & {offer.pool for offer in job.offers}
             lanes |= standing._open_for(standing.held.jobs[start.job])
         self._starts = len(round.starts)
         for preempt in round.preempts[self._preempts :]:
@@ -567,7 +449,7 @@ class _Seen:
         self._preempts = len(round.preempts)
         if stirred:
             standing._stirred |= stirred
-            useful = standing._useful(stirred, ())
+            useful = standing._concerned(stirred, ())
             lanes |= {name: None for name in useful if name in standing._open}
         if not lanes:
             return ()
@@ -585,19 +467,3 @@ class _Seen:
             held=Holdings(used=used),
             reservations=Reservations(round.supply.tenants, self._before),
         )
-
-
-def _closing(until: float, seconds: float) -> float:
-    """The first moment from which so much time does not end before `until`."""
-    at = until - seconds
-    while at + seconds <= until:
-        at = nextafter(at, inf)
-    return at
-
-
-def _reached(since: float, seconds: float) -> float:
-    """The first moment from which so much time has passed, as `now - since >= seconds` has it."""
-    at = since + seconds
-    while at - since < seconds:
-        at = nextafter(at, inf)
-    return at

@@ -1,0 +1,148 @@
+"""Jobs that wait in memory, by lane, and which lanes a change is of use to.
+
+A change is named by what bounds jobs, as `gpupool.queue.domain.reservations` names it: `pool`, `pool/tenant`,
+`/tenant`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpupool.queue.domain.state import Lane, Queued
+from gpupool.queue.domain.supply import TenantRule
+
+Kept = tuple[dict[Lane, list[str]], dict[str, list[str]], dict[str, list[str]]]
+"""Bounds by lane, pool and tenant of the jobs that they are kept for."""
+
+
+@dataclass(slots=True)
+class WaitingLanes:
+    """No lane is empty."""
+
+    rules: Mapping[str, TenantRule]
+    lanes: dict[Lane, deque[Queued]] = field(default_factory=dict)
+    jobs: dict[str, Queued] = field(default_factory=dict)
+    """Those of all lanes."""
+    on_pool: dict[str, dict[Lane, None]] = field(default_factory=dict)
+    """Lanes with an offer on the pool."""
+    of_tenant: dict[str, dict[Lane, None]] = field(default_factory=dict)
+    borrowing: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Tenant -> pools of which it may borrow."""
+    lending: frozenset[str] = frozenset()
+    """Pools of which something may be borrowed."""
+    paying: frozenset[str] = frozenset()
+    """Tenants whose jobs may take each other's money."""
+    _kept_for: dict[str, Queued] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=lambda: ({}, {}, {}))
+    """Of these holders."""
+
+    def __post_init__(self) -> None:
+        rules = self.rules.values()
+        self.borrowing = {
+            rule.name: frozenset(pool for pool, _ in rule.up_to) for rule in rules if rule.up_to
+        }
+        self.lending = frozenset(pool for pools in self.borrowing.values() for pool in pools)
+        self.paying = frozenset(
+            rule.name
+            for rule in rules
+            if any(allowance.on_exhausted == "preempt" for allowance in rule.budgets.values())
+        )
+
+    def add(self, job: Queued) -> int | None:
+        """Put a job at its place in its lane, by the time of its submission: its number there; None where it
+        has begun the lane."""
+        name = job.tenant, job.lane
+        self.jobs[job.job] = job
+        lane = self.lanes.get(name)
+        if lane is None:
+            self.lanes[name] = deque((job,))
+            self.of_tenant.setdefault(job.tenant, {})[name] = None
+            for offer in job.offers:
+                self.on_pool.setdefault(offer.pool, {})[name] = None
+            return None
+        at = len(lane)
+        while at and (lane[at - 1].enqueued, lane[at - 1].job) > (job.enqueued, job.job):
+            at -= 1
+        lane.insert(at, job)
+        return at
+
+    def remove(self, job: str) -> tuple[Queued, bool]:
+        """The job, which waits no longer, and whether its lane is gone with it."""
+        queued = self.jobs.pop(job)
+        name = queued.tenant, queued.lane
+        lane = self.lanes[name]
+        if lane[0] is queued:
+            lane.popleft()
+        else:
+            lane.remove(queued)
+        if lane:
+            return queued, False
+        del self.lanes[name], self.of_tenant[queued.tenant][name]
+        for offer in queued.offers:
+            self.on_pool[offer.pool].pop(name, None)
+        return queued, True
+
+    def concerned(
+        self, stirred: Iterable[str], lanes: Iterable[Lane], holders: Mapping[str, Queued]
+    ) -> dict[Lane, None]:
+        """All lanes that may be looked at with another outcome: those given, and what follows from these and
+        from bounds that have changed. `holders`: bound -> job that it is kept for."""
+        concerned: dict[Lane, None] = {}
+        pools, tenants = set[str](), set[str]()
+        left_pools, left_tenants, left_lanes = set[str](), set[str](), [*lanes]
+
+        def stir(bound: str) -> None:
+            pool, _, tenant = bound.partition("/")
+            if tenant:
+                left_tenants.add(tenant)
+            else:
+                left_pools.add(pool)
+
+        for bound in stirred:
+            stir(bound)
+        of_lane, of_pool, of_tenant = self._by_holder(holders)
+        while left_pools or left_tenants or left_lanes:
+            new: list[Lane] = []
+            while left_pools:
+                pool = left_pools.pop()
+                if pool not in pools:
+                    pools.add(pool)
+                    new += self.on_pool.get(pool, ())
+                    for bound in of_pool.get(pool, ()):
+                        stir(bound)
+            while left_tenants:
+                tenant = left_tenants.pop()
+                if tenant not in tenants:
+                    tenants.add(tenant)
+                    new += self.of_tenant.get(tenant, ())
+                    for bound in of_tenant.get(tenant, ()):
+                        stir(bound)
+            new += left_lanes
+            left_lanes = []
+            for name in new:
+                if name in concerned or name not in self.lanes:
+                    continue
+                concerned[name] = None
+                tenant = name[0]
+                # What is taken back keeps others from borrowing in the same round, and what is to be paid
+                # for one keeps others of its tenant from it.
+                if tenant in self.borrowing:
+                    offers = self.lanes[name][0].offers
+                    left_pools |= self.borrowing[tenant] & {offer.pool for offer in offers}
+                if tenant in self.paying:
+                    left_tenants.add(tenant)
+                for bound in of_lane.get(name, ()):
+                    stir(bound)
+        return concerned
+
+    def _by_holder(self, holders: Mapping[str, Queued]) -> Kept:
+        if self._kept_for != holders:
+            self._kept_for, self._kept = dict(holders), ({}, {}, {})
+            of_lane, of_pool, of_tenant = self._kept
+            for bound, holder in holders.items():
+                of_lane.setdefault((holder.tenant, holder.lane), []).append(bound)
+                of_pool.setdefault(holder.offers[0].pool, []).append(bound)
+                of_tenant.setdefault(holder.tenant, []).append(bound)
+        return self._kept
