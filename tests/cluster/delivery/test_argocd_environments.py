@@ -141,7 +141,7 @@ def test_a_cloud_and_kinds_that_come_later(trial: Trial, gitops_kinds: Any, tmp_
             state = delivery.state()
             return bool(state.get("retryCount")) and "PrometheusRule" in state["message"]
 
-        gitops_kinds.wait("it waits for the kinds of Prometheus' operator", waits, timeout=240)
+        gitops_kinds.wait("it waits for the kinds of Prometheus' operator", waits, timeout=420)
         printed = trial.gpupool("assert", code=1)
         assert "delivery-retrying" in printed
         assert "kind-unknown" in printed
