@@ -139,7 +139,10 @@ def test_a_cloud_and_kinds_that_come_later(trial: Trial, gitops_kinds: Any, tmp_
 
         def waits() -> bool:
             state = delivery.state()
-            return bool(state.get("retryCount")) and "PrometheusRule" in state["message"]
+            known = {name: state.get(name) for name in ("phase", "message", "retryCount")}
+            assert state.get("retryCount"), known
+            assert "PrometheusRule" in state["message"], known
+            return True
 
         gitops_kinds.wait("it waits for the kinds of Prometheus' operator", waits, timeout=420)
         printed = trial.gpupool("assert", code=1)
