@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.drawings.quantiles import quantiles
 from gpupool.plan.resolve import read_plan
 from gpupool.simulate.formats import read
 from gpupool.simulate.names_file import read_names
@@ -32,6 +33,22 @@ def test_the_page_shows_what_is_printed(command: str, expected: str) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert matches(expected, done.stdout), done.stdout
+
+
+def test_the_picture_is_of_the_first_run() -> None:
+    plan = read_plan(str(ROOT / "docs" / "foresight" / "team.yaml"))
+    outcome = simulate(plan, read(ROOT / "docs" / "foresight" / "load.yaml"), Settings(numbers(())))
+    times: dict[str, list[float]] = {"speech": [], "vision": []}
+    for job in outcome.record.jobs.values():
+        times[job.tenant].append(job.to_gpu_s)
+    drawn = quantiles("time to GPU on team", times, "times") + "\n"
+    picture = ROOT / "docs" / "foresight" / "team-times.svg"
+    if os.environ.get("GPUPOOL_WRITE_GOLDEN"):
+        picture.write_text(drawn, encoding="utf-8")
+    assert picture.read_text(encoding="utf-8") == drawn
+    speech, vision = (sorted(times[name])[len(times[name]) // 2] for name in times)
+    assert speech < 3600
+    assert 3600 < vision < 86400
 
 
 @pytest.mark.skipif(not OPENB.is_file(), reason=f"the public trace is not at {OPENB}")
