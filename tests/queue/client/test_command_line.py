@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from gpupool.queue.store import attempts, jobs, logs
+from gpupool.simulate.formats import read as read_trace
 from gpupool.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
-from tests.queue.store.samples import dispatched, finished, read, sql
+from tests.queue.store.samples import dispatched, finished, read, running, sql
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +77,21 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
         assert (await gpupool(queue, "cancel", id)).stdout == f"{id}  cancelled\n"
         watched = (await gpupool(queue, "watch", id)).stdout.splitlines()
         assert [line.split()[4] for line in watched] == ["enqueued", "cancelled"]
+
+    queue(test)
+
+
+def test_jobs_that_are_over_are_a_trace(queue: Any, tmp_path: Path) -> None:
+    async def test(queue: Queue) -> None:
+        job = await running(queue.db, timeout_s=600)
+        await finished(queue.db, job, "succeeded", after_s=90)
+        await submitted(queue, "--pool", "t4", "--url", "http://example")
+        file = tmp_path / "jobs.csv"
+        file.write_text((await gpupool(queue, "export")).stdout, encoding="utf-8")
+        trace = read_trace(file)
+        (arrival,) = trace.arrivals
+        assert (arrival.tenant, arrival.seconds, arrival.timeout_s) == ("vision", 90, 600)
+        assert trace.left_out == {}, "what still waits is no part of it"
 
     queue(test)
 
