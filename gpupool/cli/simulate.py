@@ -44,7 +44,7 @@ MapOption = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A number of the model; --numbers lists them."),
+    typer.Option("--set", metavar="NAME=VALUE", help="A number of the model; simulate prints them all."),
 ]
 ZoneOption = Annotated[
     str | None, typer.Option("--zone", metavar="+HH:MM", help="Of times in the trace that say none.")

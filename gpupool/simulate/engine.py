@@ -73,7 +73,6 @@ class Simulation:
     _numbers_of: dict[str, Counter[str]] = field(default_factory=dict)
     """Job -> its failures, disruptions and lost spot nodes, once there are any."""
     _series: dict[str, PoolSeries] = field(default_factory=dict)
-    _waiting: int = 0
 
     def play(self) -> Record:
         """Run it."""
@@ -91,7 +90,7 @@ class Simulation:
         while True:
             arrives = self.arrivals[position].submitted if position < total else inf
             now = min(arrives, events[0][0] if events else inf, standing.next_moment)
-            if now == inf or (position >= total and not self._running and not self._waiting):
+            if now == inf or (position >= total and not self._running and not standing.waiting):
                 break
             standing.advance(now)
             while events and events[0][0] <= now:
@@ -124,7 +123,6 @@ class Simulation:
     def _submit(self, queued: Queued) -> None:
         self._jobs[queued.job] = queued
         self._standing.submit(queued)
-        self._waiting += 1
         offer = queued.offers[0]
         self._series[offer.pool].waits(self._standing.now, offer.resource, 1)
 
@@ -138,7 +136,7 @@ class Simulation:
             for preempt in decision.preempts:
                 victim = self._running[preempt.job]
                 self._push(standing.now + self.numbers["stopping"], STOPS, preempt.job, victim.number)
-        record.most_waiting = max(record.most_waiting, self._waiting)
+        record.most_waiting = max(record.most_waiting, len(standing.waiting))
         record.samples.inspect(standing)
 
     def _starts(self, start: Start) -> None:
@@ -151,10 +149,7 @@ class Simulation:
         left_s = self._left.get(start.job)
         if left_s is None:
             left_s = job.seconds * (self.numbers["slowdown"] if held.gpu_micro < MICRO else 1.0)
-        self._running[start.job] = _Running(
-            self._jobs[start.job], start, held.attempt, begins, left_s, spot
-        )  # fmt: skip
-        self._waiting -= 1
+        self._running[start.job] = _Running(self._jobs[start.job], start, held.attempt, begins, left_s, spot)
         wished = self._jobs[start.job].offers[0]
         self._series[wished.pool].waits(now, wished.resource, -1)
         job.started(now, begins, held)
@@ -206,9 +201,7 @@ class Simulation:
         running = self._running.pop(name)
         held, job = standing.held.jobs[name], self._record.jobs[name]
         ran = max(0.0, now - running.begins) if held.started else 0.0
-        end = end_of(
-            self._attempt(held, running), _OUTCOMES[how], timedelta(seconds=ran), BACKOFF
-        )  # fmt: skip
+        end = end_of(self._attempt(held, running), _OUTCOMES[how], timedelta(seconds=ran), BACKOFF)
         standing.end(name, end.cost_micro, end.clock)
         job.ran(ran, held, running.spot, end.cost_micro)
         for number, _ in held.placement:

@@ -53,6 +53,12 @@ class SimulatedNodes:
     launches: int = 0
     on: int = 0
     """GPUs of nodes that run at present."""
+    idle_s: float = field(init=False)
+    """How long a node stays empty before it goes."""
+
+    def __post_init__(self) -> None:
+        after = self.pool.consolidate_after
+        self.idle_s = inf if after == NEVER else duration_seconds(after) + self.numbers["consolidation"]
 
     @classmethod
     def of(cls, pool: Pool, numbers: dict[str, float], seed: int) -> SimulatedNodes:
@@ -93,8 +99,7 @@ class SimulatedNodes:
         if state.jobs or state.since == inf or not self._may_go(state):
             return inf
         state.empties += 1
-        after = self.pool.consolidate_after
-        return inf if after == NEVER else now + duration_seconds(after) + self.numbers["consolidation"]
+        return now + self.idle_s
 
     def _may_go(self, state: NodeState) -> bool:
         """What is reserved costs the same, and what is warm stays."""

@@ -25,7 +25,6 @@ class JobRecord:
     gpus: float
     seconds: float
     pool: str = ""
-    resource: str = ""
     dispatched: float = inf
     """When its first attempt was."""
     begun: float = inf
@@ -49,7 +48,7 @@ class JobRecord:
         """An attempt was dispatched."""
         if self.dispatched == inf:
             self.dispatched, self.begun = now, begins
-        self.pool, self.resource = held.pool, held.resource
+        self.pool = held.pool
 
     def ran(self, ran: float, held: Held, spot: bool, micro_usd: int) -> None:
         """An attempt is over that ran for so long."""

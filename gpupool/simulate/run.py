@@ -52,7 +52,7 @@ class Sensitivity:
 
 def simulate(plan: Plan, trace: Trace, settings: Settings, notify: Notify = lambda _: None) -> Outcome:
     """Run the trace on the environment, once for each seed."""
-    now, records, runs = current(plan), list[Record](), list[RunFigures]()
+    now, runs = current(plan), list[RunFigures]()
     arrivals = [settings.names.of(arrival) for arrival in trace.arrivals]
     for seed in range(settings.seed, settings.seed + settings.repeat):
 
@@ -60,9 +60,10 @@ def simulate(plan: Plan, trace: Trace, settings: Settings, notify: Notify = lamb
             notify(f"{plan.environment}, seed {seed}: {count} of {len(arrivals)} jobs")
 
         record = Simulation(now, arrivals, dict(settings.numbers), seed, arrived).play()
-        records.append(record)
         runs.append(figures(plan.environment, seed, trace, record))
-    return Outcome(tuple(runs), records[0])
+        if seed == settings.seed:
+            first = record
+    return Outcome(tuple(runs), first)
 
 
 def sensitivity(
