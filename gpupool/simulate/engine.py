@@ -254,8 +254,7 @@ class Simulation:
             nodes.close(record.end)
         for series in self._series.values():
             series.close(record.end)
-        self._standing.every_lane = True
-        waits = next(self._standing.decisions()).waits
+        waits = self._standing.round_of_all().waits
         for job in self._standing.waiting.values():
             waiting = waits.get(job.job)
             record.never[waiting.reason if waiting else WaitReason.TURN] += 1

@@ -48,8 +48,6 @@ class Standing:
     floors: Mapping[fairness.Key, int] = field(default_factory=dict)
     holders: dict[str, Queued] = field(default_factory=dict)
     """Bound -> job that it is kept for."""
-    every_lane: bool = False
-    """Look at all lanes in each round, as who reads all of them does."""
     _touched: dict[Lane, None] = field(default_factory=dict)
     _stirred: set[str] = field(default_factory=set)
     """Bounds whose holders' prospects have changed, or that have another holder."""
@@ -71,7 +69,7 @@ class Standing:
     """Job that holds slots -> when its attempt was dispatched: its money is of that period."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, supply: Supply, every_lane: bool = False) -> Standing:
+    def of(cls, snapshot: Snapshot, supply: Supply) -> Standing:
         """From what a round would begin with. Nothing of it is changed."""
         held = snapshot.held.copy()
         standing = cls(
@@ -83,7 +81,6 @@ class Standing:
             accounts=dict(snapshot.accounts),
             clocks=dict(snapshot.clocks),
             floors=snapshot.floors,
-            every_lane=every_lane,
         )
         for jobs in snapshot.lanes.values():
             for job in jobs:
@@ -307,9 +304,6 @@ class Standing:
 
     def decisions(self) -> Iterator[Decision]:
         """Rounds until nothing follows any more, each of them done before it is given."""
-        if self.every_lane:
-            yield from self._all_decisions()
-            return
         while self._touched or self._stirred or self._unsure:
             names = self._concerned(self._stirred, self._touched)
             self._touched, self._stirred = {}, set()
@@ -317,14 +311,10 @@ class Standing:
                 yield self._round(names)
         self._renew_floors()
 
-    def _all_decisions(self) -> Iterator[Decision]:
-        while True:
-            before = {bound: holder.job for bound, holder in self.holders.items()}
-            decision = self._round(dict.fromkeys(self.lanes))
-            self._touched, self._stirred, self._unsure = {}, set(), {}
-            yield decision
-            if not decision.starts and not decision.preempts and decision.reservations == before:
-                return
+    def round_of_all(self) -> Decision:
+        """One round over all lanes, done before it is given: it says of each lane why its jobs wait."""
+        self._touched, self._stirred = {}, set()
+        return self._round(dict.fromkeys(self.lanes))
 
     def _renew_floors(self) -> Mapping[fairness.Key, int]:
         """The least clocks, with those of tenants that have become active."""
@@ -355,13 +345,9 @@ class Standing:
             written=_NOTHING_WRITTEN.keys(),
             lanes=self.lanes,
         )
-        if self.every_lane:
-            round.end_reservations([*self.holders.values()])
-            decision = run(round, names)
-        else:
-            if self.holders:
-                names = self._without_use(round, names)
-            decision = run(round, names, _Seen(self).changed)
+        if self.holders:
+            names = self._without_use(round, names)
+        decision = run(round, names, _Seen(self).changed)
         self._dry.difference_update(names)
         self._dry |= decision.dry
         self._open.update(dict.fromkeys(round.looked & self.lanes.keys()))

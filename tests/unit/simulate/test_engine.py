@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -16,6 +17,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.domain.current import current
 from gpupool.queue.domain.standing import Standing
+from gpupool.queue.records import Decision
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.formats import read
 from gpupool.simulate.numbers import numbers
@@ -124,9 +126,13 @@ def test_the_same_seed_gives_the_same_run(local: Plan) -> None:
 class EveryLane(Standing):
     """Looks at all lanes in each round."""
 
-    @classmethod
-    def of(cls, snapshot, supply, every_lane=False):  # type: ignore[no-untyped-def]
-        return super().of(snapshot, supply, every_lane=True)
+    def decisions(self) -> Iterator[Decision]:
+        while True:
+            before = {bound: holder.job for bound, holder in self.holders.items()}
+            decision = self.round_of_all()
+            yield decision
+            if not decision.starts and not decision.preempts and decision.reservations == before:
+                return
 
 
 def test_all_lanes_in_every_round_come_to_the_same(local: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
