@@ -28,8 +28,6 @@ class WaitingLanes:
     on_pool: dict[str, dict[Lane, None]] = field(default_factory=dict)
     """Lanes with an offer on the pool."""
     of_tenant: dict[str, dict[Lane, None]] = field(default_factory=dict)
-    borrowing: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Tenant -> pools of which it may borrow."""
     lending: frozenset[str] = frozenset()
     """Pools of which something may be borrowed."""
     paying: frozenset[str] = frozenset()
@@ -40,10 +38,7 @@ class WaitingLanes:
 
     def __post_init__(self) -> None:
         rules = self.rules.values()
-        self.borrowing = {
-            rule.name: frozenset(pool for pool, _ in rule.up_to) for rule in rules if rule.up_to
-        }
-        self.lending = frozenset(pool for pools in self.borrowing.values() for pool in pools)
+        self.lending = frozenset(pool for rule in rules for pool, _ in rule.up_to)
         self.paying = frozenset(
             rule.name
             for rule in rules
@@ -126,11 +121,10 @@ class WaitingLanes:
                     continue
                 concerned[name] = None
                 tenant = name[0]
-                # What is taken back keeps others from borrowing in the same round, and what is to be paid
-                # for one keeps others of its tenant from it.
-                if tenant in self.borrowing:
-                    offers = self.lanes[name][0].offers
-                    left_pools |= self.borrowing[tenant] & {offer.pool for offer in offers}
+                # What one takes back keeps others from borrowing in the same round, and from what ends
+                # already; what is to be paid for one keeps others of its tenant from it.
+                if self.lending:
+                    left_pools |= self.lending & {offer.pool for offer in self.lanes[name][0].offers}
                 if tenant in self.paying:
                     left_tenants.add(tenant)
                 for bound in of_lane.get(name, ()):
