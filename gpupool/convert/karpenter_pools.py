@@ -16,6 +16,7 @@ from gpupool.convert.machines import Selection
 from gpupool.convert.quantities import duration, duration_or_never
 from gpupool.convert.requirements import KEEP, Bought
 from gpupool.convert.spec_words import fits
+from gpupool.generators.node_pools import EFA
 from gpupool.plan.model import POOL_LABEL
 
 _GPU_LABELS = (node_labels.PLUGIN_LABEL, node_labels.MIG_LABEL)
@@ -116,10 +117,10 @@ def _identity(fleet: Fleet) -> None:
     path = fleet.fields.kubelet
     if path and (kubelet := machine_details.of_kubelet(part.at(*path))):
         fleet.details["kubelet"] = kubelet
+    if part.at("metadata", "annotations", EFA).says("true"):
+        fleet.details["efa"] = True
     for key, annotation in part.at(*fleet.fields.annotations).items():
-        if key == "gpupool.dev/efa" and annotation.says("true"):
-            fleet.details["efa"] = True
-        elif key.startswith("karpenter.sh/"):
+        if key.startswith("karpenter.sh/"):
             annotation.of_cluster()
 
 

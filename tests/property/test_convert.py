@@ -32,8 +32,8 @@ def converted(text: str, choices: Choices | None = None) -> Conversion:
     return convert(documents, choices or Choices())
 
 
-def plan_from(text: str) -> Plan:
-    return resolve(check_shape(parse_source("random.yaml", text.encode())))
+def plan_from(text: str, name: str = "random") -> Plan:
+    return resolve(check_shape(parse_source(f"{name}.yaml", text.encode())))
 
 
 def generated(plan: Plan) -> str:
@@ -121,6 +121,24 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
     assert again.karpenter == plan.karpenter or platform == "local" or not plan.pools
     if plan.pools or platform == "local":  # nothing else shows where a cluster is
         assert {m.key: m.body for m in generate(again)} == {m.key: m.body for m in generate(plan)}
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("file", ("tests/unit/plan/every-field-eks.yaml", "environments/prod.yaml"))
+def test_every_field_of_machines_converts_back(file: str) -> None:
+    """What the draws above come to only now and then: each field once."""
+    plan = plan_from((ROOT / file).read_text(), Path(file).stem)
+    choices = Choices(name=plan.environment, region=plan.cluster.region, cluster=plan.cluster.name)
+    result = converted(generated(plan), choices)
+    assert not [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    again = plan_from(result.text, plan.environment)
+    kinds = ("NodePool", "EC2NodeClass", "NodeOverlay")
+    objects, before = (
+        {m.key: m.body for m in generate(p).manifests if m.kind in kinds} for p in (again, plan)
+    )
+    assert objects == before
 
 
 CASES = Path(__file__).parents[1] / "golden" / "convert"
