@@ -126,7 +126,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("file", ("tests/unit/plan/every-field-eks.yaml", "environments/prod.yaml"))
+@pytest.mark.parametrize("file", ["tests/unit/plan/every-field-eks.yaml", "environments/prod.yaml"])
 def test_every_field_of_machines_converts_back(file: str) -> None:
     """What the draws above come to only now and then: each field once."""
     plan = plan_from((ROOT / file).read_text(), Path(file).stem)
