@@ -37,10 +37,15 @@ def _counts(item: BundleObject, path: tuple[str, ...], prefix: str) -> dict[str,
     }
 
 
-def by_namespace(bundle: ObjectSet) -> dict[str, dict[str, int]]:
+def scoped(quota: BundleObject) -> bool:
+    """Whether it counts some pods only, such as those that do not borrow."""
+    return any(at(quota.body, "spec", name) for name in ("scopes", "scopeSelector"))
+
+
+def by_namespace(quotas: Iterable[BundleObject]) -> dict[str, dict[str, int]]:
     """Namespace -> GPU resource -> count: of several quotas the least holds."""
     result: dict[str, dict[str, int]] = {}
-    for quota in bundle.of_kind("ResourceQuota"):
+    for quota in quotas:
         total = result.setdefault(quota.namespace, {})
         for resource, number in granted(quota).items():
             total[resource] = min(number, total.get(resource, number))
@@ -78,11 +83,15 @@ def within_capacity(bundle: ObjectSet) -> Iterator[RuleViolation]:
 
 
 def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
-    """Each tenant's namespace has a quota that names every GPU resource: one that none names is free."""
-    quotas, tenants = by_namespace(bundle), _tenant_namespaces(bundle)
+    """Each tenant's namespace has a quota that names every GPU resource: one that none names is free. A scoped
+    one leaves the other pods free; a tenant that borrows has one beside that for what is its own."""
+    quotas = bundle.of_kind("ResourceQuota")
+    whole = by_namespace(quota for quota in quotas if not scoped(quota))
+    own = by_namespace(quota for quota in quotas if scoped(quota))
     resources = bundle.plan.resources if bundle.plan else sorted(capacity(bundle) or {})
-    for namespace, source in tenants.items():
-        named = quotas.get(namespace)
+    borrowers = {tenant.namespace for tenant in bundle.plan.tenants if tenant.up_to} if bundle.plan else set()
+    for namespace, source in _tenant_namespaces(bundle).items():
+        named = whole.get(namespace)
         if named is None:
             yield RuleViolation(
                 f"namespace {namespace!r} has no quota, so its pods may take every GPU", source
@@ -94,6 +103,12 @@ def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
                 f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may take all of it"
             )
             yield RuleViolation(message, source, values={"free": free})
+        if namespace in borrowers and (open_ := [r for r in resources if r not in own.get(namespace, {})]):
+            message = (
+                f"no quota of namespace {namespace!r} bounds {', '.join(open_)} of pods that do not borrow: "
+                "they may take what is only lent"
+            )
+            yield RuleViolation(message, source, values={"free": open_})
 
 
 def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
@@ -108,10 +123,10 @@ def as_granted(bundle: ObjectSet) -> Iterator[RuleViolation]:
     for tenant in bundle.plan.tenants if bundle.plan else ():
         for quota in quotas.get(tenant.namespace, ()):
             for resource, number in granted(quota).items():
-                scoped = at(quota.body, "spec", "scopeSelector") is not None
-                planned = (tenant.quota if scoped else tenant.quota_up_to).get(resource, 0)
+                own = scoped(quota)
+                planned = (tenant.quota if own else tenant.quota_up_to).get(resource, 0)
                 if number != planned:
-                    has = "is granted" if scoped or not tenant.up_to else "may use, with what it borrows,"
+                    has = "is granted" if own or not tenant.up_to else "may use, with what it borrows,"
                     message = f"allows {number} x {resource}; tenant {tenant.name!r} {has} {planned}"
                     path = f"spec.hard[{_REQUESTS}{resource}]"
                     yield RuleViolation(message, quota, path, {"quota": number, "granted": planned})
@@ -135,7 +150,7 @@ def oversubscribed(bundle: ObjectSet) -> Iterator[RuleViolation]:
                 )
         return
     there_are = capacity(bundle) or {}
-    quotas = by_namespace(bundle)
+    quotas = by_namespace(bundle.of_kind("ResourceQuota"))
     for resource, most in there_are.items():
         promised = {name: quota[resource] for name, quota in quotas.items() if quota.get(resource)}
         summed = sum(promised.values())

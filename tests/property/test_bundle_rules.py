@@ -41,10 +41,10 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
     named |= {("Namespace", body["metadata"].get("namespace")) for body in bodies}
     # A quota of an environment without pools names no GPUs, and nothing that counts is missing without it.
     named |= {
-        ("ResourceQuota", "gpupool")
+        ("ResourceQuota", body["metadata"]["name"])
         for body in bodies
         if body["kind"] == "ResourceQuota"
-        and body["metadata"]["name"] == "gpupool"
+        and body["metadata"]["name"] in ("gpupool", "gpupool-granted")
         and any(name.startswith("requests.nvidia.com/") for name in body["spec"]["hard"])
     }
     identities = [(body["kind"], body["metadata"]["name"]) for body in bodies]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import event, given
@@ -69,11 +70,11 @@ def real_starts(cluster: Cluster) -> dict[str, float]:
         moments += [held.since + MINUTE for held in cluster.held.values()]  # it may be preempted from then
         moments += [job.enqueued + rules.reserve_after_s for job in cluster.queued]
         changed = decision.starts or decision.preempts or cluster.reservations != reserved
-        moments += [cluster.now + 1] if changed else []
+        moments += [node.until for of in cluster.supply.pools.values() for node in of.ending]
         later = [moment for moment in moments if moment > cluster.now]
-        if not later or not cluster.queued:
+        if not cluster.queued or not changed and min(later, default=inf) == inf:
             break
-        cluster.now = min(later)
+        cluster.now = cluster.now if changed else min(later)
         for held in list(cluster.held.values()):
             if cluster.ends(held) <= cluster.now:
                 cluster._end(held)

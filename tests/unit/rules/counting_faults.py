@@ -74,6 +74,18 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "Namespace team-platform",
             "names nvidia.com/gpu",
         ),
+        (
+            "dev",
+            lambda d: put(d.one("ResourceQuota", "gpupool"), "spec", "scopes", ["NotTerminating"]),
+            "Namespace team-platform",
+            "has no quota",
+        ),
+        (
+            "local",
+            lambda d: d.drop("ResourceQuota", "gpupool-granted"),
+            "Namespace team-",
+            "of pods that do not borrow",
+        ),
     ],
     "quotas-as-granted": [
         (
