@@ -83,8 +83,8 @@ def within_capacity(bundle: ObjectSet) -> Iterator[RuleViolation]:
 
 
 def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
-    """Each tenant's namespace has a quota that names every GPU resource: one that none names is free. A scoped
-    one leaves the other pods free; a tenant that borrows has one beside that for what is its own."""
+    """Each tenant's namespace has a quota that names every GPU resource: one that none names is free. A
+    scoped one leaves the other pods free; a tenant that borrows has one beside that for what is its own."""
     quotas = bundle.of_kind("ResourceQuota")
     whole = by_namespace(quota for quota in quotas if not scoped(quota))
     own = by_namespace(quota for quota in quotas if scoped(quota))

@@ -72,7 +72,7 @@ def real_starts(cluster: Cluster) -> dict[str, float]:
         changed = decision.starts or decision.preempts or cluster.reservations != reserved
         moments += [node.until for of in cluster.supply.pools.values() for node in of.ending]
         later = [moment for moment in moments if moment > cluster.now]
-        if not cluster.queued or not changed and min(later, default=inf) == inf:
+        if not cluster.queued or (not changed and min(later, default=inf) == inf):
             break
         cluster.now = cluster.now if changed else min(later)
         for held in list(cluster.held.values()):
