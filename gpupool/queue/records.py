@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 MICRO = 1_000_000
 """Micro-USD in a USD, and gpu_micro in a GPU."""
@@ -99,8 +99,7 @@ class FailedParent:
         return {"parent": self.parent, "job": self.job, "state": self.state.value, "reason": self.reason}
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """One way to run a job: on slices of one resource of one pool."""
 
     pool: str
@@ -128,7 +127,7 @@ class Offer:
         return self.rate_micro if spot is None else spot
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return self._asdict()
 
 
 Placement = tuple[tuple[int, int], ...]
@@ -317,8 +316,7 @@ class PlanInForce:
     """The process that leads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """The decision that a job runs."""
 
     job: str

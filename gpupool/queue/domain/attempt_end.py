@@ -6,8 +6,9 @@ The store applies it to its rows, and a simulation to its books. This module mus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from gpupool.queue.domain import fairness
 from gpupool.queue.records import JobState, Outcome
@@ -19,8 +20,7 @@ SPOT_LOSSES = 3
 further spot node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """An attempt as it ends, and what its job has behind it. Money in micro-USD."""
 
     started: bool
@@ -49,8 +49,7 @@ class Attempt:
     cancel_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptEnd:
+class AttemptEnd(NamedTuple):
     """What becomes of the job, and what is booked."""
 
     state: JobState
@@ -81,11 +80,11 @@ def end_of(attempt: Attempt, outcome: Outcome, ran: timedelta, backoff: tuple[fl
     cost = cost_of(attempt.rate_micro, ran, attempt.hold_micro)
     if end.again and _spent(attempt, cost):
         outcome = replace(outcome, reason=SPENT)
-        end = replace(end, state=JobState.FAILED, outcome=outcome, delay_s=0)
+        end = end._replace(state=JobState.FAILED, outcome=outcome, delay_s=0)
     lost = attempt.capacity_type == "spot" and attempt.started and not attempt.stopping
     clock = fairness.charge(attempt.gpu_micro, ran.total_seconds() - attempt.run_limit_s, attempt.weight)
     losses = int(lost and end.disruptions > 0)  # what never ran may have waited for its launcher
-    return replace(end, spot_losses=losses, cost_micro=cost, clock=clock)
+    return end._replace(spot_losses=losses, cost_micro=cost, clock=clock)
 
 
 def _as_it_counts(attempt: Attempt, outcome: Outcome) -> Outcome:

@@ -388,7 +388,7 @@ class Round:
         self.owed.add(key)
         for held in ending:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, _GIVEN_BACK))
-            self.held.add(replace(held, preempting_for=job.job))
+            self.held.add(held._replace(preempting_for=job.job))
         if ending:
             self.own, self.shadows = {}, {}
             self.reservations.kept.clear()
@@ -415,7 +415,7 @@ class Round:
         reason = f"preempted for a job of level {job.level.name.lower()}"
         for held in taken:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, reason))
-            self.held.add(replace(held, preempting_for=job.job))
+            self.held.add(held._replace(preempting_for=job.job))
         self.own, self.shadows = {}, {}
         self.reservations.kept.clear()
         self.reservations.give(self.reservations.bounds(job), job)

@@ -85,50 +85,28 @@ class WaitingLanes:
         """All lanes that may be looked at with another outcome: those given, and what follows from these and
         from bounds that have changed. `holders`: bound -> job that it is kept for."""
         concerned: dict[Lane, None] = {}
-        pools, tenants = set[str](), set[str]()
-        left_pools, left_tenants, left_lanes = set[str](), set[str](), [*lanes]
-
-        def stir(bound: str) -> None:
-            pool, _, tenant = bound.partition("/")
-            if tenant:
-                left_tenants.add(tenant)
-            else:
-                left_pools.add(pool)
-
-        for bound in stirred:
-            stir(bound)
+        new, bounds, seen = [*lanes], {*stirred}, set[str]()
         of_lane, of_pool, of_tenant = self._by_holder(holders)
-        while left_pools or left_tenants or left_lanes:
-            new: list[Lane] = []
-            while left_pools:
-                pool = left_pools.pop()
-                if pool not in pools:
-                    pools.add(pool)
-                    new += self.on_pool.get(pool, ())
-                    for bound in of_pool.get(pool, ()):
-                        stir(bound)
-            while left_tenants:
-                tenant = left_tenants.pop()
-                if tenant not in tenants:
-                    tenants.add(tenant)
-                    new += self.of_tenant.get(tenant, ())
-                    for bound in of_tenant.get(tenant, ()):
-                        stir(bound)
-            new += left_lanes
-            left_lanes = []
+        while new or bounds:
+            if bounds:
+                pool, _, tenant = bounds.pop().partition("/")
+                bound = f"/{tenant}" if tenant else pool  # what a tenant has on a pool bounds it everywhere
+                if bound not in seen:
+                    seen.add(bound)
+                    new += self.of_tenant.get(tenant, ()) if tenant else self.on_pool.get(pool, ())
+                    bounds.update(of_tenant.get(tenant, ()) if tenant else of_pool.get(pool, ()))
             for name in new:
                 if name in concerned or name not in self.lanes:
                     continue
                 concerned[name] = None
-                tenant = name[0]
                 # What one takes back keeps others from borrowing in the same round, and from what ends
                 # already; what is to be paid for one keeps others of its tenant from it.
                 if self.lending:
-                    left_pools |= self.lending & {offer.pool for offer in self.lanes[name][0].offers}
-                if tenant in self.paying:
-                    left_tenants.add(tenant)
-                for bound in of_lane.get(name, ()):
-                    stir(bound)
+                    bounds |= self.lending & {offer.pool for offer in self.lanes[name][0].offers}
+                if name[0] in self.paying:
+                    bounds.add(f"/{name[0]}")
+                bounds.update(of_lane.get(name, ()))
+            new.clear()
         return concerned
 
     def _by_holder(self, holders: Mapping[str, Queued]) -> Kept:

@@ -82,10 +82,10 @@ class Naive:
                 heapq.heappush(self.moments, nextafter(node.until - job.timeout_s, inf))
 
     def wait_for_node(self, job: str) -> None:
-        self.held.add(replace(self.held.jobs[job], started=False))
+        self.held.add(self.held.jobs[job]._replace(started=False))
 
     def begin(self, job: str) -> None:
-        held = replace(self.held.jobs[job], since=self.now, started=True)
+        held = self.held.jobs[job]._replace(since=self.now, started=True)
         self.held.add(held)
         for moment in (held.since + self.supply.rules.minimum_runtime_s, held.ends):
             heapq.heappush(self.moments, moment)
@@ -133,7 +133,7 @@ class Naive:
                     if scope in rule.budgets:
                         account = self.accounts.get(scope, Account(0, 0))
                         more = account.held_micro + start.hold_micro
-                        self.accounts[scope] = replace(account, held_micro=more)
+                        self.accounts[scope] = account._replace(held_micro=more)
                 key = start.offer.pool, job.tenant
                 floor = decision.floors.get(key, 0)
                 self.clocks[key] = max(self.clocks.get(key, 0), floor) + start.charge
@@ -141,7 +141,7 @@ class Naive:
                     heapq.heappush(self.moments, moment)
             for preempt in decision.preempts:
                 held = self.held.jobs[preempt.job]
-                self.held.add(replace(held, preempting_for=preempt.beneficiary))
+                self.held.add(held._replace(preempting_for=preempt.beneficiary))
             changed = decision.reservations != self.reservations
             self.reservations, self.floors = decision.reservations, decision.floors
             yield decision

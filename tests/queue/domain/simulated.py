@@ -139,14 +139,14 @@ class Cluster:
             key = (start.offer.pool, job.tenant)
             self.clocks[key] = max(self.clocks.get(key, 0), decision.floors[key]) + start.charge
             account = self.accounts.get(job.tenant, Account(0, 0))
-            self.accounts[job.tenant] = replace(account, held_micro=account.held_micro + start.hold_micro)
+            self.accounts[job.tenant] = account._replace(held_micro=account.held_micro + start.hold_micro)
             self.held[job.job] = held_by(job, start, self.now)
         self.reservations = dict(decision.reservations)
         self.floors = dict(decision.floors)
         for preempt in decision.preempts:
             self.preempted[preempt.job] += 1
             self.asked[preempt.job] = self.now + self.grace
-            self.held[preempt.job] = replace(self.held[preempt.job], preempting_for=preempt.beneficiary)
+            self.held[preempt.job] = self.held[preempt.job]._replace(preempting_for=preempt.beneficiary)
         self._asked_end()
         self.check()
         return decision

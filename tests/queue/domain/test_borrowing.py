@@ -84,7 +84,7 @@ def test_a_job_that_has_not_started_loses_nothing_and_goes_at_once() -> None:
     cluster = lending(a=(4, 8), b=(4, 4))
     fill(cluster, "a", 8)
     cluster.round()
-    cluster.held = {job: replace(held, started=False) for job, held in cluster.held.items()}
+    cluster.held = {job: held._replace(started=False) for job, held in cluster.held.items()}
     fill(cluster, "b", 1)
     assert len(cluster.round().preempts) == 1
 

@@ -63,7 +63,7 @@ def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
     cluster.add("a", (offer(of, 4),), 3600)
     cluster.round()
     (held,) = cluster.snapshot().held
-    pods = replace(held, attempt=0, run_limit_s=FOREVER_S)
+    pods = held._replace(attempt=0, run_limit_s=FOREVER_S)
     cluster.add("a", (offer(of),), 3600)
     seen = replace(cluster.snapshot(), held=Holdings.of([pods]))
     view = View(seen, cluster.supply)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,7 +87,7 @@ def test_pods_that_stay_keep_no_reservation_from_a_job_that_can_start() -> None:
     cluster.add("a", (offer(of, 3),), 1000)
     cluster.round()
     pods = {"job": "pods of a", "attempt": 0, "run_limit_s": 1 << 40, "placement": ((5, 1),)}
-    cluster.held["pods"] = replace(cluster.held["j00001"], **pods)
+    cluster.held["pods"] = cluster.held["j00001"]._replace(**pods)
     whole, wide = (cluster.add("a", (offer(of, units),), 600) for units in (8, 4))
     cluster.now = 100.0
     seen = cluster.snapshot()
@@ -128,9 +126,9 @@ def test_nothing_is_ended_where_it_would_not_help() -> None:
     assert len(cluster.held) == 12
     # One of the tenant's own on each node cannot be made one whole node.
     for number, job in enumerate(low):
-        cluster.held[job] = replace(cluster.held[job], placement=((number % 2, 1),))
-    blocking = replace(cluster.held[low[0]], preemptible=False)
-    other = replace(cluster.held[low[1]], preemptible=False)
+        cluster.held[job] = cluster.held[job]._replace(placement=((number % 2, 1),))
+    blocking = cluster.held[low[0]]._replace(preemptible=False)
+    other = cluster.held[low[1]]._replace(preemptible=False)
     cluster.held |= {low[0]: blocking, low[1]: other}
     cluster.now = 1000.0
     high = cluster.add("a", (offer(of, 4),), 600, Level.CRITICAL, preempts=True)

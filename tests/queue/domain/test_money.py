@@ -173,10 +173,10 @@ def test_money_that_is_given_back_is_not_for_others() -> None:
     decision = decide(cluster.snapshot(), cluster.supply)
     assert {one.job for one in decision.preempts} == set(low)
     cluster.reservations = dict(decision.reservations)
-    first, second = (replace(cluster.held[job], preempting_for=high) for job in low)
+    first, second = (cluster.held[job]._replace(preempting_for=high) for job in low)
     cluster.held = {second.job: second}
     account = cluster.accounts["a"]
-    cluster.accounts["a"] = replace(account, held_micro=account.held_micro - first.hold_micro)
+    cluster.accounts["a"] = account._replace(held_micro=account.held_micro - first.hold_micro)
     decision = decide(cluster.snapshot(), cluster.supply)
     assert not decision.starts
     assert decision.waits[cheap].reason is WaitReason.BUDGET

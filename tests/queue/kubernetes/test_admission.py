@@ -87,7 +87,7 @@ def test_what_the_queue_makes_of_a_job_is_taken_on_every_pool(name: str) -> None
 def test_a_job_over_several_nodes_is_taken(present: Current, verdicts: Verdicts) -> None:
     made = job(present, gpu_pool_requested="training", gpu_count=4)
     (offer,) = made.offers
-    assert refusals(verdicts, present, replace(made, gpu_count=8, offers=(replace(offer, units=8),))) == []
+    assert refusals(verdicts, present, replace(made, gpu_count=8, offers=(offer._replace(units=8),))) == []
 
 
 @pytest.mark.parametrize(
