@@ -143,9 +143,9 @@ class Simulation:
         standing, now = self._standing, self._standing.now
         held = standing.held.jobs[start.job]
         nodes, job = self._nodes[held.pool], self._record.jobs[start.job]
-        ready = max(nodes.take(number, now) for number, _ in start.placement)
+        ready = max([nodes.take(number, now) for number, _ in start.placement])
         begins = ready + self.numbers["pod"]
-        spot = any(nodes.states[number].type == "spot" for number, _ in start.placement)
+        spot = "spot" in [nodes.states[number].type for number, _ in start.placement]
         left_s = self._left.get(start.job)
         if left_s is None:
             left_s = job.seconds * (self.numbers["slowdown"] if held.gpu_micro < MICRO else 1.0)

@@ -100,6 +100,8 @@ class PoolSeries:
     passed_s: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     """(resource, another of the pool) -> seconds in which a job waited for it while the other was free."""
     _waiting: Counter[str] = field(default_factory=Counter)
+    _jobs: int = 0
+    """That wait, for any resource."""
     _used: dict[str, int] = field(default_factory=dict)
     _gpus: float = 0.0
     _now: float = -1.0
@@ -125,6 +127,7 @@ class PoolSeries:
         """A job waits for the resource from now on, or no longer."""
         self._until(now)
         self._waiting[resource] += sign
+        self._jobs += sign
         self._note(now, self.on[-1] if self.on else 0.0)
 
     def _until(self, now: float) -> None:
@@ -141,14 +144,13 @@ class PoolSeries:
         self._now = now
 
     def _note(self, now: float, on: float) -> None:
-        waiting = sum(self._waiting.values())
         if self.at and self.at[-1] == now:
-            self.held[-1], self.on[-1], self.queued[-1] = self._gpus, on, waiting
+            self.held[-1], self.on[-1], self.queued[-1] = self._gpus, on, self._jobs
             return
         self.at.append(now)
         self.held.append(self._gpus)
         self.on.append(on)
-        self.queued.append(waiting)
+        self.queued.append(self._jobs)
 
     def close(self, end: float) -> None:
         """The run ends."""

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -88,12 +87,12 @@ def _rounds() -> Iterator[float]:
         yield time.perf_counter() - began
         floors = dict(decision.floors)
         for preempt in decision.preempts:
-            holdings.add(replace(holdings.jobs[preempt.job], preempting_for=preempt.beneficiary))
+            holdings.add(holdings.jobs[preempt.job]._replace(preempting_for=preempt.beneficiary))
         going = next((job for job in holdings.jobs.values() if job.preempting_for), None)
         if going is not None:
             holdings.remove(going.job)
             holdings.add(
-                replace(going, preempting_for=None, borrowed=number % 2 == 0)
+                going._replace(preempting_for=None, borrowed=number % 2 == 0)
             )  # somebody else's by now
         owners = [*owners[1:], back[20 + number]]
         now += 1.0

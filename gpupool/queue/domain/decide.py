@@ -115,7 +115,8 @@ def _stays(round: Round, lane: Reading) -> bool:
 
 def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
     """What is to be kept for a job that has waited for so long on its first offer; empty where that is done,
-    or another job has it. Nodes are kept for those alone whom their own tenant's limits let start."""
+    or another job has it. Nodes are kept for those alone whom their own tenant's limits let start;
+    others of the tenant may pass them after that, but end before they may start."""
     if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
         return ()
     bounds, reservations = round.reservations.bounds(job), round.reservations

@@ -19,18 +19,18 @@ def floors(
     previous: Mapping[Key, int],
     active: Collection[Key],
     clocks: Mapping[Key, int],
-    ahead: Callable[[], Mapping[Key, int]],
+    ahead: Callable[[Collection[str]], Mapping[Key, int]],
 ) -> dict[Key, int]:
     """The least clock of each tenant that is active on a pool (it holds slots there or has jobs queued).
 
-    `previous` is what the last round returned. `ahead`: for who holds slots for jobs, how far the clock was
-    moved for time that these jobs have not used yet, and may never use. Who is in neither has just become
-    active, and must not wait until others have used that much.
+    `previous` is what the last round returned. `ahead`: for who holds slots of these pools for jobs, how far
+    the clock was moved for time that these jobs have not used yet, and may never use. Who is in neither has
+    just become active, and must not wait until others have used that much.
     """
     result = {key: previous[key] for key in active if key in previous}
     if len(result) == len(active):
         return result
-    unused = ahead()
+    unused = ahead({key[0] for key in active if key not in result})
     # A new leader has no previous round, and goes on with those that hold something.
     result |= {key: 0 for key in active if key in unused and key not in result}
     latest: dict[str, int] = {}

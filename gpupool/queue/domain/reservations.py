@@ -102,7 +102,7 @@ class Reservations:
 
     def against(self, job: Queued, pool: str) -> Iterator[tuple[str, Queued]]:
         """What is kept for others of all that bounds the job on a pool: bound, job that has it."""
-        for bound in (f"{pool}/{job.tenant}", f"/{job.tenant}", pool):
+        for bound in (f"{pool}/{job.tenant}", f"/{job.tenant}", pool) if self.holders else ():
             holder = self.holders.get(bound)
             if holder is not None and holder.job != job.job:
                 yield bound, holder

@@ -24,6 +24,8 @@ from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiti
 
 NOTHING_LENT = -1.0
 """Goes before everything that borrows."""
+_FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)
+"""What a pool without room lacks for nodes of any type."""
 _GIVEN_BACK = "what it borrowed is given back to a tenant below its grant"
 
 Key = tuple[bool, float, bool, int, int, float, str]
@@ -90,7 +92,7 @@ class Round:
                 snapshot.floors,
                 active_keys(snapshot),
                 snapshot.clocks,
-                lambda: charged_ahead(snapshot.held, supply, snapshot.now),
+                lambda pools: charged_ahead(snapshot.held, supply, snapshot.now, pools),
             ),
             possible=Possible(supply, snapshot.now, slots, snapshot.held.pods),
             reservations=Reservations.of(snapshot.reservations, waiting, supply.tenants),
@@ -102,15 +104,17 @@ class Round:
 
     def end_reservations(self, holders: Iterable[Queued]) -> None:
         """Of those of `holders` to which they are of no use any more. A job for which others give way keeps
-        its own. What this sets free may be given again in this round."""
+        its own. What this sets free may be given again in this round.
+
+        That its tenant is at its limits at present ends none: who passed it ends before it may start, and
+        others would take its nodes again and again.
+        """
         for job in {job.job: job for job in holders}.values():
             if self.held.awaited.get(job.job):
                 continue
             offer = job.offers[0]
             if self.unpaid(job, offer) or not self.possible.attainable(job):
                 self.reservations.release(job)
-            elif self.reservations.mine(offer.pool, job) and self.lacking(job, offer):
-                self.reservations.release(job, since=offer.pool)
         self.reservations.freed.clear()
 
     def key(self, job: Queued) -> Key:
@@ -357,12 +361,12 @@ class Round:
         if self.returns is not None:
             self.returns.slots.take(offer.pool, offer.resource, placement)
         self.hold(job, hold.micro)
-        self.reservations.release(job)
-        self.reservations.forget(job.tenant, offer.pool)
-        self.shadows = {at: found for at, found in self.shadows.items() if at[0].pool != offer.pool}
-        full = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)  # for nodes of any type
+        if self.reservations.holders:
+            self.reservations.release(job)
+            self.reservations.forget(job.tenant, offer.pool)
+            self.shadows = {at: found for at, found in self.shadows.items() if at[0].pool != offer.pool}
         left = self.rooms.items()
-        self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in full}
+        self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in _FULL}
 
     def take_back(self, job: Queued, offer: Offer) -> int | None:
         """Have borrowed jobs end so that `job`, which is within its grant, has room: how many; None where
@@ -451,10 +455,14 @@ def active_keys(snapshot: Snapshot) -> set[fairness.Key]:
     }
 
 
-def charged_ahead(held: Holdings, supply: Supply, now: float) -> Counter[fairness.Key]:
-    """How far clocks were moved for time that running jobs have not used yet."""
+def charged_ahead(
+    held: Holdings, supply: Supply, now: float, pools: Collection[str]
+) -> Counter[fairness.Key]:
+    """How far clocks were moved for time that jobs that run on these pools have not used yet."""
     moved = Counter[fairness.Key]()
     for job in held.jobs.values():  # clocks know nothing of others' pods
+        if job.pool not in pools:
+            continue
         left = min(job.run_limit_s, max(0.0, job.ends - now))
         moved[job.pool, job.tenant] += fairness.charge(job.gpu_micro, left, supply.rule(job.tenant).weight)
     return moved

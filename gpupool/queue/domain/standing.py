@@ -13,7 +13,7 @@ holders lack; or time passes a `Moment`.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -65,6 +65,8 @@ class Standing:
     _ending: frozenset[str] = frozenset()
     """Pools with nodes that end."""
     _possible: Possible = field(init=False)
+    _begun: dict[str, float] = field(default_factory=dict)
+    """Period of budgets -> a moment since which the present one has gone on."""
     _decided: dict[str, float] = field(default_factory=dict)
     """Job that holds slots -> when its attempt was dispatched: its money is of that period."""
 
@@ -195,10 +197,14 @@ class Standing:
         budgets = self.supply.rule(held.tenant).budgets
         for scope in budget.scopes(held.tenant, held.project) if budgets else ():
             allowance = budgets.get(scope)
-            if allowance is not None and period_end(allowance.period, decided).timestamp() > self.now:
+            if allowance is not None and self._is_of_this(allowance.period, decided):
                 account = self.accounts.get(scope, Account(0, 0))
                 left = max(0, account.held_micro - held.hold_micro)
                 self.accounts[scope] = Account(account.spent_micro + cost_micro, left)
+
+    def _is_of_this(self, period: str, moment: float) -> bool:
+        seen = moment >= self._begun[period]
+        return seen or period_end(period, moment).timestamp() > self.now
 
     def wait_for_node(self, job: str) -> None:
         """The container of `job`, which was just dispatched, does not run yet."""
@@ -230,7 +236,7 @@ class Standing:
         """What the tenant holds or may spend has changed."""
         self._stirred.add(f"/{tenant}")
 
-    def _concerned(self, stirred: Iterable[str], lanes: Iterable[Lane]) -> dict[Lane, None]:
+    def _concerned(self, stirred: Collection[str], lanes: Iterable[Lane]) -> dict[Lane, None]:
         return self.queue.concerned(stirred, lanes, self.holders)
 
     # Time.
@@ -290,6 +296,7 @@ class Standing:
                 self._touched[name] = None
 
     def _begin_period(self, period: str) -> None:
+        self._begun[period] = self.now
         self._moments.remember(period_end(period, self.now).timestamp(), "period", period)
 
     def _end_period(self, period: str) -> None:
@@ -324,7 +331,7 @@ class Standing:
                 self.floors,
                 self._active.keys(),
                 self.clocks,
-                lambda: charged_ahead(self.held, self.supply, self.now),
+                lambda pools: charged_ahead(self.held, self.supply, self.now, pools),
             )
         return self.floors
 

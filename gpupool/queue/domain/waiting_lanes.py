@@ -7,7 +7,7 @@ A change is named by what bounds jobs, as `gpupool.queue.domain.reservations` na
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpupool.queue.domain.state import Lane, Queued
@@ -80,10 +80,12 @@ class WaitingLanes:
         return queued, True
 
     def concerned(
-        self, stirred: Iterable[str], lanes: Iterable[Lane], holders: Mapping[str, Queued]
+        self, stirred: Collection[str], lanes: Iterable[Lane], holders: Mapping[str, Queued]
     ) -> dict[Lane, None]:
         """All lanes that may be looked at with another outcome: those given, and what follows from these and
         from bounds that have changed. `holders`: bound -> job that it is kept for."""
+        if not stirred and not holders and not self.lending and not self.paying:
+            return {name: None for name in lanes if name in self.lanes}
         concerned: dict[Lane, None] = {}
         new, bounds, seen = [*lanes], {*stirred}, set[str]()
         of_lane, of_pool, of_tenant = self._by_holder(holders)

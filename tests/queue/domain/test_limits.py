@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.round import Round
@@ -200,6 +200,8 @@ def test_each_victim_is_needed_and_all_of_them_suffice(of: tuple[Cluster, str]) 
     st.none() | st.integers(2, 5),
     st.integers(0, 4),
 )
+@example([(2, 90), (1, 120), (3, 300)], 4, 5, 2)
+@example([(1, 60), (3, 900), (2, 300)], 5, 4, 3)
 def test_how_long_later_jobs_may_pass_one_is_bounded(flood, granted, running, others) -> None:
     """However many jobs of its own tenant and of others come after it. Each of those before it, and each of
     the three bounds, may take one job's time."""

@@ -182,7 +182,7 @@ def test_two_claims_at_once_start_a_job_once(database: Run) -> None:
 
 def test_heads_are_the_oldest_of_each_lane_that_may_start(database: Run) -> None:
     async def test(db: Database) -> None:
-        other = replace(OFFER, pool="a100")
+        other = OFFER._replace(pool="a100")
         failing = await running(db, tenant="speech", retries=5)
         await finished(db, failing, "failed", after_s=1)
         first = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
