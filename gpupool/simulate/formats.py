@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 from pathlib import Path
+from typing import TextIO
 
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.simulate.made_load import read_made
@@ -228,23 +230,20 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
         raise GpupoolError(f"{file}: is not a table: {error}") from error
 
 
-def _table(file: str, text: Iterator[str], name: str, zone: timedelta | None) -> Trace:
+def _table(file: str, text: TextIO, name: str, zone: timedelta | None) -> Trace:
     first = next(text, "").rstrip("\r\n")
     known = _known(file, first, name)
     header = first.split(known.delimiter)
     if known.name == "neutral" and (wrong := list(header_findings(file, header, sorted(known.columns)))):
         raise SpecError(wrong)
+    last = _last(text, known, header.index(known.last)) if known.last else inf
     rows = csv.reader(text, delimiter=known.delimiter)
-    listed: list[tuple[int, list[str]]] = [(rows.line_num + 1, row) for row in rows if row]
-    at = header.index(known.last) if known.last else None
-    ends = [row[at] for _, row in listed if at is not None and len(row) > at]
-    last = max((float(end) for end in ends if end.replace(".", "", 1).isdigit()), default=float("inf"))
     zone = timedelta(hours=8) if known.name == "helios" and zone is None else zone
     arrivals: list[Arrival] = []
     left_out = Counter[LeftOut]()
     findings = []
-    for line, row in listed:
-        cells = Cells(file, line, header, row, zone, last)
+    for row in filter(None, rows):
+        cells = Cells(file, rows.line_num + 1, header, row, zone, last)
         arrival = None if cells.findings else known.row(cells)
         if cells.findings:
             findings += cells.findings
@@ -255,6 +254,14 @@ def _table(file: str, text: Iterator[str], name: str, zone: timedelta | None) ->
     if findings:
         raise SpecError(findings[:MOST_FINDINGS])
     return in_order(arrivals, left_out, known.name)
+
+
+def _last(text: TextIO, known: TableFormat, at: int) -> float:
+    """The largest number of a column, with the text at its first row again."""
+    ends = [row[at] for row in csv.reader(text, delimiter=known.delimiter) if len(row) > at]
+    text.seek(0)
+    next(text)
+    return max((float(end) for end in ends if end.replace(".", "", 1).isdigit()), default=inf)
 
 
 def _known(file: str, header: str, name: str) -> TableFormat:
