@@ -14,17 +14,16 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import cast
 
-from pydantic import ValidationError
-
 from gpupool.catalog.gpu_file import GpuFile
 from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
 from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
 from gpupool.project import environments_folder
-from gpupool.spec.messages import describe
-from gpupool.spec.yaml_source import Loc, Unread, YamlSource, display_path, parse_source
+from gpupool.spec.shape import shape_findings
+from gpupool.spec.yaml_source import Loc, YamlSource, display_path, parse_source
 
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_FILL_IN = "write the fields of one GPU; gpupool catalog NAME --file prints one"
 _SUFFIXES = (".yaml", ".yml")
 _SCHEMA_LINE = re.compile(r"^# yaml-language-server: .*")
 _ADDRESS = "https://gpupool.dev/schema/catalog.schema.json"
@@ -120,7 +119,7 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
         except SpecError as error:
             findings += error.findings
             continue
-        wrong = [*source.findings, *_shape_findings(source)]
+        wrong = [*source.findings, *shape_findings(source, GpuFile, _FILL_IN)]
         findings += wrong
         if not wrong:
             own[path.stem] = model(path.stem, source.data, source.text)
@@ -138,21 +137,6 @@ def _name_problem(path: Path, before: Mapping[str, YamlSource]) -> tuple[str, st
     if path.stem in before:
         return f"{path.stem} is described in {before[path.stem].file} too", "keep one of the two files"
     return None
-
-
-def _shape_findings(source: YamlSource) -> Iterator[Finding]:
-    """What breaks the types of the fields, each where it stands."""
-    if not isinstance(source.data, dict):
-        what = "the file is empty" if source.data is None else "the document is not a mapping"
-        yield source.finding((), what, "write the fields of one GPU; gpupool catalog NAME --file prints one")
-        return
-    try:
-        GpuFile.model_validate(source.data)
-    except ValidationError as error:
-        for item in error.errors(include_url=False):
-            loc: Loc = tuple(part for part in item["loc"] if part != "[key]")
-            if not isinstance(item["input"], Unread):
-                yield source.finding(loc, *describe(item, loc, source, GpuFile))
 
 
 def _taken(

@@ -20,6 +20,7 @@ from gpupool.cli.simulate import (
     names,
     read_trace,
 )
+from gpupool.money import usd
 
 if TYPE_CHECKING:
     from gpupool.simulate.advise import Advice
@@ -103,7 +104,7 @@ def _print(advice: Advice) -> None:
         [
             (
                 title, field, words.seconds(run.to_gpu.p95), words.seconds(run.waits.p95),
-                words.share(run.utilisation), words.money(run.usd), words.hours(run.served_gpu_hours),
+                words.share(run.utilisation), usd(run.usd), words.hours(run.served_gpu_hours),
             )
             for title, field, run in rows
         ],

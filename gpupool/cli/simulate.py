@@ -15,6 +15,7 @@ import typer
 from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
+from gpupool.money import usd
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
@@ -139,12 +140,11 @@ def read_trace(file: Path, format: str, zone: str | None, window: str | None, lo
     from gpupool.simulate import formats
     from gpupool.simulate.trace import part_of
 
-    if str(file) == QUEUE:
-        return part_of(_of_queue(), _window(window), load)
     if format not in ("auto", *formats.NAMES):
         raise UsageError(f"--trace-format {format}: there are auto, {', '.join(formats.NAMES)}")
-    trace = formats.read(file, format, _zone(zone))
-    return part_of(trace, _window(window), load)
+    part, distance = _window(window), _zone(zone)
+    trace = _of_queue() if str(file) == QUEUE else formats.read(file, format, distance)
+    return part_of(trace, part, load)
 
 
 def _of_queue() -> Trace:
@@ -251,7 +251,7 @@ def _print_groups(run: RunFigures) -> None:
         (
             group.by, group.name, f"{group.jobs:,}", words.hours(group.served_gpu_hours),
             words.seconds(group.waits.p50), words.seconds(group.waits.p95), words.seconds(group.to_gpu.p95),
-            words.money(group.usd),
+            usd(group.usd),
         )
         for group in run.groups
     ]  # fmt: skip
@@ -266,8 +266,8 @@ def _print_pools(run: RunFigures) -> None:
     rows = [
         (
             pool.name, f"{pool.gpus:g}", words.share(pool.utilisation), words.share(pool.ready),
-            words.share(pool.fragmentation), f"{pool.launches:,}", words.money(pool.usd),
-            words.money(pool.usd_idle),
+            words.share(pool.fragmentation), f"{pool.launches:,}", usd(pool.usd),
+            usd(pool.usd_idle),
         )
         for pool in run.pools
     ]  # fmt: skip
@@ -287,7 +287,7 @@ def _print_sensitivity(run: RunFigures, weak: list[Sensitivity]) -> None:
     rows = [
         (
             row.name, *(
-                f"{words.seconds(side.to_gpu.p95)}, {words.money(side.usd_month)}"
+                f"{words.seconds(side.to_gpu.p95)}, {usd(side.usd_month)}"
                 for side in (row.half, run, row.twice)
             ),
         )

@@ -6,14 +6,13 @@ Seconds from 1 to a month; what takes less stands at the left edge. It does not 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from math import log10
 
-from gpupool.drawings.svg import FONT
+from gpupool.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
 
-WIDTH, HEIGHT = 720, 160
-LEFT, BOTTOM, TOP, RIGHT = 44, 18, 6, 130
-LABEL_SIZE = 11
+HEIGHT = 160
+RIGHT = 130
+"""Pixels for the names of the lines."""
 MOST = 30 * 86400.0
 TICKS = {
     1: "1 s",
@@ -26,36 +25,20 @@ TICKS = {
     604800: "7 d",
 }
 POINTS = 120
-STROKES = ("", "6 3", "2 3", "8 3 2 3", "1 2", "10 4")
 
 
 def quantiles(title: str, times: Mapping[str, Sequence[float]], identity: str) -> str:
     """One line for each name; `times` are seconds in any order. `identity` has to be unique in a page."""
-    name = escape(identity)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="quantiles" role="img" width="{WIDTH}" '
-        f'height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-labelledby="{name}-title">',
-        f'<title id="{name}-title">{escape(title)}</title>',
-        f'<g fill="none" stroke="currentColor" {FONT} font-size="{LABEL_SIZE}">',
-        f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" stroke-opacity="0.5"/>',
-        _label(LEFT - 4, TOP + 8, "100 %", "end"),
-        _label(LEFT - 4, HEIGHT - BOTTOM, "0 %", "end"),
-        *(_label(_x(seconds), HEIGHT - 4, words, "middle") for seconds, words in TICKS.items()),
+        label(LEFT - 4, TOP + 8, "100 %", "end"),
+        label(LEFT - 4, HEIGHT - BOTTOM, "0 %", "end"),
+        *(label(_x(seconds), HEIGHT - 4, words, "middle") for seconds, words in TICKS.items()),
     ]
-    for number, (who, values) in enumerate(times.items()):
-        dashes = STROKES[number % len(STROKES)]
-        parts.append(f'<path d="{_path(sorted(values))}" stroke-dasharray="{dashes}"/>')
+    for number, (name, values) in enumerate(times.items()):
         y = TOP + 10 + 15 * number
-        parts.append(f'<path d="M{WIDTH - RIGHT + 8} {y - 4}h24" stroke-dasharray="{dashes}"/>')
-        parts.append(_label(WIDTH - RIGHT + 38, y, who))
-    return "\n".join([*parts, "</g>", "</svg>"])
-
-
-def _label(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="currentColor" stroke="none">'
-        f"{escape(text)}</text>"
-    )
+        parts += [line(number, _path(sorted(values))), line(number, f"M{WIDTH - RIGHT + 8} {y - 4}h24")]
+        parts.append(label(WIDTH - RIGHT + 38, y, name))
+    return chart("quantiles", identity, title, HEIGHT, RIGHT, parts)
 
 
 def _x(seconds: float) -> float:

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-from gpupool.drawings.svg import FONT
+from gpupool.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
 
-WIDTH, HEIGHT = 720, 120
-LEFT, BOTTOM, TOP = 44, 18, 6
-LABEL_SIZE = 11
-STROKES = ("", "4 3", "1 3")
-"""Dashes of the first line, the second and the third."""
+HEIGHT = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +26,31 @@ class Steps:
 def series(title: str, lines: Sequence[Steps], begin: float, end: float, top: float, identity: str) -> str:
     """The lines between two times, seconds, as an `<svg>` element. `top`: the largest amount of the scale.
     `identity` (letters, digits, hyphens) has to be unique in a page."""
-    name = escape(identity)
-    words = f"{title}: {', '.join(line.name for line in lines)}"
+    title = f"{title}: {', '.join(amount.name for amount in lines)}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="series" role="img" width="{WIDTH}" '
-        f'height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-labelledby="{name}-title">',
-        f'<title id="{name}-title">{escape(words)}</title>',
-        f'<g fill="none" stroke="currentColor" {FONT} font-size="{LABEL_SIZE}">',
-        f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH}" stroke-opacity="0.5"/>',
-        _label(LEFT - 4, TOP + 8, f"{top:g}", "end"),
-        _label(LEFT - 4, HEIGHT - BOTTOM, "0", "end"),
-        _label(LEFT, HEIGHT - 4, "0"),
-        _label(WIDTH - 2, HEIGHT - 4, _duration(end - begin), "end"),
-        *(
-            f'<path d="{_path(line, begin, end, top)}" stroke-dasharray="{STROKES[number % len(STROKES)]}"/>'
-            for number, line in enumerate(lines)
-        ),
-        "</g>",
-        "</svg>",
+        label(LEFT - 4, TOP + 8, f"{top:g}", "end"),
+        label(LEFT - 4, HEIGHT - BOTTOM, "0", "end"),
+        label(LEFT, HEIGHT - 4, "0"),
+        label(WIDTH - 2, HEIGHT - 4, _duration(end - begin), "end"),
+        *(line(number, _path(amount, begin, end, top)) for number, amount in enumerate(lines)),
     ]
-    return "\n".join(parts)
-
-
-def _label(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" fill="currentColor" stroke="none">'
-        f"{escape(text)}</text>"
-    )
+    return chart("series", identity, title, HEIGHT, 0, parts)
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 86400:.1f} d" if seconds > 2 * 86400 else f"{seconds / 3600:.1f} h"
 
 
-def means(line: Steps, begin: float, end: float, count: int) -> list[float]:
+def means(amount: Steps, begin: float, end: float, count: int) -> list[float]:
     """The mean of the amount in each of so many equal parts of the time."""
     width = (end - begin) / count
     sums = [0.0] * count
     if width <= 0:
         return sums
-    for number, at in enumerate(line.at):
+    for number, at in enumerate(amount.at):
         since = max(at, begin)
-        until = min(line.at[number + 1] if number + 1 < len(line.at) else end, end)
-        value = line.values[number]
+        until = min(amount.at[number + 1] if number + 1 < len(amount.at) else end, end)
+        value = amount.values[number]
         part = int((since - begin) / width)
         while since < until and part < count:
             edge = min(until, begin + (part + 1) * width)
@@ -82,11 +59,11 @@ def means(line: Steps, begin: float, end: float, count: int) -> list[float]:
     return [total / width for total in sums]
 
 
-def _path(line: Steps, begin: float, end: float, top: float) -> str:
+def _path(amount: Steps, begin: float, end: float, top: float) -> str:
     count = (WIDTH - LEFT) // 2
     room = HEIGHT - BOTTOM - TOP
     points: list[str] = []
-    for number, value in enumerate(means(line, begin, end, count)):
+    for number, value in enumerate(means(amount, begin, end, count)):
         y = HEIGHT - BOTTOM - room * min(1.0, value / top if top else 0.0)
         points.append(f"{'H' if points else f'M{LEFT} {y:.1f}H'}{LEFT + 2 * number + 2}V{y:.1f}")
     return "".join(points)

@@ -8,9 +8,7 @@ the page itself, and characters that would hide or reorder text are shown as wha
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +18,7 @@ from markupsafe import Markup
 
 from gpupool.drawings import bars, drawable, svg
 from gpupool.drawings.gpu import drawing
-from gpupool.drawings.page_style import page_style, visible
+from gpupool.drawings.page_style import page_style, style_source, visible
 from gpupool.plan.changes.model import BeforeAfter, PoolState
 from gpupool.report.blocks import Amount
 from gpupool.report.document import document_of
@@ -51,14 +49,9 @@ def page(report: Report) -> str:
         .render(
             document=document_of(report),
             style=Markup(style),  # noqa: S704 - our own file
-            style_hash=_hash(style),
+            style_hash=style_source(style),
         )
     )
-
-
-def _hash(style: str) -> str:
-    """The source expression that allows exactly this style sheet (CSP level 2)."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
 def bars_of(figure: Amount, identity: str) -> Markup:

@@ -86,28 +86,40 @@ def _spot_list(cells: Cells) -> Arrival | LeftOut | None:
     )
 
 
-def _slurm_like(cells: Cells, tenant: str) -> Arrival | LeftOut | None:
-    """Helios and Acme, which are of Slurm's accounting."""
-    gpus = cells.number("gpu_num")
+def _accounted(
+    cells: Cells,
+    columns: tuple[str, str, str],
+    tenant: str,
+    gpus: float | None,
+    model: str | None = None,
+    limit: int | None = None,
+) -> Arrival | LeftOut | None:
+    """A row of Slurm's accounting, which Helios and Acme are of too. `columns`: of the moments at which it
+    was submitted, began and ended."""
     if not gpus:
         return LeftOut.NO_GPU
-    if not cells.text("start_time") or cells.text("start_time") in ("None", "Unknown"):
+    _, start, end = (cells.text(name) for name in columns)
+    if start in _NO_MOMENT:
         return LeftOut.NO_START
-    if not cells.text("end_time") or cells.text("end_time") in ("None", "Unknown"):
+    if end in _NO_MOMENT:
         return LeftOut.NO_END
-    submitted, begun, ended = (cells.moment(name) for name in ("submit_time", "start_time", "end_time"))
+    submitted, begun, ended = (cells.moment(name) for name in columns)
     if submitted is None or begun is None or ended is None:
         return None
     # Acme's own column of durations counts from the submission in one of its two clusters.
-    return Arrival(submitted, tenant or "none", None, gpus, None, max(0.0, ended - begun))
+    return Arrival(submitted, tenant or "none", None, gpus, model, max(0.0, ended - begun), timeout_s=limit)
+
+
+_NO_MOMENT = ("", "None", "Unknown")
+_MOMENTS = ("submit_time", "start_time", "end_time")
 
 
 def _helios(cells: Cells) -> Arrival | LeftOut | None:
-    return _slurm_like(cells, cells.text("vc"))
+    return _accounted(cells, _MOMENTS, cells.text("vc"), cells.number("gpu_num"))
 
 
 def _acme(cells: Cells) -> Arrival | LeftOut | None:
-    return _slurm_like(cells, cells.text("user"))
+    return _accounted(cells, _MOMENTS, cells.text("user"), cells.number("gpu_num"))
 
 
 _GRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
@@ -119,20 +131,11 @@ def _sacct(cells: Cells) -> Arrival | LeftOut | None:
     resources = cells.text("ReqTRES") or cells.text("AllocTRES")
     counts = [(match[1], int(match[2])) for match in _GRES.finditer(resources)]
     gpus = max((count for _, count in counts), default=0)  # the total, and beside it those of each type
-    if not gpus:
-        return LeftOut.NO_GPU
-    if cells.text("Start") in ("", "Unknown", "None"):
-        return LeftOut.NO_START
-    if cells.text("End") in ("", "Unknown"):
-        return LeftOut.NO_END
-    submitted, begun, ended = (cells.moment(name) for name in ("Submit", "Start", "End"))
-    if submitted is None or begun is None or ended is None:
-        return None
     minutes = cells.text("TimelimitRaw")
     limit = int(minutes) * 60 if minutes.isdigit() and int(minutes) else None
     model = next((name for name, _ in counts if name), None)
-    tenant, project = cells.text("Account") or cells.text("User") or "none", None
-    return Arrival(submitted, tenant, project, gpus, model, max(0.0, ended - begun), timeout_s=limit)
+    tenant = cells.text("Account") or cells.text("User")
+    return _accounted(cells, ("Submit", "Start", "End"), tenant, gpus, model, limit)
 
 
 def _pai(cells: Cells) -> Arrival | LeftOut | None:

@@ -5,7 +5,7 @@
     tenants:
       - tenant: vision
         jobsPerDay: 300
-        gpus: {1: 80, 4: 20}         # how many of each, in proportion
+        gpus: {"1": 80, "4": 20}     # how many of each, in proportion
         seconds: {median: 900, sigma: 1.2}
         peak: 3                      # as many at noon as at night
 
@@ -18,24 +18,19 @@ from __future__ import annotations
 import random
 from math import cos, exp, log, pi
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from gpupool.findings import GpupoolError
-from gpupool.simulate.trace import LEVELS, Arrival, Trace, in_order
+from gpupool.simulate.trace import Arrival, Trace, in_order
+from gpupool.spec.field_types import Hint, Model
+from gpupool.spec.shape import read_as
 
 DAY_S = 86_400
-_Level = Annotated[str, Field(pattern=f"^({'|'.join(LEVELS)})$")]
+Gpus = Annotated[str, Field(pattern=r"^\d+(\.\d+)?$"), Hint('a number in quotes: {"1": 80, "0.25": 20}')]
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-
-class RunTimes(_Described):
+class RunTimes(Model):
     """Log-normal."""
 
     median: float = Field(gt=0)
@@ -43,57 +38,56 @@ class RunTimes(_Described):
     sigma: float = Field(ge=0, le=4)
     """Standard deviation of the logarithm."""
     most: float = Field(default=7 * DAY_S, gt=0)
+    """Seconds that none runs longer than."""
 
 
-class TenantLoad(_Described):
+class TenantLoad(Model):
     """What one tenant submits."""
 
     tenant: str
+    """Name of the tenant."""
     project: str | None = None
+    """Name of its project."""
     jobs_per_day: float = Field(gt=0, le=1_000_000)
-    gpus: dict[float, float]
+    """Jobs that it submits in a day, on average."""
+    gpus: dict[Gpus, Annotated[float, Field(gt=0)]] = Field(min_length=1)
     """GPUs of a job -> how many of such jobs, in proportion."""
     gpu: str | None = None
+    """Pool, key of the catalog or profile; left out: any."""
     seconds: RunTimes
+    """How long its jobs run."""
     peak: float = Field(default=1, ge=1)
     """How many times as many at noon (UTC) as at midnight."""
-    priority: _Level | None = None
+    priority: Literal["critical", "high", "medium", "low"] | None = None
+    """Level of its jobs."""
     preemptible: bool | None = None
+    """Whether they may be ended for others; left out: as the level has it."""
     timeout: int | None = Field(default=None, gt=0)
-    """Seconds."""
+    """Seconds that they may run."""
 
 
-class MadeLoad(_Described):
+class MadeLoad(Model):
     """The whole file."""
 
     days: float = Field(gt=0, le=366)
+    """How long the load lasts."""
     seed: int = 1
+    """Of what is drawn: another one gives other jobs of the same kind."""
     tenants: list[TenantLoad] = Field(min_length=1)
+    """What each tenant submits."""
 
 
 def read_made(file: Path) -> Trace:
-    """Raises GpupoolError with the places of what is wrong."""
-    try:
-        data: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise GpupoolError(f"{file}: is not YAML: {' '.join(str(error).split())}") from error
-    try:
-        load = MadeLoad.model_validate(data)
-    except ValidationError as error:
-        rows = [f"{file}: {_path(row['loc'])}: {row['msg'].lower()}" for row in error.errors()]
-        raise GpupoolError("\n".join(rows)) from error
+    """Raises SpecError with the places of what is wrong."""
+    load = read_as(file, MadeLoad, "write days and tenants, as docs/foresight.md shows")
     return in_order([*_arrivals(load)], {}, "made")
-
-
-def _path(parts: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
 
 
 def _arrivals(load: MadeLoad) -> list[Arrival]:
     arrivals = []
     for number, tenant in enumerate(load.tenants):
         draw = random.Random(f"{load.seed}/{number}/{tenant.tenant}")  # noqa: S311
-        sizes, weights = list(tenant.gpus), list(tenant.gpus.values())
+        sizes, weights = [float(gpus) for gpus in tenant.gpus], list(tenant.gpus.values())
         most = tenant.jobs_per_day / DAY_S * 2 * tenant.peak / (1 + tenant.peak)
         at = 0.0
         while (at := at + draw.expovariate(most)) < load.days * DAY_S:

@@ -9,35 +9,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from gpupool.findings import UsageError
 from gpupool.simulate.trace import Names
+from gpupool.spec.field_types import Model
+from gpupool.spec.shape import read_as
 
 
-class _NamesFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class NamesFile(Model):
+    """Names of a trace -> names of the environment file; `*` stands for all others."""
 
     tenants: dict[str, str] = {}
+    """Tenants of the trace."""
     gpus: dict[str, str] = {}
+    """GPUs of the trace -> pools, keys of the catalog or profiles; an empty name stands for any."""
     priorities: dict[str, str] = {}
+    """Priorities of the trace -> levels."""
 
 
 def read_names(file: Path | None) -> Names:
-    """None: every name as it is. Raises UsageError."""
+    """None: every name as it is. Raises SpecError with the places of what is wrong."""
     if file is None:
         return Names()
-    try:
-        read = _NamesFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise UsageError(f"--map {file}: can't be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"--map {file}: is not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(map(str, first["loc"])) or "the file"
-        raise UsageError(
-            f"--map {file}: {at}: {first['msg'].lower()}; write tenants, gpus, priorities: names -> names"
-        ) from error
+    read = read_as(file, NamesFile, "write tenants, gpus, priorities: names -> names")
     return Names(read.tenants, read.gpus, read.priorities)

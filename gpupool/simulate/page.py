@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gpupool.drawings.page_style import page_style, visible
+from gpupool.drawings.page_style import page_style, style_source, visible
 from gpupool.drawings.quantiles import quantiles
 from gpupool.drawings.series import Steps, series
 from gpupool.simulate import words
@@ -28,7 +26,6 @@ MOST_LINES = 6
 def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
     """The whole page as text; ends with a line break."""
     style = page_style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     both = [outcome.figures for outcome in outcomes]
     return (
         _templates()
@@ -39,7 +36,7 @@ def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
             differences=list(words.differences(*both[:2])) if len(both) > 1 else [],
             runs=[_run(number, outcome) for number, outcome in enumerate(outcomes)],
             style=Markup(style),  # noqa: S704 - our own file
-            style_hash=f"'sha256-{digest}'",
+            style_hash=style_source(style),
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpupool.money import usd as dollars
+from gpupool.money import usd
 from gpupool.simulate.assertions import Verdict
 from gpupool.simulate.figures import PassedOver, RunFigures, WaitTimes, wait_times
 from gpupool.simulate.trace import WORDS, LeftOut, Trace
@@ -32,10 +32,6 @@ def hours(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def money(value: float) -> str:
-    return dollars(value)
-
-
 def summary(run: RunFigures) -> list[tuple[str, str]]:
     """What comes first: what was served, and then how."""
     left = sum(row.jobs for row in run.left_out)
@@ -48,8 +44,8 @@ def summary(run: RunFigures) -> list[tuple[str, str]]:
         ("wait in the queue", _waits(run.waits)),
         ("time to GPU", _waits(run.to_gpu)),
         ("GPUs in use", f"{share(run.utilisation)} of those that ran"),
-        ("cost", f"{money(run.usd)}, {money(run.usd_month)} a month; {money(run.usd_idle)} of it idle"),
-        ("fixed cluster", f"{money(run.usd_fixed)} for all nodes on demand; {share(run.saved)} less"),
+        ("cost", f"{usd(run.usd)}, {usd(run.usd_month)} a month; {usd(run.usd_idle)} of it idle"),
+        ("fixed cluster", f"{usd(run.usd_fixed)} for all nodes on demand; {share(run.saved)} less"),
         ("on spot", f"{share(run.spot_share)} of the GPU hours; {run.spot_losses} nodes lost"),
     ]
     if run.preempted_jobs or run.lost_gpu_hours:
@@ -120,7 +116,7 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[str]:
         yield f"{hours(abs(served))} GPU hours {'more' if served > 0 else 'less'} are served"
     month = after.usd_month - before.usd_month
     if abs(month) >= max(1.0, before.usd_month / 1000):
-        yield f"{money(abs(month))} a month {'more' if month > 0 else 'less'}"
+        yield f"{usd(abs(month))} a month {'more' if month > 0 else 'less'}"
     olds = {group.name: group for group in before.groups if group.by == "tenant"}
     changes = []
     for group in after.groups:

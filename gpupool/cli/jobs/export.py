@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gpupool.simulate.trace import COLUMNS, Arrival, LeftOut, Trace, in_order
+from gpupool.simulate.trace import COLUMNS, Arrival, Cells, LeftOut, Trace, in_order, neutral
 
 if TYPE_CHECKING:
     from gpupool.client import Client
@@ -52,23 +53,16 @@ def table(jobs: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
 
 def trace_of(jobs: Iterable[Mapping[str, Any]]) -> Trace:
     """The jobs that ran to an end, and how long each of them waited."""
-    arrivals, waits, never = [], [], 0
+    arrivals, waits, never = list[Arrival](), list[float](), 0
     listed = list(jobs)
-    for job, row in zip(listed, rows(listed), strict=True):
-        if not row["seconds"]:
+    for number, (job, row) in enumerate(zip(listed, rows(listed), strict=True), 1):
+        arrival = neutral(Cells("the queue", number, COLUMNS, [row[name] for name in COLUMNS]))
+        if isinstance(arrival, Arrival):
+            arrivals.append(arrival)
+            waits.append(_moment(job["dispatched_at"]) - arrival.submitted)
+        else:  # what never ran has no time for which it did
             never += 1
-            continue
-        submitted = _moment(job["enqueued_at"])
-        waits.append(_moment(job["dispatched_at"]) - submitted)
-        arrivals.append(
-            Arrival(
-                submitted, row["tenant"], row["project"] or None, float(row["gpus"]), row["gpu"] or None,
-                float(row["seconds"]), row["priority"] or None, bool(job.get("preemptible")),
-                job.get("timeout_seconds"),
-            )
-        )  # fmt: skip
-    trace = in_order(arrivals, {LeftOut.NO_START: never}, "queue")
-    return Trace(trace.arrivals, trace.left_out, trace.format, tuple(waits))
+    return replace(in_order(arrivals, {LeftOut.NO_START: never}, "queue"), measured=tuple(waits))
 
 
 def _moment(text: str) -> float:

@@ -79,12 +79,13 @@ def test_wrong_use_is_said_in_one_line(tmp_path: Path) -> None:
         ("--zone", "CET"): "--zone 'CET'",
         ("--set", "startup"): "--set startup",
         ("--trace-format", "slurm"): "--trace-format slurm",
-        ("--map", str(tmp_path / "gone")): "No such file",
         ("--out", str(HERE / "poor.yaml")): "choose a folder",
     }
     for options, words in cases.items():
         assert words in gpupool("simulate", "local", "--trace", MADE, *options, code=2), options
-    assert "can't be read" in gpupool("simulate", "local", "--trace", str(tmp_path / "gone.csv"), code=1)
+    gone = str(tmp_path / "gone")
+    for options in (("--trace", gone), ("--trace", MADE, "--map", gone)):
+        assert "can't be read: No such file" in gpupool("simulate", "local", *options, code=1)
 
 
 def test_advice() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gpupool.drawings.quantiles import quantiles
 from gpupool.drawings.series import Steps, means, series
-from gpupool.findings import UsageError
+from gpupool.findings import SpecError, UsageError
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.domain.placement import Slots
 from gpupool.simulate import words
@@ -107,9 +107,9 @@ def test_names_are_read_and_refused(tmp_path: Path) -> None:
     assert read_names(file).tenants == {"a": "vision"}
     for text in ("tenant: {a: b}\n", "tenants: [a]\n", "a: [\n"):
         file.write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match="--map"):
+        with pytest.raises(SpecError, match=r"names\.yaml:[12]:\d+: "):
             read_names(file)
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(SpecError, match="No such file"):
         read_names(tmp_path / "gone.yaml")
 
 

@@ -127,8 +127,21 @@ def test_a_format_that_is_named_must_fit(tmp_path: Path) -> None:
         read(TRACES / "neutral.csv", "openb")
     with pytest.raises(GpupoolError, match="can't be read: No such file"):
         read(tmp_path / "gone.csv")
-    (tmp_path / "made.yaml").write_text("days: 0\ntenants: []\n", encoding="utf-8")
-    with pytest.raises(GpupoolError, match=r"days: .*greater than 0"):
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("days: 0\ntenants: []\n", r"made.yaml:1:1: days: 0 is out of range; it must be more than 0"),
+        ("days: 1\ntenants: []\n", r"made.yaml:2:1: tenants: the list is empty"),
+        ("days: 1\ntenant: []\n", r"made.yaml:2:1: tenant: unknown field .*did you mean \"tenants\""),
+        ("- days\n", r"made.yaml:1:1: the document is not a mapping"),
+        ("days: 1\ntenants: [{gpus: {1: 2}}]\n", r"made.yaml:2:19: .*key 1 is not text.*write \"1\""),
+    ],
+)
+def test_a_load_that_can_t_be_made_is_refused_at_its_place(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "made.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SpecError, match=message):
         read(tmp_path / "made.yaml")
 
 
