@@ -97,7 +97,8 @@ class Simulation:
                 _, kind, _, name, number = heapq.heappop(events)
                 self._happens(kind, name, number)
             while position < total and self.arrivals[position].submitted <= now:
-                self._arrives(demand, str(position), self.arrivals[position])
+                # Those of one moment come in the order of the trace, by their ids.
+                self._arrives(demand, f"{position:09}", self.arrivals[position])
                 position += 1
                 if position % _PROGRESS == 0:
                     self.notify(position)

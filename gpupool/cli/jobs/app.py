@@ -226,7 +226,7 @@ def export(
     tenant: TenantOption = None,
     server: ServerOption = None,
 ) -> None:
-    """Print jobs that are over as a table for `gpupool simulate --trace`, newest first.
+    """Print jobs that are over as a table for `gpupool simulate --trace`, as they were submitted.
 
     Example: gpupool jobs export > jobs.csv
     """

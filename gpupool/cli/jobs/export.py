@@ -14,20 +14,28 @@ from gpupool.simulate.trace import COLUMNS, Arrival, Cells, LeftOut, Trace, in_o
 if TYPE_CHECKING:
     from gpupool.client import Client
 
+_READ = (
+    *("enqueued_at", "dispatched_at", "started_at", "finished_at", "tenant", "project_id", "gpus", "pool"),
+    *("gpu_pool_requested", "priority", "preemptible", "timeout_seconds"),
+)
+"""What of a job is read: of 100,000 jobs not all is kept."""
 _NO_POOL = ("auto", "mig", None)
 """Requests that name no pool: the one that the job had is written, so that it is asked for again."""
 
 
 def over(client: Client, limit: int) -> Iterator[Mapping[str, Any]]:
-    """The newest jobs that are over: of others it is not known how long they run."""
+    """The newest jobs that are over, in the order of their submission: of others it is not known how long they
+    run."""
     from gpupool.client.values import FINAL
 
     states = sorted(state.value for state in FINAL)
-    return (job.data for job in islice(client.jobs(*states, page_size=200), limit))
+    newest = (job.data for job in islice(client.jobs(*states, page_size=200), limit))
+    read: list[Mapping[str, Any]] = [{name: job.get(name) for name in _READ} for job in newest]
+    return reversed(read)
 
 
 def rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Cells of the jobs, newest first as the queue lists them; `seconds` is empty where a job never ran."""
+    """Cells of the jobs; `seconds` is empty where a job never ran."""
     for job in jobs:
         seconds = _seconds(job["started_at"], job["finished_at"])
         named = job.get("gpu_pool_requested")
