@@ -24,8 +24,7 @@ _NO_POOL = ("auto", "mig", None)
 
 
 def over(client: Client, limit: int) -> Iterator[Mapping[str, Any]]:
-    """The newest jobs that are over, in the order of their submission: of others it is not known how long they
-    run."""
+    """The newest jobs that are over, as they were submitted: of others it is not known how long they run."""
     from gpupool.client.values import FINAL
 
     states = sorted(state.value for state in FINAL)
