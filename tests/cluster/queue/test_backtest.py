@@ -69,8 +69,8 @@ def test_a_simulation_of_what_the_queue_did(queue: Queue) -> None:
 
 
 def _beyond(jobs: list[Object], pool: Pool) -> float:
-    """For how many seconds slots of a pool are held beyond the time that the history says of jobs: Kubernetes'
-    times are whole seconds, and nothing says when a slot was seen to be free. By the first half of jobs."""
+    """For how many seconds slots of a pool are held beyond what the history says of jobs: Kubernetes' times
+    are whole seconds, and nothing says when a slot was seen to be free. By the first half of jobs."""
     slots = pool.slices_max["nvidia.com/gpu"]
     dispatched = sorted(_moment(job["dispatched_at"]) for job in jobs)[: len(jobs) // 2]
     ran = mean(_moment(job["finished_at"]) - _moment(job["started_at"]) for job in jobs)
