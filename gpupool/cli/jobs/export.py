@@ -30,7 +30,7 @@ def over(client: Client, limit: int) -> Iterator[Mapping[str, Any]]:
     states = sorted(state.value for state in FINAL)
     newest = (job.data for job in islice(client.jobs(*states, page_size=200), limit))
     read: list[Mapping[str, Any]] = [{name: job.get(name) for name in _READ} for job in newest]
-    return reversed(read)
+    return iter(read[::-1])
 
 
 def rows(jobs: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
