@@ -140,7 +140,11 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
     """What a run of a trace came to."""
     jobs = list(record.jobs.values())
     hours = max(record.end - record.begin, 1.0) / 3600
-    pools = [_pool(name, record, hours) for name in record.nodes]
+    served_on = dict.fromkeys(record.nodes, 0.0)
+    for job in jobs:
+        if job.pool:
+            served_on[job.pool] += job.served_s
+    pools = [_pool(name, record, hours, served_s) for name, served_s in served_on.items()]
     served = sum(job.served_s for job in jobs)
     usd = sum(pool.usd for pool in pools)
     fixed = sum(nodes.usd_of_all(hours) for nodes in record.nodes.values())
@@ -188,7 +192,7 @@ def _left_out(trace: Trace, record: Record) -> list[LeftOutFigure]:
     return [LeftOutFigure(reason=reason, jobs=count) for reason, count in reasons.most_common()]
 
 
-def _pool(name: str, record: Record, hours: float) -> PoolFigures:
+def _pool(name: str, record: Record, hours: float, served_s: float) -> PoolFigures:
     nodes, series = record.nodes[name], record.series[name]
     ready = sum(nodes.gpu_seconds.values())
     idle = max(0.0, ready - series.held_s) / ready if ready else 0.0
@@ -206,7 +210,7 @@ def _pool(name: str, record: Record, hours: float) -> PoolFigures:
         name=name,
         gpus=round(series.gpus, 3),
         utilisation=_part(series.held_s, ready),
-        filled=_part(sum(job.served_s for job in record.jobs.values() if job.pool == name), series.held_s),
+        filled=_part(served_s, series.held_s),
         ready=round(ready / 3600 / max(nodes.gpus * hours, 1e-9), 4),
         fragmentation=_part(record.samples.wasted[name], record.samples.free[name]),
         usd=round(nodes.usd, 2),

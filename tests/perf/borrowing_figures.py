@@ -20,7 +20,6 @@ import yaml
 
 from gpupool.local.control_plane import ControlPlane
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Held, Holdings, Queued, Snapshot
 from gpupool.queue.domain.supply import Node, PoolSupply, QueueRules, Supply, TenantRule
 from gpupool.queue.records import MICRO, Level, Offer
@@ -34,6 +33,7 @@ from tests.queue.domain.simulated import offer as offer_of
 from tests.queue.domain.simulated import pool as pool_of
 from tests.queue.domain.simulated import supply as supply_of
 from tests.queue.domain.simulated import tenant as tenant_of
+from tests.queue.lanes import in_lanes
 
 Figure = tuple[str, float]
 GPU = "nvidia.com/gpu"

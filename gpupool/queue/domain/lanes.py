@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from gpupool.queue.domain.state import Lane, Queued
+from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import Offer
 
 
@@ -21,14 +21,6 @@ def lane_of(
     """The name of the lane of a job among those of its tenant."""
     content = [[offer.as_dict() for offer in offers], int(level), project, preemptible, preempts]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def in_lanes(jobs: Iterable[Queued]) -> dict[Lane, list[Queued]]:
-    """Jobs by lane; those of a lane in the order in which they come."""
-    lanes: dict[Lane, list[Queued]] = {}
-    for job in jobs:
-        lanes.setdefault((job.tenant, job.lane), []).append(job)
-    return lanes
 
 
 @dataclass(slots=True)

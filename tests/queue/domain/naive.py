@@ -16,12 +16,13 @@ from typing import Protocol
 
 from gpupool.queue.domain.attempt_end import Attempt, end_of
 from gpupool.queue.domain.decide import decide
-from gpupool.queue.domain.lanes import in_lanes, lane_of
+from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, PoolSupply, Supply, TenantRule
 from gpupool.queue.records import Decision, Level, Offer, Outcome
 from tests.queue.domain import simulated
+from tests.queue.lanes import in_lanes
 
 GPU = simulated.GPU
 BEGAN = 1_700_000_000.0

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, QueueRules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
+from tests.queue.lanes import in_lanes
 
 GPU = "nvidia.com/gpu"
 

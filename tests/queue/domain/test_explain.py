@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain, outlook
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.lower_bound import Line
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Holdings, Queued
 from gpupool.queue.records import MICRO, WaitReason
 from gpupool.queue.store.snapshot import FOREVER_S
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, small, supply, tenant
+from tests.queue.lanes import in_lanes
 
 
 def explained_in(cluster: Cluster, job: Queued) -> Explanation:

@@ -11,12 +11,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.explain import Counts, ExplainedJob, Explanation, View, explain, outlook
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.order import Rival
 from gpupool.queue.domain.projection import Projection
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import Level
 from tests.queue.domain.simulated import GPU, RESERVED, Cluster, offer, pool, supply, tenant
+from tests.queue.lanes import in_lanes
 
 MINUTE = 60
 FIRST = 20

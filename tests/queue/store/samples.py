@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.records import Decision, Job, Level, NewJob, Offer, Outcome, Start, new_id
 from gpupool.queue.store import attempts, dispatch, plans
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
+from tests.queue.lanes import in_lanes
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 OFFER = Offer("t4", "nvidia.com/gpu.shared", 1, 1, 250_000, 360_000, None, "t4")

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpupool.queue.domain.lanes import in_lanes
 from gpupool.queue.domain.state import Holdings, Snapshot
 from gpupool.queue.records import Decision, JobState, Level, Outcome, Preempt, Waiting, WaitReason
 from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
@@ -22,6 +21,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.snapshot import Known, take_snapshot
 from tests.queue.conftest import Run
+from tests.queue.lanes import in_lanes
 from tests.queue.store.samples import (
     NOW,
     dispatched,
