@@ -7,7 +7,7 @@ anywhere but the offer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpupool.money import usd_exact
@@ -119,9 +119,14 @@ def _budgets(
             yield scope, allowance, allowance.limit_micro + over, accounts.get(scope, Account(0, 0))
 
 
-def book(accounts: dict[str, Account], job: Queued | Held, spent: int, held: int) -> None:
-    """Add so many millionths of a USD to what the accounts of `job` have spent, and to what they hold."""
-    for scope in scopes(job.tenant, job.project):
+def budgeted(budgets: Container[str], job: Queued | Held) -> tuple[str, ...]:
+    """The accounts of a job that have a budget."""
+    return tuple(name for name in scopes(job.tenant, job.project) if name in budgets)
+
+
+def book(accounts: dict[str, Account], names: Iterable[str], spent: int, held: int) -> None:
+    """Add so many millionths of a USD to what these accounts have spent, and to what they hold."""
+    for scope in names:
         account = accounts.get(scope, Account(0, 0))
         accounts[scope] = Account(account.spent_micro + spent, max(0, account.held_micro + held))
 

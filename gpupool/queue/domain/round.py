@@ -443,7 +443,8 @@ class Round:
 
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""
-        budget.book(self.accounts, job, spent=0, held=micro)
+        names = budget.budgeted(self.rule(job.tenant).budgets, job)
+        budget.book(self.accounts, names, spent=0, held=micro)
 
 
 def active_keys(snapshot: Snapshot) -> set[fairness.Key]:

@@ -183,24 +183,14 @@ class Standing:
         self.touch_tenant(held.tenant)
         return held
 
-    def _hold(self, held: Held) -> None:
-        """Where there is a budget."""
-        budgets = self.supply.rule(held.tenant).budgets
-        for scope in budget.scopes(held.tenant, held.project) if budgets else ():
-            if scope in budgets:
-                account = self.accounts.get(scope, Account(0, 0))
-                self.accounts[scope] = Account(account.spent_micro, account.held_micro + held.hold_micro)
-
     def _settle(self, held: Held, cost_micro: int) -> None:
         """What was held in an earlier period is settled there."""
         decided = self._decided.pop(held.job, held.since)
         budgets = self.supply.rule(held.tenant).budgets
-        for scope in budget.scopes(held.tenant, held.project) if budgets else ():
-            allowance = budgets.get(scope)
-            if allowance is not None and self._is_of_this(allowance.period, decided):
-                account = self.accounts.get(scope, Account(0, 0))
-                left = max(0, account.held_micro - held.hold_micro)
-                self.accounts[scope] = Account(account.spent_micro + cost_micro, left)
+        names = [
+            name for name in budget.budgeted(budgets, held) if self._is_of_this(budgets[name].period, decided)
+        ]
+        budget.book(self.accounts, names, cost_micro, -held.hold_micro)
 
     def _is_of_this(self, period: str, moment: float) -> bool:
         seen = moment >= self._begun[period]
@@ -384,7 +374,8 @@ class Standing:
             held = self.held.jobs[start.job]
             self._activate(held.pool, held.tenant)
             self._decided[start.job] = self.now
-            self._hold(held)
+            names = budget.budgeted(self.supply.rule(held.tenant).budgets, held)
+            budget.book(self.accounts, names, 0, held.hold_micro)
             key = held.pool, held.tenant
             floor = decision.floors.get(key, 0)
             self.clocks[key] = max(self.clocks.get(key, 0), floor) + start.charge
