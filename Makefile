@@ -18,11 +18,13 @@ setup: $(VENV)/.ready ## install the Python side into .venv (under two minutes o
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@echo "installing the Python side into $(VENV) ..."
+	@test ! -e $(VENV)/.installing || rm -rf $(VENV) # an installation was cut short, and pip does not go on with it
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) can't make virtual environments; Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.12"; exit 1; }
+	@touch $(VENV)/.installing
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $@
+	@touch $@ && rm $(VENV)/.installing
 	@echo "done$(if $(filter setup,$(MAKECMDGOALS)),; next: make up)"
 
 go: setup ## get a Go toolchain into .venv where none that is new enough is on PATH
