@@ -77,8 +77,15 @@ def read(part: Part) -> Fleet | None:
             f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", KEEP
         )
         return None
-    selection = machines.select(list(part.at(*fields.requirements).each()))
     labels = dict(part.at(*fields.labels).items())
+    required = {key: label for key, label in labels.items() if requirements.about_nodes(key)}
+    labels = {key: label for key, label in labels.items() if key not in required}
+    selection = machines.select(
+        [
+            *part.at(*fields.requirements).each(),
+            *(requirements.of_label(key, label) for key, label in required.items()),
+        ]
+    )
     limits = list(part.at(*fields.limits).items())
     taints = part.at(*fields.taints)
     if not _has_gpus(selection, labels, [key for key, _ in limits], taints):

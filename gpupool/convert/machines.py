@@ -79,6 +79,11 @@ class Selection:
     """Requirements that are not about the machine, by key under its present name."""
 
 
+def judges(key: str) -> bool:
+    """Whether a requirement of that key is about the machine, as far as the catalog knows machines."""
+    return OLD_LABELS.get(key, key) in _ATTRIBUTES
+
+
 def select(requirements: list[Part]) -> Selection:
     """The machines that satisfy all of `requirements`; requirements about anything else are handed on."""
     everything = [

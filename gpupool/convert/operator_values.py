@@ -22,7 +22,7 @@ from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
 from gpupool.monitoring.exporter import FIELDS_MAP
 from gpupool.plan.helm_values import merged
-from gpupool.plan.owned_settings import given_variables, undoing
+from gpupool.plan.owned_settings import given_variables, owned_values, undoing
 from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
 
@@ -144,9 +144,10 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     _monitoring(part, draft)
     if settings.origin == "values":
         operator_pins.drop(part, draft)
-    off = part.at("migManager", "enabled")
-    if off.untouched() and is_clear(off.value) and draft.partitioned:
-        off.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
+    for owned in owned_values():
+        value = part.at(*owned.path)
+        if owned.left and is_clear(value.value) and owned.undoes(part.value, bool(draft.partitioned)):
+            value.wrong(f"it undoes the pools: {owned.why}", "remove it")
     if values := part.carried_over(_apart(settings)):
         draft.operator["values"] = merged(draft.operator.get("values", {}), values)
     if part.document.source is None:

@@ -9,18 +9,20 @@ since one without the requirement could start what the user excluded. Requiremen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from gpupool.convert import node_labels
+from gpupool.convert import machines, node_labels
 from gpupool.convert.account import Part
 from gpupool.convert.machines import Selection
+from gpupool.spec.yaml_source import Loc, value_at
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _ZONE = "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
 _PLACES = (_ZONE, _REGION, "topology.k8s.aws/zone-id")
-_RESERVATION = "karpenter.k8s.aws/capacity-reservation-"
+_AWS = "karpenter.k8s.aws/"
+_RESERVATION = f"{_AWS}capacity-reservation-"
 _BOUGHT = ("on-demand", "spot")
 KEEP = "keep it as it is, beside the pools of gpupool"
 UNSELECTED = "it uses reserved capacity, and its node class selects no reservation"
@@ -54,6 +56,38 @@ class Bought:
     def types(self) -> tuple[str, ...]:
         """All capacity types that a fleet of its own starts."""
         return ("reserved",) if self.only_reserved else self.capacity_types
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRequirement(Part):
+    """A label of nodes as Karpenter takes it where the key is one of its own: as a requirement of that value
+    (karpenter v1.14.1, pkg/controllers/provisioning/scheduling/nodeclaimtemplate.go). All parts of it are
+    where the label is."""
+
+    def at(self, *path: str | int) -> Part:
+        value = value_at(self.value, path)
+        return replace(self, value=value, there=value is not None)
+
+    def items(self) -> Iterator[tuple[str, Part]]:
+        yield from ()
+
+    def each(self) -> Iterator[Part]:
+        for item in self.value if isinstance(self.value, list) else ():
+            yield replace(self, value=item)
+
+    def _leaves(self) -> Iterator[Loc]:
+        return iter((self.loc,) if self.there else ())
+
+
+def about_nodes(key: str) -> bool:
+    """Whether Karpenter takes a label of a template with that key as a requirement of which nodes to start."""
+    return machines.judges(key) or key in (_CAPACITY_TYPE, *_PLACES) or key.startswith(_AWS)
+
+
+def of_label(key: str, label: Part) -> LabelRequirement:
+    """The requirement that a label is."""
+    value = {"key": key, "operator": "In", "values": [label.value]}
+    return LabelRequirement(label.account, label.page, label.loc, value)
 
 
 def read(selection: Selection, spot_by_default: bool) -> Bought:

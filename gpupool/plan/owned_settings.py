@@ -28,6 +28,17 @@ class OwnedValue:
     why: str
     foreign: Undoing = "never"
     harmless: tuple[Any, ...] = ()
+    unless: tuple[tuple[str, ...], Any] | None = None
+    """A path and the value there with which it says nothing."""
+    left: bool = False
+    """Whether it is the user's, as long as it does not undo the pools: gpupool derives none."""
+
+    def undoes(self, settings: Any, partitioned: bool) -> bool:
+        """Whether what the settings say there undoes the pools. `partitioned`: whether one of them is."""
+        value = value_at(settings, self.path)
+        if value is None or value in self.harmless or _excepted(self.unless, settings):
+            return False
+        return self.foreign == "always" or (self.foreign == "partitioned" and partitioned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class OwnedVariable:
     def applies(self, settings: Any, platform: str | None) -> bool:
         if self.platforms and platform is not None and platform not in self.platforms:
             return False
-        return self.unless is None or value_at(settings, self.unless[0]) is not self.unless[1]
+        return not _excepted(self.unless, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,12 @@ class Setting:
 def owned_values() -> tuple[OwnedValue, ...]:
     return tuple(
         OwnedValue(
-            tuple(row["path"]), row["why"], row.get("foreign", "never"), tuple(row.get("harmless", ()))
+            tuple(row["path"]),
+            row["why"],
+            row.get("foreign", "never"),
+            tuple(row.get("harmless", ())),
+            _exception(row),
+            row.get("left", False),
         )
         for row in _data()["values"]
     )
@@ -98,8 +114,7 @@ def undoing(settings: Any, partitioned: bool) -> Iterator[Setting]:
     """What undoes the pools in settings of somebody else's operator. `partitioned`: whether a pool is."""
     undone = ("always", "partitioned") if partitioned else ("always",)
     for owned in owned_values():
-        value = value_at(settings, owned.path)
-        if value is not None and owned.foreign in undone and value not in owned.harmless:
+        if owned.undoes(settings, partitioned):
             yield Setting(".".join(owned.path), (owned.path,), owned.why, False, owned.foreign)
     for setting in given_variables(settings, None):
         if setting.foreign in undone and not setting.same:
@@ -128,7 +143,6 @@ def _environment(settings: Any, operand: str) -> Iterator[tuple[str, Any, tuple[
 
 
 def _variable(row: Mapping[str, Any]) -> OwnedVariable:
-    unless = row.get("unless")
     return OwnedVariable(
         operands=tuple(row["operands"]),
         variables=tuple(row["variables"]),
@@ -137,8 +151,17 @@ def _variable(row: Mapping[str, Any]) -> OwnedVariable:
         foreign=row.get("foreign", "never"),
         same=tuple(row.get("same", ())),
         platforms=tuple(row.get("platforms", ())),
-        unless=(tuple(unless["path"]), unless["value"]) if unless else None,
+        unless=_exception(row),
     )
+
+
+def _exception(row: Mapping[str, Any]) -> tuple[tuple[str, ...], Any] | None:
+    unless = row.get("unless")
+    return (tuple(unless["path"]), unless["value"]) if unless else None
+
+
+def _excepted(unless: tuple[tuple[str, ...], Any] | None, settings: Any) -> bool:
+    return unless is not None and value_at(settings, unless[0]) is unless[1]
 
 
 @functools.cache

@@ -101,25 +101,26 @@ def values(context: CheckContext) -> Iterator[PlanProblem]:
     environment = context.environment
     section: Loc = ("gpuOperator", "values")
     settings = environment.gpu_operator.values
-    yield from _derived(section, settings, {owned.path: owned.why for owned in owned_values()})
+    derived = {owned.path: owned.why for owned in owned_values() if not owned.left}
+    yield from _derived(section, settings, derived)
     for setting in given_variables(settings, context.platform):
         if not setting.same:
             message = f"Helm value {setting.name} is derived: {setting.why}"
             yield PlanProblem((*section, *setting.locs[0]), message, "remove it")
     reserved = any(pool.nodes.reserved for pool in environment.pools)
-    derived = _KARPENTER_DERIVED | (_DERIVED_WHERE_RESERVED if reserved else {})
-    yield from _derived(("karpenter", "values"), environment.karpenter.values, derived)
+    of_karpenter = _KARPENTER_DERIVED | (_DERIVED_WHERE_RESERVED if reserved else {})
+    yield from _derived(("karpenter", "values"), environment.karpenter.values, of_karpenter)
     known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:
         close = get_close_matches(key, known, 1, 0.8)
         if close and key not in known:
             message = f"Helm value {key} is not a value of the operator's chart"
             yield PlanProblem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
-    partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]
-    manager = environment.gpu_operator.values.get("migManager")
-    if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
-        message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"
-        yield PlanProblem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")
+    partitioned = any(shared.layout for _, _, shared in _divided(context))
+    for owned in owned_values():
+        if owned.left and owned.undoes(settings, partitioned):
+            message = f"Helm value {'.'.join(owned.path)} undoes the pools: {owned.why}"
+            yield PlanProblem((*section, *owned.path), message, "remove it")
 
 
 def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]) -> Iterator[PlanProblem]:
