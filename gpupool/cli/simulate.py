@@ -97,6 +97,7 @@ def simulate(
     expectations = [assertions.expectation(text) for text in expect or ()]
     settings = run.Settings(numbers(set or ()), seed, repeat, names(map))
     plans = [read_plan(env)]
+    assertions.check(expectations, [tenant.name for tenant in plans[0].tenants])
     if against is not None:
         plans.append(_plan_of(env, against))
     with progress(f"simulate {env}") as notify:
@@ -159,7 +160,7 @@ def _of_queue() -> Trace:
 def _zone(text: str | None) -> timedelta | None:
     if text is None:
         return None
-    match = re.fullmatch(r"([+-])(\d\d):(\d\d)", text)
+    match = re.fullmatch(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])", text)
     if match is None:
         raise UsageError(f"--zone {text!r}: write +08:00")
     distance = timedelta(hours=int(match[2]), minutes=int(match[3]))
@@ -171,7 +172,7 @@ def _window(text: str | None) -> tuple[float, float] | None:
         return None
     from gpupool.spec.field_types import duration_seconds
 
-    match = re.fullmatch(r"((?:\d+[smhd])+|0)\.\.((?:\d+[smhd])+)", text)
+    match = re.fullmatch(r"((?:[0-9]{1,6}[smhd])+|0)\.\.((?:[0-9]{1,6}[smhd])+)", text)
     window = tuple(float(duration_seconds(part)) for part in match.groups()) if match else (0.0, 0.0)
     if window[0] >= window[1]:
         raise UsageError(f"--window {text!r}: write two durations since the first job, as 7d..14d")

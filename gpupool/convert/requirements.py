@@ -80,7 +80,7 @@ class LabelRequirement(Part):
 
 
 def about_nodes(key: str) -> bool:
-    """Whether Karpenter takes a label of a template with that key as a requirement of which nodes to start."""
+    """Whether Karpenter takes a label of that key, of a template, as a requirement of its nodes."""
     return machines.judges(key) or key in (_CAPACITY_TYPE, *_PLACES) or key.startswith(_AWS)
 
 

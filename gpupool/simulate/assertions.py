@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.findings import UsageError
-from gpupool.simulate.figures import RunFigures, named
+from gpupool.simulate.figures import PLAIN, TIMES, RunFigures, named
 from gpupool.spec.field_types import duration_seconds
 
-_FORM = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|<|>)\s*([0-9.]+%?|(?:[0-9]+[smhd])+)\s*")
+_FORM = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|<|>)\s*([0-9.]+%?|(?:[0-9]{1,9}[smhd])+)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -57,11 +57,17 @@ def expectation(text: str) -> Expectation:
     return Expectation(text, name, comparison, number / 100 if value.endswith("%") else number)
 
 
-def judge(expectations: Sequence[Expectation], run: RunFigures) -> list[Verdict]:
-    """Each against the run. Raises UsageError for a figure that there is not."""
-    known = named(run)
+def check(expectations: Sequence[Expectation], tenants: Sequence[str]) -> None:
+    """Raises UsageError for a figure that no run on an environment with these tenants has."""
+    known = (*PLAIN, *TIMES, *(f"{tenant}.{name}" for tenant in tenants for name in TIMES))
     for expected in expectations:
-        if expected.name not in known and "." not in expected.name:
-            raise UsageError(f"--assert {expected.text!r}: no figure is called {expected.name}; there are "
-                             f"{', '.join(known)}")  # fmt: skip
+        if expected.name not in known:
+            names = ", ".join((*PLAIN, *TIMES, "and these times of a tenant, as TENANT.wait.p95"))
+            what = f"no figure is called {expected.name}"
+            raise UsageError(f"--assert {expected.text!r}: {what}; there are {names}")
+
+
+def judge(expectations: Sequence[Expectation], run: RunFigures) -> list[Verdict]:
+    """Each against the run."""
+    known = named(run)
     return [Verdict(expected, known.get(expected.name)) for expected in expectations]

@@ -32,6 +32,8 @@ _OUTCOMES = {"done": Outcome("succeeded"), "timeout": Outcome("timeout"), "stopp
              "lost": Outcome("disrupted")}  # fmt: skip
 _PROGRESS = 2000
 """Jobs between two reports of progress."""
+STILL_S = 62 * 86_400.0
+"""Two months: no budget's period is longer than one."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,8 @@ class Simulation:
     _record: Record = field(init=False)
     _events: list[tuple[float, int, int, str, int]] = field(default_factory=list)
     _count: int = 0
+    _ran_last: float = 0.0
+    """When a job ended last, or the last one was submitted."""
     _jobs: dict[str, Queued] = field(default_factory=dict)
     """Jobs that are not over."""
     _running: dict[str, _Running] = field(default_factory=dict)
@@ -77,6 +81,7 @@ class Simulation:
     def play(self) -> Record:
         """Run it."""
         begin = self.arrivals[0].submitted if self.arrivals else 0.0
+        self._ran_last = self.arrivals[-1].submitted if self.arrivals else 0.0
         supply = self.current.supply
         self._standing = Standing.of(Snapshot(begin, Holdings(), {}), supply)
         self._nodes = nodes_of(self.current.plan, self.numbers, self.seed)
@@ -90,7 +95,7 @@ class Simulation:
         while True:
             arrives = self.arrivals[position].submitted if position < total else inf
             now = min(arrives, events[0][0] if events else inf, standing.next_moment)
-            if now == inf or (position >= total and not self._running and not standing.waiting):
+            if now == inf or (position >= total and not self._running and self._over(now)):
                 break
             standing.advance(now)
             while events and events[0][0] <= now:
@@ -104,6 +109,11 @@ class Simulation:
                     self.notify(position)
             self._rounds()
         return self._close()
+
+    def _over(self, now: float) -> bool:
+        """Whether nothing will run any more: nothing waits, or nothing has run for longer than any budget's
+        period lasts, of which there is always another one."""
+        return not self._standing.waiting or now > self._ran_last + STILL_S
 
     def _push(self, at: float, kind: int, name: str, number: int) -> None:
         self._count += 1
@@ -200,6 +210,7 @@ class Simulation:
     def _ends(self, name: str, how: str) -> None:
         standing, now = self._standing, self._standing.now
         running = self._running.pop(name)
+        self._ran_last = now
         held, job = standing.held.jobs[name], self._record.jobs[name]
         ran = max(0.0, now - running.begins) if held.started else 0.0
         end = end_of(self._attempt(held, running), _OUTCOMES[how], timedelta(seconds=ran), BACKOFF)
@@ -250,7 +261,8 @@ class Simulation:
     def _close(self) -> Record:
         record = self._record
         ends = (job.ended for job in record.jobs.values() if job.ended < inf)
-        record.end = max(ends, default=record.begin)
+        submitted = self.arrivals[-1].submitted if self.arrivals else record.begin
+        record.end = max(submitted, max(ends, default=submitted))
         for nodes in self._nodes.values():
             nodes.close(record.end)
         for series in self._series.values():

@@ -102,7 +102,7 @@ class RunFigures(_Json):
     hours: float
     """From the first submission to the last end."""
     jobs: int
-    """That the queue has accepted."""
+    """That ran to an end. With those that are left out they are all rows of the trace."""
     served_gpu_hours: float
     waits: WaitTimes
     """From submission to dispatch."""
@@ -113,7 +113,7 @@ class RunFigures(_Json):
     usd: float
     """Of nodes, for the whole run."""
     usd_month: float
-    """What a month (730 hours) of such submissions costs."""
+    """What a month (730 hours) of such submissions costs, as far as the nodes could run for them."""
     usd_idle: float
     """Of GPUs that ran and no job held."""
     usd_fixed: float
@@ -140,11 +140,11 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
     """What a run of a trace came to."""
     jobs = list(record.jobs.values())
     hours = max(record.end - record.begin, 1.0) / 3600
-    served_on = dict.fromkeys(record.nodes, 0.0)
+    ran_on = dict.fromkeys(record.nodes, 0.0)
     for job in jobs:
         if job.pool:
-            served_on[job.pool] += job.served_s
-    pools = [_pool(name, record, hours, served_s) for name, served_s in served_on.items()]
+            ran_on[job.pool] += job.ran_s
+    pools = [_pool(name, record, hours, ran_s) for name, ran_s in ran_on.items()]
     served = sum(job.served_s for job in jobs)
     usd = sum(pool.usd for pool in pools)
     fixed = sum(nodes.usd_of_all(hours) for nodes in record.nodes.values())
@@ -154,17 +154,17 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
         environment=environment,
         seed=seed,
         hours=round(hours, 3),
-        jobs=len(jobs),
+        jobs=len(jobs) - record.never.total(),
         served_gpu_hours=_hours(served),
         waits=wait_times(job.wait_s for job in jobs),
         to_gpu=wait_times(job.to_gpu_s for job in jobs),
         utilisation=_part(held, ready),
         usd=round(usd, 2),
-        usd_month=round(usd / _submitted_hours(jobs) * HOURS_PER_MONTH, 2),
+        usd_month=round(_usd_month(usd, trace, record), 2),
         usd_idle=round(sum(pool.usd_idle for pool in pools), 2),
         usd_fixed=round(fixed, 2),
-        saved=_part(fixed - usd, fixed),
-        spot_share=_part(sum(job.spot_s for job in jobs), served),
+        saved=_part(fixed - usd, fixed) if served else None,
+        spot_share=_part(sum(job.spot_s for job in jobs), sum(job.ran_s for job in jobs)),
         borrowed_gpu_hours=_hours(sum(job.borrowed_s for job in jobs)),
         preempted_jobs=sum(job.preempted > 0 for job in jobs),
         lost_gpu_hours=_hours(sum(job.lost_s for job in jobs)),
@@ -178,11 +178,14 @@ def figures(environment: str, seed: int, trace: Trace, record: Record) -> RunFig
     )
 
 
-def _submitted_hours(jobs: Sequence[JobRecord]) -> float:
-    """From the first submission to the last, a day at least: it is the same whatever the file does, so that
-    a file that only takes longer does not look cheaper."""
-    times = [job.submitted for job in jobs]
-    return max(24.0, (max(times) - min(times)) / 3600) if times else 24.0
+def _usd_month(usd: float, trace: Trace, record: Record) -> float:
+    """By the time from the trace's first submission to its last, a day at least: it is the same whatever the
+    file does, so that one that only takes longer does not look cheaper. No month costs more than one of all
+    nodes."""
+    times = trace.arrivals
+    hours = max(24.0, (times[-1].submitted - times[0].submitted) / 3600) if times else 24.0
+    most = sum(nodes.usd_of_all(HOURS_PER_MONTH) for nodes in record.nodes.values())
+    return min(usd / hours * HOURS_PER_MONTH, most)
 
 
 def _left_out(trace: Trace, record: Record) -> list[LeftOutFigure]:
@@ -192,7 +195,7 @@ def _left_out(trace: Trace, record: Record) -> list[LeftOutFigure]:
     return [LeftOutFigure(reason=reason, jobs=count) for reason, count in reasons.most_common()]
 
 
-def _pool(name: str, record: Record, hours: float, served_s: float) -> PoolFigures:
+def _pool(name: str, record: Record, hours: float, ran_s: float) -> PoolFigures:
     nodes, series = record.nodes[name], record.series[name]
     ready = sum(nodes.gpu_seconds.values())
     idle = max(0.0, ready - series.held_s) / ready if ready else 0.0
@@ -210,7 +213,7 @@ def _pool(name: str, record: Record, hours: float, served_s: float) -> PoolFigur
         name=name,
         gpus=round(series.gpus, 3),
         utilisation=_part(series.held_s, ready),
-        filled=_part(served_s, series.held_s),
+        filled=_part(ran_s, series.held_s),
         ready=round(ready / 3600 / max(nodes.gpus * hours, 1e-9), 4),
         fragmentation=_part(record.samples.wasted[name], record.samples.free[name]),
         usd=round(nodes.usd, 2),
@@ -268,6 +271,16 @@ def _part(value: float, whole: float) -> float | None:
     return round(value / whole, 4) if whole else None
 
 
+PLAIN = (
+    *("jobs", "served_gpu_hours", "utilisation", "usd", "usd_month", "usd_idle", "usd_fixed", "saved"),
+    *("spot_share", "hours", "borrowed_gpu_hours", "preempted_jobs", "lost_gpu_hours", "spot_losses"),
+    *("timeouts", "most_waiting", "left_out"),
+)
+"""Figures of a whole run that --assert has."""
+TIMES = tuple(f"{kind}.{share}" for kind in ("wait", "to_gpu") for share in ("p50", "p95", "p99"))
+"""Those of a run and of a tenant."""
+
+
 def spread(runs: Sequence[RunFigures]) -> Mapping[str, tuple[float, float]]:
     """The least and the most of each figure over runs with other seeds."""
     values: dict[str, list[float]] = defaultdict(list)
@@ -280,11 +293,7 @@ def spread(runs: Sequence[RunFigures]) -> Mapping[str, tuple[float, float]]:
 
 def named(run: RunFigures) -> dict[str, float | None]:
     """RunFigures by the name that --assert has for them; those of tenants begin with the tenant's."""
-    plain = (
-        *("jobs", "served_gpu_hours", "utilisation", "usd", "usd_month", "usd_idle", "saved", "spot_share"),
-        *("borrowed_gpu_hours", "preempted_jobs", "lost_gpu_hours", "spot_losses", "timeouts"),
-    )
-    values: dict[str, float | None] = {name: getattr(run, name) for name in plain}
+    values: dict[str, float | None] = {name: getattr(run, name) for name in PLAIN if name != "left_out"}
     values["left_out"] = sum(row.jobs for row in run.left_out)
     for prefix, waits, to_gpu in (
         ("", run.waits, run.to_gpu),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.simulate.made_load import read_made
@@ -60,7 +60,12 @@ def _openb(cells: Cells) -> Arrival | LeftOut | None:
         return LeftOut.NO_END
     gpus = count if count > 1 else (milli or 1000.0) / 1000
     return Arrival(
-        created, cells.text("qos") or "openb", None, gpus, cells.text("gpu_spec") or None, deleted - begun
+        created,
+        cells.text("qos") or "openb",
+        None,
+        gpus,
+        cells.text("gpu_spec") or None,
+        max(0.0, deleted - begun),
     )
 
 
@@ -122,7 +127,9 @@ def _acme(cells: Cells) -> Arrival | LeftOut | None:
     return _accounted(cells, _MOMENTS, cells.text("user"), cells.number("gpu_num"))
 
 
-_GRES = re.compile(r"gres/gpu(?::([^=,]+))?=(\d+)")
+_GRES = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]{1,6})(?![0-9])")
+_MINUTES = re.compile(r"[0-9]{1,7}")
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]*)?")
 
 
 def _sacct(cells: Cells) -> Arrival | LeftOut | None:
@@ -132,7 +139,7 @@ def _sacct(cells: Cells) -> Arrival | LeftOut | None:
     counts = [(match[1], int(match[2])) for match in _GRES.finditer(resources)]
     gpus = max((count for _, count in counts), default=0)  # the total, and beside it those of each type
     minutes = cells.text("TimelimitRaw")
-    limit = int(minutes) * 60 if minutes.isdigit() and int(minutes) else None
+    limit = int(minutes) * 60 or None if _MINUTES.fullmatch(minutes) else None
     model = next((name for name, _ in counts if name), None)
     tenant = cells.text("Account") or cells.text("User")
     return _accounted(cells, ("Submit", "Start", "End"), tenant, gpus, model, limit)
@@ -226,7 +233,8 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
         with file.open(newline="", encoding="utf-8-sig") as text:
             return _table(str(file), text, format, zone)
     except OSError as error:
-        raise GpupoolError(f"{file}: can't be read: {error.strerror}; name a trace") from error
+        why = error.strerror or "it has to be a file, and not a pipe"
+        raise GpupoolError(f"{file}: can't be read: {why}; name a trace") from error
     except UnicodeDecodeError as error:
         raise GpupoolError(f"{file}: is not UTF-8 text; unpack it first") from error
     except csv.Error as error:
@@ -236,11 +244,11 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
 def _table(file: str, text: TextIO, name: str, zone: timedelta | None) -> Trace:
     first = next(text, "").rstrip("\r\n")
     known = _known(file, first, name)
-    header = first.split(known.delimiter)
+    header = _cells(first, known.delimiter)
     if known.name == "neutral" and (wrong := list(header_findings(file, header, sorted(known.columns)))):
         raise SpecError(wrong)
     last = _last(text, known, header.index(known.last)) if known.last else inf
-    rows = csv.reader(text, delimiter=known.delimiter)
+    rows = csv.reader(text, delimiter=known.delimiter, quoting=_quoting(known.delimiter))
     zone = timedelta(hours=8) if known.name == "helios" and zone is None else zone
     arrivals: list[Arrival] = []
     left_out = Counter[LeftOut]()
@@ -264,17 +272,26 @@ def _last(text: TextIO, known: TableFormat, at: int) -> float:
     ends = [row[at] for row in csv.reader(text, delimiter=known.delimiter) if len(row) > at]
     text.seek(0)
     next(text)
-    return max((float(end) for end in ends if end.replace(".", "", 1).isdigit()), default=inf)
+    return max((float(end) for end in ends if _NUMBER.fullmatch(end)), default=inf)
+
+
+def _quoting(delimiter: str) -> Literal[0, 3]:
+    """Slurm quotes nothing: a quotation mark is one of the text."""
+    return csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter, quoting=_quoting(delimiter)), [])
 
 
 def _known(file: str, header: str, name: str) -> TableFormat:
     """The format of a table. Raises GpupoolError where none fits, or the one that is named doesn't."""
     for format in FORMATS:
-        if name in ("auto", format.name) and format.columns <= {*header.split(format.delimiter)}:
+        if name in ("auto", format.name) and format.columns <= {*_cells(header, format.delimiter)}:
             return format
     named = next((format for format in FORMATS if format.name == name), None)
     if named is not None:
-        missing = sorted(named.columns - {*header.split(named.delimiter)})
+        missing = sorted(named.columns - {*_cells(header, named.delimiter)})
         raise GpupoolError(f"{file}:1:1: is no {name} table: it has no column {', '.join(missing)}")
     known = "; ".join(f"{format.name} ({','.join(sorted(format.columns))})" for format in FORMATS)
     raise GpupoolError(

@@ -22,12 +22,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gpupool.findings import GpupoolError
 from gpupool.simulate.trace import Arrival, Trace, in_order
 from gpupool.spec.field_types import Hint, Model
 from gpupool.spec.shape import read_as
 
 DAY_S = 86_400
-Gpus = Annotated[str, Field(pattern=r"^\d+(\.\d+)?$"), Hint('a number in quotes: {"1": 80, "0.25": 20}')]
+MOST_JOBS = 2_000_000
+Gpus = Annotated[
+    str,
+    Field(pattern=r"^(0\.[0-9]{0,5}[1-9]0*|[1-9][0-9]{0,3}(\.[0-9]{1,6})?)$"),
+    Hint('a number in quotes: {"1": 80, "0.25": 20}'),
+]
 
 
 class RunTimes(Model):
@@ -80,6 +86,9 @@ class MadeLoad(Model):
 def read_made(file: Path) -> Trace:
     """Raises SpecError with the places of what is wrong."""
     load = read_as(file, MadeLoad, "write days and tenants, as docs/foresight.md shows")
+    jobs = load.days * sum(tenant.jobs_per_day for tenant in load.tenants)
+    if jobs > MOST_JOBS:
+        raise GpupoolError(f"{file}: makes some {jobs:,.0f} jobs, and {MOST_JOBS:,} are the most; make fewer")
     return in_order([*_arrivals(load)], {}, "made")
 
 

@@ -8,6 +8,7 @@ priorities: {LS: high}
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from gpupool.simulate.trace import Names
 from gpupool.spec.field_types import Model
@@ -21,7 +22,7 @@ class NamesFile(Model):
     """Tenants of the trace."""
     gpus: dict[str, str] = {}
     """GPUs of the trace -> pools, keys of the catalog or profiles; an empty name stands for any."""
-    priorities: dict[str, str] = {}
+    priorities: dict[str, Literal["critical", "high", "medium", "low"]] = {}
     """Priorities of the trace -> levels."""
 
 
@@ -30,4 +31,4 @@ def read_names(file: Path | None) -> Names:
     if file is None:
         return Names()
     read = read_as(file, NamesFile, "write tenants, gpus, priorities: names -> names")
-    return Names(read.tenants, read.gpus, read.priorities)
+    return Names(read.tenants, read.gpus, dict(read.priorities))

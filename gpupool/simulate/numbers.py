@@ -22,6 +22,7 @@ class ModelNumber:
     """s: seconds, also written as 90s or 5m; otherwise what a plain number counts."""
     source: str
     weak: bool = False
+    most: float = 10.0**9
 
 
 NUMBERS = {
@@ -39,9 +40,13 @@ NUMBERS = {
         "of spot nodes a month",
         "AWS Spot Instance Advisor's band for p4d and g6, second hand",
         weak=True,
+        most=0.99,
     ),
     "again": ModelNumber(
-        1.0, "of the work", "what an ended attempt had done is done again: no checkpoints; 0: none is lost"
+        1.0,
+        "of the work",
+        "what an ended attempt had done is done again: no checkpoints; 0: none is lost",
+        most=1.0,
     ),
     "slowdown": ModelNumber(
         1.0, "times", "run time on a shared GPU against the trace's; no curve is published", weak=True
@@ -62,12 +67,12 @@ def numbers(settings: Iterable[str]) -> dict[str, float]:
 
 
 def _value(setting: str, number: ModelNumber, text: str) -> float:
-    timed = number.unit == "s" and re.fullmatch(r"([0-9]+[smhd])+", text)
+    timed = number.unit == "s" and re.fullmatch(r"([0-9]{1,9}[smhd])+", text)
     try:
         value = float(duration_seconds(text)) if timed else float(text)
     except ValueError:
         value = float("nan")
-    if not 0 <= value < 10**9:
+    if not 0 <= value <= number.most:
         what = "a number or a duration such as 90s" if number.unit == "s" else "a number"
-        raise UsageError(f"--set {setting}: {text!r} is not {what} of 0 or more")
+        raise UsageError(f"--set {setting}: {text!r} is not {what} from 0 to {number.most:g}")
     return value

@@ -18,12 +18,16 @@ from gpupool.simulate.trace import Arrival, LeftOut, Trace, in_order
 
 def read_philly(file: Path, zone: timedelta | None) -> Trace:
     """Raises GpupoolError."""
+    text = file.read_text(encoding="utf-8-sig")
     if zone is None:
         raise GpupoolError(f"{file}: its times say no zone; say it with --zone, such as --zone -08:00")
     try:
-        jobs = json.loads(file.read_text(encoding="utf-8"))
+        jobs = json.loads(text)
     except json.JSONDecodeError as error:
         raise GpupoolError(f"{file}:{error.lineno}:{error.colno}: is not JSON: {error.msg}") from error
+    except (RecursionError, ValueError) as error:
+        raise GpupoolError(f"{file}:1:1: is no list of jobs: it is nested too deeply, or has a number of "
+                           "thousands of digits") from error  # fmt: skip
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise GpupoolError(f"{file}:1:1: is not a list of jobs, as cluster_job_log is")
     arrivals: list[Arrival] = []
@@ -31,8 +35,9 @@ def read_philly(file: Path, zone: timedelta | None) -> Trace:
     for number, job in enumerate(jobs):
         try:
             arrival = _job(job, zone)
-        except (KeyError, TypeError, ValueError) as error:
-            raise GpupoolError(f"{file}: [{number}]: is no job of Philly's: {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            fields = "submitted_time, vc, attempts with start_time, end_time and detail"
+            raise GpupoolError(f"{file}: [{number}]: is no job of Philly's, which has {fields}") from error
         if isinstance(arrival, LeftOut):
             left_out[arrival] += 1
         else:
@@ -46,7 +51,10 @@ def _job(job: dict[str, Any], zone: timedelta) -> Arrival | LeftOut:
         return LeftOut.NO_START
     if _missing(attempts[-1]["end_time"]):
         return LeftOut.NO_END
-    gpus = sum(len(server["gpus"]) for server in attempts[0]["detail"])
+    servers = [server["gpus"] for server in attempts[0]["detail"]]
+    if not all(isinstance(gpus, list) for gpus in servers):
+        raise TypeError("gpus")
+    gpus = sum(map(len, servers))
     if not gpus:
         return LeftOut.NO_GPU
     runs = [attempt for attempt in attempts if not _missing(attempt["start_time"], attempt["end_time"])]

@@ -32,7 +32,7 @@ class JobRecord:
     ended: float = inf
     how: str = ""
     """done or timeout; empty while it is not over."""
-    served_s: float = 0.0
+    ran_s: float = 0.0
     """GPU seconds that it ran, of the GPUs that it asks for: a slice may be larger."""
     spot_s: float = 0.0
     """Of these on spot nodes."""
@@ -53,7 +53,7 @@ class JobRecord:
     def ran(self, ran: float, held: Held, spot: bool, micro_usd: int) -> None:
         """An attempt is over that ran for so long."""
         seconds = self.gpus * ran
-        self.served_s += seconds
+        self.ran_s += seconds
         self.spot_s += seconds if spot else 0.0
         self.borrowed_s += seconds if held.borrowed else 0.0
         self.micro_usd += micro_usd
@@ -66,6 +66,11 @@ class JobRecord:
         """It waits once more."""
         self.preempted += how == "stopped"
         self.disrupted += how == "lost"
+
+    @property
+    def served_s(self) -> float:
+        """GPU seconds of work that was not done again."""
+        return self.ran_s - self.lost_s
 
     @property
     def wait_s(self) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpupool.findings import UsageError
 from gpupool.plan.model import Plan
 from gpupool.queue.domain.current import current
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.figures import RunFigures, figures
 from gpupool.simulate.numbers import NUMBERS
 from gpupool.simulate.record import Record
-from gpupool.simulate.trace import Names, Trace
+from gpupool.simulate.trace import LEVELS, Names, Trace
 
 Notify = Callable[[str], None]
 
@@ -54,6 +55,13 @@ def simulate(plan: Plan, trace: Trace, settings: Settings, notify: Notify = lamb
     """Run the trace on the environment, once for each seed."""
     now, runs = current(plan), list[RunFigures]()
     arrivals = [settings.names.of(arrival) for arrival in trace.arrivals]
+    unknown = {arrival.priority for arrival in arrivals if arrival.priority} - {*LEVELS}
+    if unknown:
+        name = min(unknown)
+        raise UsageError(
+            f"priority {name!r} of the trace is none of {', '.join(LEVELS)}; say which with --map and a file "
+            f"with priorities: {{{name}: high}}"
+        )
     for seed in range(settings.seed, settings.seed + settings.repeat):
 
         def arrived(count: int, seed: int = seed) -> None:
@@ -75,12 +83,8 @@ def sensitivity(
         sides = []
         for factor in (0.5, 2.0):
             notify(f"{name} times {factor:g}")
-            numbers = {**settings.numbers, name: min(settings.numbers[name] * factor, _most(name))}
+            value = min(settings.numbers[name] * factor, NUMBERS[name].most)
+            numbers = {**settings.numbers, name: value}
             sides.append(simulate(plan, trace, Settings(numbers, settings.seed, 1, settings.names)).figures)
         rows.append(Sensitivity(name, *sides))
     return rows
-
-
-def _most(name: str) -> float:
-    """A share is less than all."""
-    return 0.99 if NUMBERS[name].unit.startswith("of ") else float("inf")

@@ -27,6 +27,9 @@ RELATIVE = 10**8
 """Seconds below this count from a beginning that the trace doesn't say."""
 MONDAY = datetime.fromisoformat("2026-01-05T00:00:00+00:00").timestamp()
 """Where such traces begin: budgets and reservations need dates."""
+MOST = 10**9
+"""No job has more GPUs, and none runs for longer than so many seconds, which are 31 years."""
+LAST = datetime.fromisoformat("2100-01-01T00:00:00+00:00").timestamp()
 MOST_FINDINGS = 20
 """A wrong column is wrong in every row."""
 
@@ -164,8 +167,8 @@ class Cells:
             number = float(text)
         except ValueError:
             number = float("nan")
-        if not isfinite(number) or number < 0:
-            self.wrong(name, f"{text!r} is not a number of 0 or more", "write plain digits")
+        if not 0 <= number <= MOST:
+            self.wrong(name, f"{text!r} is not a number from 0 to {MOST:,}", "write plain digits")
             return None
         return number
 
@@ -179,23 +182,28 @@ class Cells:
         """Seconds, or a moment, in epoch seconds."""
         text = self.text(name)
         try:
-            number = float(text)
+            seconds = float(text)
         except ValueError:
-            pass
-        else:
-            if isfinite(number):
-                return number
+            seconds = float("nan")
+        if isfinite(seconds):
+            return self._known(name, seconds)
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
             self.wrong(name, f"{text!r} is neither seconds nor a moment", "write 2026-11-02T08:30:00Z")
             return None
-        if moment.tzinfo is not None:
-            return moment.timestamp()
-        if self.zone is None:
+        if moment.tzinfo is None and self.zone is None:
             self.wrong(name, f"{text!r} says no time zone", "say it with --zone, such as --zone +08:00")
             return None
-        return (moment - datetime(1970, 1, 1) - self.zone).total_seconds()
+        zone = (self.zone if moment.tzinfo is None else moment.utcoffset()) or timedelta()
+        return self._known(name, (moment.replace(tzinfo=None) - datetime(1970, 1, 1) - zone).total_seconds())
+
+    def _known(self, name: str, seconds: float) -> float | None:
+        if 0 <= seconds < LAST:
+            return seconds
+        message = f"{self.text(name)!r} is not between 1970 and 2100"
+        self.wrong(name, message, "write seconds, not milliseconds, or a moment")
+        return None
 
     def wrong(self, column: str, message: str, hint: str) -> None:
         at = self._header.index(column) + 1 if column in self._header else 1
@@ -207,8 +215,6 @@ def neutral(cells: Cells) -> Arrival | LeftOut | None:
     submitted, gpus, seconds = cells.moment("submitted"), cells.number("gpus"), cells.number("seconds")
     preemptible, timeout = cells.truth("preemptible"), cells.number("timeout")
     priority = cells.text("priority") or None
-    if priority is not None and priority not in LEVELS:
-        cells.wrong("priority", f"{priority!r} is not a level", f"use one of {', '.join(LEVELS)}")
     tenant = cells.text("tenant")
     if not tenant:
         cells.wrong("tenant", "no tenant is named", "name one")

@@ -177,3 +177,43 @@ def test_every_job_ends_once_and_nothing_is_used_twice(local: Plan, rows: list[t
 def test_an_empty_trace(local: Plan) -> None:
     run = simulate(local, Trace(()), Settings(numbers(()))).figures
     assert (run.jobs, run.waits.p95, run.utilisation) == (0, None, None)
+
+
+def test_what_no_budget_ever_pays_for_ends_the_run_and_is_counted(tmp_path: Path) -> None:
+    """Budgets begin again for ever; the run does not."""
+    file = tmp_path / "small.yaml"
+    environment(tmp_path)
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for period in ("day", "month"):
+        data["tenants"][0]["budget"] = {"usd": 1, "period": period}
+        file.write_text(yaml.safe_dump(data), encoding="utf-8")
+        short = [replace(job(at), timeout_s=600) for at in (0, 10, 30)]
+        dear = replace(job(20), seconds=360_000, timeout_s=360_000)
+        trace = Trace((*short[:2], dear, replace(job(25), gpu="h100-80gb"), short[2]))
+        run = simulate(read_plan(str(file)), trace, Settings(numbers(()))).figures
+        assert run.jobs == 3, (period, run.left_out)
+        assert run.jobs + sum(row.jobs for row in run.left_out) == len(trace.arrivals)
+        assert run.hours < 24 * 70
+
+
+def test_figures_of_runs_that_serve_little(tmp_path: Path) -> None:
+    plan = environment(tmp_path)
+    refused = [replace(job(at), gpu="h100-80gb") for at in (0, 86_400 * 30)]
+    nothing = simulate(plan, Trace(tuple(refused)), Settings(numbers(()))).figures
+    assert (nothing.jobs, nothing.saved, nothing.hours) == (0, None, 720)
+    late = Trace((refused[0], replace(job(86_400 * 30), seconds=7200)))
+    run = simulate(plan, late, Settings(numbers(()))).figures
+    assert run.usd_month < run.usd * 1.1  # a month of which nearly all days have no job
+    busy = Trace(tuple(replace(job(0), seconds=86_400 * 3) for _ in range(6)))
+    run = simulate(plan, busy, Settings(numbers(()))).figures
+    assert run.usd_month <= run.usd_fixed / run.hours * 730 + 1  # submitted at once, and served in nine days
+
+
+def test_work_that_is_done_again_is_served_once(tmp_path: Path) -> None:
+    plan = environment(tmp_path, spotShare=1)
+    arrivals = tuple(replace(job(at * 40_000.0), seconds=100_000) for at in range(20))
+    lossy = Settings(numbers(["interrupted=0.99"]))
+    run = simulate(plan, Trace(arrivals), lossy).figures
+    assert run.spot_losses > 0
+    assert run.lost_gpu_hours > 0
+    assert run.served_gpu_hours == pytest.approx(20 * 100_000 / 3600, abs=0.1)

@@ -12,8 +12,8 @@ from gpupool.findings import SpecError, UsageError
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.domain.placement import Slots
 from gpupool.simulate import words
-from gpupool.simulate.assertions import expectation, judge
-from gpupool.simulate.figures import named, percentile, spread
+from gpupool.simulate.assertions import check, expectation, judge
+from gpupool.simulate.figures import PLAIN, TIMES, named, percentile, spread
 from gpupool.simulate.formats import read
 from gpupool.simulate.names_file import read_names
 from gpupool.simulate.numbers import NUMBERS, numbers
@@ -88,15 +88,17 @@ def test_verdicts(outcome: Outcome) -> None:
     verdicts = judge(checks, outcome.figures)
     assert [verdict.holds for verdict in verdicts] == [True, False, False]
     assert "there is no such figure" in words.verdict(verdicts[2])
-    with pytest.raises(UsageError, match="no figure is called waits"):
-        judge([expectation("waits<1")], outcome.figures)
-    assert set(named(outcome.figures)) >= {"wait.p95", "vision.wait.p95", "serving.to_gpu.p50", "left_out"}
+    check([expectation("vision.wait.p95<1h"), expectation("hours<9")], ["vision"])
+    for wrong in ("waits<1", "wait.p96<1", "visoin.wait.p95<1"):
+        with pytest.raises(UsageError, match="no figure is called"):
+            check([expectation(wrong)], ["vision"])
+    assert set(named(outcome.figures)) >= {*PLAIN, *TIMES, "vision.wait.p95", "serving.to_gpu.p50"}
 
 
 def test_numbers_are_set_and_refused() -> None:
     assert numbers(["startup=5m", "again=0.5"])["startup"] == 300
     assert all(number.source for number in NUMBERS.values())
-    for wrong in ("startup", "unknown=1", "startup=-1", "again=5m", "pod=x"):
+    for wrong in ("startup", "unknown=1", "startup=-1", "again=5m", "pod=x", "interrupted=1", "again=5"):
         with pytest.raises(UsageError, match="--set"):
             numbers([wrong])
 

@@ -102,15 +102,15 @@ def test_every_format_has_a_trace_here() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("submitted,tenant,gpus,seconds\n1,a,-1,5\n", r"2:3: gpus: '-1' is not a number of 0 or more"),
+        ("submitted,tenant,gpus,seconds\n1,a,-1,5\n", r"2:3: gpus: '-1' is not a number from 0 to"),
+        ("submitted,tenant,gpus,seconds\n1,a,1,1e308\n", r"2:4: seconds: '1e308' is not a number from 0 to"),
+        ("submitted,tenant,gpus,seconds\n1e308,a,1,5\n", r"2:1: submitted: '1e308' is not between 1970"),
+        ("submitted,tenant,gpus,seconds\n1790000000000,a,1,5\n", r"2:1: .* not between 1970 and 2100"),
+        ("submitted,tenant,gpus,seconds\n9999-12-31T23:59:59Z,a,1,5\n", r"2:1: .* not between 1970"),
         ("submitted,tenant,gpus,seconds\nx,a,1,5\n", r"2:1: submitted: 'x' is neither seconds nor a moment"),
         ("submitted,tenant,gpus,seconds\n1,,1,5\n", r"2:2: tenant: no tenant is named"),
         ("submitted,tenant,gpus,seconds\n1,a,1\n", r"2:1: submitted: 3 cells, and the header has 4"),
         ("submitted,tenant,gpus,seconds,prio\n1,a,1,5,x\n", r"1:5: prio: column 'prio' is not known"),
-        (
-            "submitted,tenant,gpus,seconds,priority\n1,a,1,5,urgent\n",
-            r"2:5: priority: 'urgent' is not a level",
-        ),
         ("when,who\n1,2\n", r"1:1: is no table of jobs that is known"),
         ("", r"1:1: is no table of jobs that is known"),
     ],
@@ -120,6 +120,40 @@ def test_what_can_t_be_read_is_refused_at_its_place(tmp_path: Path, text: str, m
     file.write_text(text, encoding="utf-8")
     with pytest.raises(GpupoolError, match=message):
         read(file)
+
+
+ODD = {
+    "slurm-names.txt": (
+        "JobID|JobName|Account|Submit|Start|End|ReqTRES|TimelimitRaw\n"
+        '1|"train|v|1|2|3|gres/gpu=1|\u00b2\n'
+        "2|mid|v|1|2|3|gres/gpu=1|10\n"
+        '3|y"|v|1|2|3|gres/gpu=1|UNLIMITED\n'
+    ),
+    "quoted.csv": '"submitted","tenant","gpus","seconds"\n"1","v","1","5"\n',
+    "openb.csv": (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+        "scheduled_time\na,1,1,1,1000,,LS,Running,0,1000,5000\nb,1,1,1,1000,,LS,Running,0,9000,10\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "jobs"), [("slurm-names.txt", 3), ("quoted.csv", 1), ("openb.csv", 1)])
+def test_odd_tables_lose_no_row_and_make_no_time_negative(tmp_path: Path, name: str, jobs: int) -> None:
+    file = tmp_path / name
+    file.write_text(ODD[name], encoding="utf-8")
+    trace = read(file)
+    assert len(trace.arrivals) == jobs
+    assert all(arrival.seconds >= 0 for arrival in trace.arrivals)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[1" + "0" * 5000 + "]", '[{"attempts": [{"start_time": 1}]}]']
+)
+def test_odd_json_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "jobs.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(GpupoolError, match=r"jobs\.json"):
+        read(file, zone=timedelta())
 
 
 def test_a_format_that_is_named_must_fit(tmp_path: Path) -> None:
@@ -135,13 +169,23 @@ def test_a_format_that_is_named_must_fit(tmp_path: Path) -> None:
         ("days: 0\ntenants: []\n", r"made.yaml:1:1: days: 0 is out of range; it must be more than 0"),
         ("days: 1\ntenants: []\n", r"made.yaml:2:1: tenants: the list is empty"),
         ("days: 1\ntenant: []\n", r"made.yaml:2:1: tenant: unknown field .*did you mean \"tenants\""),
+        (
+            "days: 366\ntenants:\n- tenant: a\n  jobsPerDay: 99999\n"
+            '  gpus: {"1": 1}\n  seconds: {median: 9, sigma: 0}\n',
+            r"makes some .* jobs, and 2,000,000 are the most",
+        ),
+        (
+            "days: 1\ntenants:\n- tenant: a\n  jobsPerDay: 9\n"
+            '  gpus: {"0": 1}\n  seconds: {median: 9, sigma: 0}\n',
+            r"made.yaml:5:",
+        ),
         ("- days\n", r"made.yaml:1:1: the document is not a mapping"),
         ("days: 1\ntenants: [{gpus: {1: 2}}]\n", r"made.yaml:2:19: .*key 1 is not text.*write \"1\""),
     ],
 )
 def test_a_load_that_can_t_be_made_is_refused_at_its_place(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "made.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(GpupoolError, match=message):
         read(tmp_path / "made.yaml")
 
 
