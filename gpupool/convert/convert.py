@@ -292,7 +292,8 @@ def _others(cluster: ClusterObjects) -> None:
 def _platform(given: _Input) -> str:
     if given.local or any(settings.origin == "policy" for settings in given.operators):
         return "local"  # where a chart makes the ClusterPolicy it has no label of gpupool's
-    return "eks" if given.fleets else "static"
+    karpenter = given.fleets or (given.controllers and not given.cluster.all("Node"))
+    return "eks" if karpenter else "static"
 
 
 def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeClass]]:

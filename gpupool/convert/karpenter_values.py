@@ -36,6 +36,10 @@ def settle(part: Part, draft: Draft) -> None:
         if fits("name", name.value):
             name.used()
             draft.cluster_name = name.value
+    if draft.platform == "static":
+        part.says(True, *_OVERLAYS)
+        part.leave("nodes of platform static are there already, and gpupool installs no Karpenter for them")
+        return
     for place in _QUEUES:
         queue = part.text(*place)
         if queue:

@@ -22,6 +22,12 @@ PREFIX = "nvidia.com/"
 PRODUCT, COUNT = f"{PREFIX}gpu.product", f"{PREFIX}gpu.count"
 _REPLICAS, _STRATEGY = f"{PREFIX}gpu.replicas", f"{PREFIX}gpu.sharing-strategy"
 _SHARED, PARTITIONED = "-SHARED", "-MIG-"
+_INSTANCE = f"{PREFIX}mig-"
+_WORKLOAD = f"{PREFIX}gpu.workload.config"
+_DEPLOYED = (f"{PREFIX}gpu.deploy.operands", f"{PREFIX}gpu.deploy.device-plugin")
+"""Labels by which somebody keeps the operator's operands from a node (gpu-operator v26.7.0,
+controllers/state_manager.go)."""
+_SHARED_FURTHER = "its MIG instances are shared further, which gpupool does not do"
 _SLICES = f"{GPU_RESOURCE}{RENAMED}"
 
 
@@ -72,12 +78,27 @@ def product(labels: Mapping[str, str]) -> str:
 def of(labels: Mapping[str, str], capacity: Mapping[str, Any], gpu: GpuModel) -> ReportedNode:
     """What the node with these labels and this capacity says of its `gpu`s."""
     node = _Node(labels, capacity, gpu)
+    if reason := _not_for_pods(node):
+        return _unknown(node, reason)
     _, single, profile = labels.get(PRODUCT, "").partition(PARTITIONED)
     if single:
         return _single(node, profile)
     if instances := _instances(node):
         return _mixed(node, instances)
     return _replicated(node)
+
+
+def _not_for_pods(node: _Node) -> str:
+    """Why no pod gets a GPU of the node, or none as gpupool shares them; empty where nothing says so."""
+    workload = node.labels.get(_WORKLOAD, "container")
+    if workload != "container":
+        return f"its label {_WORKLOAD} says {workload}: its GPUs are not for containers"
+    off = next((label for label in _DEPLOYED if node.labels.get(label) == "false"), None)
+    if off is not None:
+        return f"its label {off} says false: no device plugin runs there"
+    if any(name.startswith(_INSTANCE) and name.endswith(RENAMED) for name in node.capacity):
+        return _SHARED_FURTHER
+    return ""
 
 
 def _single(node: _Node, profile: str) -> ReportedNode:
@@ -90,7 +111,7 @@ def _single(node: _Node, profile: str) -> ReportedNode:
     if known is None:
         return _unknown(node, f"the {node.gpu.title} has no MIG profile {name}")
     if replicas > 1 or profile != name:
-        return _unknown(node, "its MIG instances are shared further, which gpupool does not do")
+        return _unknown(node, _SHARED_FURTHER)
     count = node.gpus
     gpus, rest = divmod(count, known[1])
     if rest or not gpus:
@@ -104,10 +125,10 @@ def _instances(node: _Node) -> dict[str, int]:
     """Instances of the node by resource, under the mixed strategy: by labels, else by its capacity."""
     counts: dict[str, int] = {}
     for key in node.labels:
-        if key.startswith(f"{PREFIX}mig-") and key.endswith(".count"):
+        if key.startswith(_INSTANCE) and key.endswith(".count"):
             counts[key.removesuffix(".count")] = node.number(key) or 0
     for key, value in node.capacity.items():
-        if key.startswith(f"{PREFIX}mig-") and not key.endswith(RENAMED):
+        if key.startswith(_INSTANCE) and not key.endswith(RENAMED):
             counts.setdefault(key, as_whole(str(value)) or 0)
     return {name: count for name, count in counts.items() if count}
 
@@ -117,11 +138,11 @@ def _mixed(node: _Node, instances: Mapping[str, int]) -> ReportedNode:
         return _unknown(node, f"it has MIG instances, and no label {COUNT} says of how many GPUs")
     layout: dict[str, int] = {}
     for resource, count in instances.items():
-        known = _profile(node.gpu, resource.removeprefix(f"{PREFIX}mig-"))
+        known = _profile(node.gpu, resource.removeprefix(_INSTANCE))
         if known is None:
             return _unknown(node, f"the {node.gpu.title} has no MIG profile for {resource}")
         if (node.number(f"{resource}.replicas") or 1) > 1:
-            return _unknown(node, "its MIG instances are shared further, which gpupool does not do")
+            return _unknown(node, _SHARED_FURTHER)
         offered = node.offered(resource)
         if offered is not None and offered != count:
             return _unknown(node, f"its label says {count} {resource}, and its capacity {offered}")
@@ -143,6 +164,8 @@ def _replicated(node: _Node) -> ReportedNode:
     renamed = bool(node.offered(_SLICES))
     if replicas == 0:
         return _unknown(node, f"its label {_REPLICAS} says 0: its GPUs are in MIG mode and have no instances")
+    if offered == 0:
+        return _unknown(node, f"its capacity has 0 {GPU_RESOURCE}: nothing can be scheduled there")
     if replicas is None:
         if strategy not in (None, "none"):
             return _unknown(node, f"its label says {strategy}, and none says into how many slices")
@@ -175,6 +198,6 @@ def _profile(gpu: GpuModel, spelled: str) -> tuple[str, int] | None:
     plus sign; None where the GPU has none."""
     for profile in gpu.mig.profiles if gpu.mig else ():
         for name in (profile.name, *profile.aliases):
-            if spelled in (name, mig_resource(name).removeprefix(f"{PREFIX}mig-")):
+            if spelled in (name, mig_resource(name).removeprefix(_INSTANCE)):
                 return name, profile.max_count
     return None

@@ -40,6 +40,10 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     draft.priorities = _priorities(cluster)
     first: Part | None = None
     for namespace in cluster.all("Namespace"):
+        name = namespace.document.name
+        if any(tenant["namespace"] == name for tenant in draft.tenants):
+            namespace.left("another document is of the same namespace", "keep one of them")
+            continue
         tenant = _tenant(namespace, cluster, draft)
         if tenant is not None:
             draft.tenants.append(tenant)
@@ -171,6 +175,8 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
             part.wrong(f"quota on {key} is never enforced", f"write requests.{resource}")
         elif amount is None or amount.denominator != 1:
             part.wrong("not a whole number of GPUs", "correct it")
+        elif resource.startswith(mig_resource("")) and resource.endswith(RENAMED):
+            part.left("it counts slices of MIG instances, which gpupool does not share further")
         else:
             part.used()
             counts[resource] = (int(amount), part)

@@ -109,6 +109,20 @@ def test_what_a_node_says(
              "nvidia.com/mig-1g.10gb.replicas": "2"},
             {}, "a100-80gb", "shared further",
         ),
+        (
+            {**labels(A100, gpu_count=1), "nvidia.com/mig-1g.10gb.count": "7"},
+            {"nvidia.com/mig-1g.10gb.shared": "14"}, "a100-80gb", "shared further",
+        ),
+        (labels(A100, gpu_count=8, gpu_replicas=1), {"nvidia.com/gpu": "0"}, "a100-80gb", "has 0 nvidia"),
+        (labels(A100, gpu_count=8), {"nvidia.com/gpu": "0"}, "a100-80gb", "has 0 nvidia"),
+        (
+            {**labels(A100, gpu_count=8), "nvidia.com/gpu.workload.config": "vm-passthrough"},
+            {}, "a100-80gb", "not for containers",
+        ),
+        (
+            {**labels(A100, gpu_count=8), "nvidia.com/gpu.deploy.device-plugin": "false"},
+            {"nvidia.com/gpu": "8"}, "a100-80gb", "no device plugin runs there",
+        ),
     ],
 )  # fmt: skip
 def test_what_cant_be(said: dict[str, str], capacity: dict[str, object], gpu: str, words: str) -> None:

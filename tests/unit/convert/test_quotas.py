@@ -86,3 +86,17 @@ def test_what_is_never_enforced_is_said_as_the_policy_says_it(key: str) -> None:
     assert ours == f"quota on {key} is never enforced; write requests.{resource}"
     policy = (SHIPPED / "quotas-count-gpus.yaml").read_text(encoding="utf-8")
     assert "' is never enforced; write requests.'" in policy
+
+
+def test_slices_of_shared_mig_instances_are_no_instances() -> None:
+    result = converted(quota("q", hard=gpus(2) | gpus(8, "requests.nvidia.com/mig-1g.10gb.shared")))
+    assert yaml.safe_load(result.text)["tenants"][0]["pools"] == {"t4": {"gpus": 2}}
+    assert [entry for entry in result.leftovers if "does not share further" in entry.why]
+
+
+def test_a_namespace_in_two_files_is_one_tenant() -> None:
+    text = yaml.safe_dump_all([NODE, NAMESPACE, NAMESPACE, quota("q", hard=gpus(2))])
+    documents, _ = parse_documents("all.yaml", text.encode())
+    result = convert(documents, Choices())
+    assert [tenant["namespace"] for tenant in yaml.safe_load(result.text)["tenants"]] == ["team"]
+    assert [entry for entry in result.leftovers if "another document is of the same" in entry.why]

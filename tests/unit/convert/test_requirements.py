@@ -185,3 +185,32 @@ def test_what_is_no_selector_of_images_is_no_crash(term: object) -> None:
     own["spec"] = {"role": "nodes", "amiSelectorTerms": [term]}
     result = converted(pool(TYPES, ON_DEMAND), own)
     assert any("amiSelectorTerms" in str(entry) for entry in result.leftovers)
+
+
+def test_labels_of_karpenters_own_keys_are_requirements() -> None:
+    """A template's labels say where, of what and how nodes are bought, as requirements do."""
+    fleet = pool(("karpenter.k8s.aws/instance-family", "In", "g5"))
+    labels = {BOUGHT: "on-demand", ZONE: "us-east-1a", TYPES[0]: "g5.xlarge", "example.com/team": "ml"}
+    fleet["spec"]["template"]["metadata"] = {"labels": labels}
+    result = converted(fleet)
+    (row,) = yaml.safe_load(result.text)["pools"]
+    assert row["labels"] == {"example.com/team": "ml"}
+    assert row["nodes"]["instanceTypes"] == ["g5.xlarge"]
+    assert row["nodes"]["zones"] == ["us-east-1a"]
+    assert row["nodes"].keys().isdisjoint({"capacity", "spotShare"})
+    assert not [entry for entry in result.leftovers if "labels" in entry.path]
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "why"),
+    [
+        (BOUGHT, "reserved", RESERVED),
+        ("karpenter.k8s.aws/instance-local-nvme", "900", "which machines it may start"),
+    ],
+)
+def test_a_label_that_leaves_nothing_leaves_the_pool_out(label: str, value: str, why: str) -> None:
+    fleet = pool(("karpenter.k8s.aws/instance-family", "In", "g5"))
+    fleet["spec"]["template"]["metadata"] = {"labels": {label: value}}
+    result = converted(fleet)
+    assert yaml.safe_load(result.text)["pools"] == []
+    assert [line for line in result.left_out if why in line]

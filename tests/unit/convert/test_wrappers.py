@@ -203,6 +203,23 @@ PLACEHOLDERS = {
 }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "$REGISTRY/nvidia",
+            "nvidia-$ENV",
+            "op://infra/gpu/token",
+            "vault:secret/data/gpu#key",
+            "[[ .Tag ]]",
+        ),
+        *("<%= tag %>", "changeme", "ReplaceMe", "%OWNER%", "@@team@@", "__CLUSTER__"),
+    ],
+)
+def test_other_ways_to_write_them(text: str) -> None:
+    assert form_of(text) is not None
+
+
 def test_each_form_has_an_example() -> None:
     assert list(PLACEHOLDERS) == [form.name for form in forms()]
 
@@ -226,7 +243,20 @@ def test_placeholders_are_not_carried_over(form: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a<b", "p4d.24xlarge", "$HOME", "${", "{}", "<b>bold</b> text", "v1.2", "#!/bin/sh\necho ${A}\n", ""],
+    [
+        *(
+            "a<b",
+            "p4d.24xlarge",
+            "$HOME",
+            "${",
+            "{}",
+            "<b>bold</b> text",
+            "v1.2",
+            "#!/bin/sh\necho ${A}\n",
+            "",
+        ),
+        *("a@b.example", "r.example:5000/x", "10%", "al2023@latest", "$(NODE_NAME)", "echo $FILE", "vault"),
+    ],
 )
 def test_ordinary_texts_are_no_placeholders(text: str) -> None:
     assert form_of(text) is None

@@ -75,3 +75,25 @@ def test_a_strategy_undoes_partitioned_pools_alone() -> None:
 )
 def test_what_is_no_settings_has_none(settings: Any) -> None:
     assert list(given_variables(settings, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}}, ["defaultWorkload"]),
+        ({"sandboxWorkloads": {"enabled": False, "defaultWorkload": "vm-passthrough"}}, []),
+        ({"sandboxWorkloads": {"enabled": True, "defaultWorkload": "container"}}, []),
+        ({"migManager": {"enabled": "false"}}, ["enabled"]),
+        ({"migManager": {"enabled": True}}, []),
+        ({"gfd": {"enabled": False}}, ["enabled"]),
+        (
+            {"devicePlugin": {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0,1"}]}},
+            ["VISIBLE_DEVICES"],
+        ),
+        ({"devicePlugin": {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}}, []),
+    ],
+)
+def test_what_undoes_partitioned_pools(settings: dict[str, Any], names: list[str]) -> None:
+    found = [setting.name for setting in undoing(settings, partitioned=True)]
+    assert len(found) == len(names)
+    assert all(name.endswith(end) for name, end in zip(found, names, strict=True))
