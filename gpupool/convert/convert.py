@@ -187,10 +187,7 @@ def _sort(part: Part, given: _Input) -> None:
 
 def _named(part: Part, given: _Input) -> bool:
     """Whether it starts GPUs in a way that is not read; it is then listed with what to do."""
-    reason = wrappers.named(part.document)
-    if reason is None and (chart := wrappers.gpu_chart(part.document)):
-        why = f"it installs the chart {chart}, and has no values of it"
-        reason = (why, "convert the file with its values")
+    reason = wrappers.named(part.document) or wrappers.gpu_chart(part.document)
     if reason is None:
         return False
     part.left(*reason, "todo")

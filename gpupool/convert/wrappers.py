@@ -23,9 +23,10 @@ from gpupool.convert.operator_values import CHART as OPERATOR_CHART
 from gpupool.convert.plugin_values import SECTION as PLUGIN_CHART
 from gpupool.convert.plugin_values import place as plugin_chart
 from gpupool.convert.spec_words import fits
-from gpupool.spec.yaml_source import Loc, value_at
+from gpupool.spec.yaml_source import Loc, path_text, value_at
 
 _CHARTS = (OPERATOR_CHART, PLUGIN_CHART, "karpenter", "gpu-feature-discovery")
+_ITS_VALUES = "write the chart's values in a file, and convert that"
 _INSTALLS = "gpupool installs the chart by itself, where it is not left to others (install: false)"
 
 
@@ -71,10 +72,11 @@ def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
                 part.at(*item.root, *row["version"]).used()
             part.at(*item.loc).used()
             for path in row.get("elsewhere", ()):
-                if more := part.at(*item.root, *path):
+                place = (*item.root, *path)
+                if place != item.loc and (more := part.at(*place)):
                     why = "these values of the chart are not read here"
                     more.left(why, "write all values in one file, and convert that", "todo")
-                    unread.append(f"{part.document.title}: {'.'.join(map(str, (*item.root, *path)))}: {why}")
+                    unread.append(f"{part.document.title}: {'.'.join(map(str, place))}: {why}")
     part.leave(_INSTALLS)
     return unread
 
@@ -91,13 +93,21 @@ def named(document: Document) -> tuple[str, str] | None:
     return None
 
 
-def gpu_chart(document: Document) -> str:
-    """The GPU chart that a wrapper installs without values that are read; empty where there is none."""
+def gpu_chart(document: Document) -> tuple[str, str] | None:
+    """Why nothing is read of a wrapper that installs a GPU chart, and what to do; None where it does not."""
     for row in _rows("opened", document):
         for root in _roots(row, document):
             if (chart := _chart(row, root, document)) in _CHARTS:
-                return chart
-    return ""
+                places = (*row.get("values", ()), *row.get("text", ()), *row.get("elsewhere", ()))
+                there = [path for path in places if value_at(document.data, (*root, *path))]
+                if not there:
+                    return f"it installs the chart {chart}, and has no values of it", _ITS_VALUES
+                fields = ", ".join(path_text((*root, *path)) for path in dict.fromkeys(map(tuple, there)))
+                return (
+                    f"it installs the chart {chart}, whose values in {fields} can't be read here",
+                    _ITS_VALUES,
+                )
+    return None
 
 
 def _chart(row: Mapping[str, Any], root: Loc, document: Document) -> str:

@@ -291,3 +291,48 @@ def test_placeholders_in_wrapped_values_are_listed_once() -> None:
     release = {"name": "gpus", "chart": "nvidia/gpu-operator", "values": [values]}
     result = converted(NODE, {"repositories": [], "releases": [release]})
     assert [entry.path for entry in result.leftovers if "SOPS" in entry.why] == ["dcgm.secret"]
+
+
+OTHERS = {
+    "AWSMachineTemplate": (
+        "infrastructure.cluster.x-k8s.io/v1beta2",
+        {"instanceType": "g5.xlarge"},
+        "no pool",
+    ),
+    "MachineSet": ("machine.openshift.io/v1beta1", {"instanceType": "p4d.24xlarge"}, "no pool of Karpenter"),
+    "ClusterConfig": ("k0s.k0sproject.io/v1beta1", {"charts": [{"name": "gpu-operator"}]}, "installs charts"),
+    "ClusterProfile": ("config.projectsveltos.io/v1beta1", {"chartName": "nvidia/gpu-operator"}, "charts"),
+    "NVIDIADriver": ("nvidia.com/v1alpha1", {"version": "595.91.07"}, "driver of some nodes"),
+    "DaemonSet": ("apps/v1", {"image": "nvcr.io/nvidia/k8s-mig-manager:v0.15.0"}, "part of the GPU Operator"),
+    "Application": (
+        "argoproj.io/v1alpha1",
+        {"source": {"chart": "gpu-operator", "helm": {"parameters": [{"name": "a", "value": "b"}]}}},
+        "whose values in spec.source.helm.parameters can't be read here",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_starts_or_installs_gpus_in_other_ways_is_named(kind: str) -> None:
+    version, spec, why = OTHERS[kind]
+    result = converted({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    assert [line for line in result.left_out if why in line], result.left_out
+    assert {entry.kind for entry in result.leftovers if entry.kind != "assumed"} == {"todo"}
+
+
+def test_of_several_sets_of_values_one_is_read_and_the_others_are_named() -> None:
+    release = {
+        "name": "gpu", "chart": "nvidia/gpu-operator",
+        "values": ["./values.yaml", {"driver": {"enabled": False}}, {"toolkit": {"enabled": False}}],
+        "set": [{"name": "a", "value": "b"}],
+    }  # fmt: skip
+    result = converted({"releases": [release]})
+    assert yaml.safe_load(result.text)["gpuOperator"]["driver"] == {"enabled": False}
+    left = [entry.path for entry in result.leftovers if entry.kind == "todo"]
+    assert left == ["releases[0].values[0]", "releases[0].values[2]", "releases[0].set"]
+
+
+def test_values_in_a_config_map_that_a_release_names_are_read() -> None:
+    values = {"values.yaml": "driver: {enabled: false}\ntoolkit: {enabled: true}\n"}
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "v"}, "data": values}
+    assert yaml.safe_load(converted(held).text)["gpuOperator"]["driver"] == {"enabled": False}
