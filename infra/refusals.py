@@ -1,4 +1,4 @@
-"""What the API server says of the objects that a run could not apply, or of those that a preview would change.
+"""What the API server says of the objects that a run could not apply, or that a preview would change.
 
 A provider wraps the server's answer into advice of its own, other in each version, and passes over some
 refusals in a preview (pulumi-kubernetes 4.25, provider.go: Create and Update, Forbidden). So the server is
