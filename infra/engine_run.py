@@ -121,7 +121,9 @@ def _attempt(run: RunContext, call: Callable[..., Any]) -> tuple[Collector, Base
         collector.silent = True  # a step that was just begun would hide the notice
         run.report(notice)
 
-    again = {"refresh": True} if run.marks.left and run.operation != "refresh" else {}
+    # A provider can't change what is gone (pulumi-kubernetes: Update reads the object first).
+    unsure = bool(run.marks.left) or (bool(run.gone) and run.operation in ("up", "preview"))
+    again = {"refresh": True} if unsure and run.operation != "refresh" else {}
     with _marked(run) as mark:
         work = functools.partial(call, on_event=collector, **again)
         failure, interrupted = interruptible(work, run.command, stopping, run.disk.watch)

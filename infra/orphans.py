@@ -64,6 +64,12 @@ class OwnObjects:
         left = (one for one in self.unrecorded(deployment) if key_of(one.body) not in wanted)
         return tuple(manifest for manifest in left if not repartition_mark.is_map(manifest))
 
+    def gone(self, deployment: Mapping[str, Any]) -> frozenset[Key]:
+        """What the state names of the kinds that were listed, and the cluster does not hold."""
+        kinds = {(kind.group, kind.name) for kind in LISTED if kind.name not in self.hidden}
+        rows = [row for row in deployment.get("resources") or () if not str(row["type"]).endswith("Patch")]
+        return frozenset(key for key in in_state({"resources": rows}) - self.keys if key[:2] in kinds)
+
     def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that the state does not name."""
         known = in_state(deployment)

@@ -28,6 +28,17 @@ def pending(deployment: Mapping[str, Any]) -> list[str]:
     return [f"{row['type']} {name_of(row['resource']['urn'])}" for row in rows]
 
 
+def begun(deployment: Mapping[str, Any]) -> frozenset[str]:
+    """Names in Pulumi of what those operations are about."""
+    rows = deployment.get("pending_operations") or ()
+    return frozenset(name_of(row["resource"]["urn"]) for row in rows)
+
+
+def recorded(deployment: Mapping[str, Any]) -> frozenset[str]:
+    """Names in Pulumi of everything in the state."""
+    return frozenset(name_of(row["urn"]) for row in deployment.get("resources") or ())
+
+
 def without_pending(deployment: Mapping[str, Any]) -> dict[str, Any]:
     """The state with those notes taken out: the next run does over what they were about."""
     return {key: value for key, value in deployment.items() if key != "pending_operations"}
@@ -69,8 +80,7 @@ def require_going(allowed: Iterable[str], deployment: Mapping[str, Any], kept: I
     repeated with the same words.
     """
     names = set(kept)
-    rows = deployment.get("resources") or ()
-    going = {name_of(row["urn"]) for row in rows} - names
+    going = recorded(deployment) - names
     wrong = sorted(set(allowed) - going)
     if wrong:
         lost = ", ".join(sorted(losses(deployment, names)))

@@ -17,6 +17,7 @@ from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.infra import (
     access,
+    chart_records,
     locks,
     orphans,
     recovery,
@@ -105,6 +106,7 @@ def look_for_our_objects(run: RunContext) -> None:
     if run.operation != "refresh" and not run.plan.delivery.gitops:
         with contextlib.suppress(UnreachableError, KubeconfigError):
             run.held = orphans.find(access.connect(run.plan), run.stack_name)
+            run.gone = run.held.gone(run.deployment)
     if run.held.hidden:
         kinds = ", ".join(run.held.hidden)
         run.note(f"not allowed to list {kinds}: what an earlier state has left of them is not found")
@@ -117,6 +119,7 @@ def look_for_our_objects(run: RunContext) -> None:
 def go_on_after_an_interrupted_run(run: RunContext) -> None:
     """Take what was under way out of the state; the engine does it over."""
     left = recovery.pending(run.deployment)
+    run.under_way = recovery.begun(run.deployment)
     if run.marks.left and run.operation != "refresh":
         run.note("an earlier run was stopped before it saved its state: every object is read again")
     if left and run.operation != "preview":
@@ -141,6 +144,21 @@ def refuse_objects_of_others(run: RunContext) -> None:
         )
 
 
+def clear_records_of_charts(run: RunContext) -> None:
+    """No record of Helm's keeps the engine from installing or upgrading a chart of this environment."""
+    if run.operation not in ("up", "preview") or not run.bundle.releases:
+        return
+    with contextlib.suppress(*(() if run.operation == "up" else (UnreachableError, KubeconfigError))):
+        api, known = access.connect(run.plan), recovery.recorded(run.deployment)
+        records = chart_records.in_the_way(api, run.stack_name, run.bundle.releases, known, run.under_way)
+        if records and run.operation == "up":
+            names = ", ".join(sorted({record.release.name for record in records}))
+            run.note(
+                f"an earlier run was stopped while Helm worked on {names}: its records of that are removed"
+            )
+            chart_records.delete(api, records)
+
+
 BEFORE_THE_ENGINE = (Step("reaching the cluster", require_cluster),)
 """Before anything is started."""
 PREPARATION = (
@@ -157,5 +175,7 @@ PREPARATION = (
     # Needs to know what is ours in the cluster, and that it is the same one.
     Step("looking for interrupted runs", go_on_after_an_interrupted_run),
     Step("looking for objects of others", refuse_objects_of_others),
+    # Needs to know what an interrupted run was doing.
+    Step("looking for charts that are half installed", clear_records_of_charts),
 )
 """With the engine at hand, before its run."""

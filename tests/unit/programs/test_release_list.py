@@ -17,7 +17,7 @@ MACHINE = "linux-amd64"
 SELDOM = {name for name, program in binaries.programs().items() if program.seldom}
 OLDER = {name for name in SELDOM if name.startswith("kube-apiserver-")}
 """API servers of older minors."""
-BUILT = {"karpenter", "nats-server", "pulumi"} | SELDOM
+BUILT = {"karpenter", "nats-server", "pulumi", "pulumi-resource-kubernetes"} | SELDOM
 """Programs with no release whose checksum is known."""
 
 
