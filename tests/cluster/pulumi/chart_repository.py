@@ -40,7 +40,7 @@ class ChartRepository:
         self.url = url
 
     def add(self, version: str, **hooks: str) -> None:
-        """Pack the chart under this version. `hooks` maps a verb to how long its Job works, as `install="5s"`;
+        """Pack the chart under this version. `hooks` maps a verb to how long its Job works (`install="5s"`);
         with `!` behind, the Job fails."""
         copy = self._folder.parent / f"chart-{version}"
         shutil.copytree(self._chart, copy)

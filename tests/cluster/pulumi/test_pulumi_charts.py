@@ -189,7 +189,7 @@ def test_a_release_of_somebody_else_is_refused(kube: Any) -> None:
     kube.api.create({"apiVersion": "v1", "kind": "Secret", "metadata": name, "type": "helm.sh/release.v1"})
     release = HelmRelease("karpenter", "default", "karpenter", "https://charts.example", "1.0.0", {})
     try:
-        with pytest.raises(ForeignReleaseError, match="^Helm release default/karpenter already exists"):
+        with pytest.raises(ForeignReleaseError, match=r"^Helm release default/karpenter already exists"):
             chart_records.in_the_way(kube.api, "trial", [release], known=(), begun=())
         assert chart_records.in_the_way(kube.api, "trial", [release], {"Release/karpenter"}, ()) == []
         (begun,) = chart_records.in_the_way(kube.api, "trial", [release], (), {"Release/karpenter"})
