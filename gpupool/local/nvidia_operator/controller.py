@@ -55,7 +55,8 @@ async def run(program: Path, root: Path, variables: Mapping[str, str]) -> None:
         if process.returncode is None:
             process.terminate()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _LEAVE_SECONDS)
+                async with asyncio.timeout(_LEAVE_SECONDS):
+                    await process.wait()
         if process.returncode is None:
             process.kill()
     raise LocalError(f"{program} ended with {code}")

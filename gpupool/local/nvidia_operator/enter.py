@@ -1,7 +1,7 @@
-"""Run a program in a folder that it takes for `/`: `python -m gpupool.local.nvidia_operator.enter ROOT PROGRAM ARG...`
+"""Run a program with a folder as its root: `python -m gpupool.local.nvidia_operator.enter ROOT PROGRAM ARG...`
 
-NVIDIA's controller reads its manifests from /opt/gpu-operator and the operating system from /host-etc/os-release,
-as its image has them; neither path can be set. The program itself need not lie in the folder.
+NVIDIA's controller reads its manifests from /opt/gpu-operator and /host-etc/os-release, and neither path can be
+set. The program itself need not be in the folder, but must be linked statically.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _NEW_USER_NAMESPACE = 0x10000000
 
 
 def main(root: str, program: str, *arguments: str) -> None:
-    """Change the root and become the program. Exits with a message where the system does not allow it."""
+    """Change the root and become the program. Exits with a message where the system does not allow that."""
     descriptor = os.open(program, os.O_RDONLY)
     try:
         _change_root(root)
     except (OSError, AttributeError) as error:
+        reason = getattr(error, "strerror", None) or error
         sys.exit(
-            f"{program}: can't be given {root} as its root ({getattr(error, 'strerror', error)}); it needs Linux,"
-            " and root or user namespaces (sysctl user.max_user_namespaces,"
-            " kernel.apparmor_restrict_unprivileged_userns)"
+            f"{program}: {root} can't be its root: {reason}; run as root, or allow user namespaces "
+            "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns); Linux only"
         )
-    os.execve(descriptor, [program, *arguments], os.environ)
+    os.execve(descriptor, [program, *arguments], os.environ)  # noqa: S606 - no shell is wanted
 
 
 def _change_root(root: str) -> None:

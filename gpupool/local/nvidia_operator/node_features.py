@@ -1,4 +1,4 @@
-"""The labels that Node Feature Discovery would write on a node with GPUs, by which the controller finds it."""
+"""The labels of Node Feature Discovery on nodes with GPUs, by which the controller finds them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodeFeatures:
         """Follow the nodes for ever."""
         await follow(self._api, _NODES, self._nodes, self._on_node, self.listed)
 
-    def _on_node(self, event: str, node: Object, before: Object | None) -> None:
+    def _on_node(self, event: str, node: Object, _before: Object | None) -> None:
         if event != "DELETED":
             self._work.add(node["metadata"]["name"])
 

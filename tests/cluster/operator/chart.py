@@ -1,0 +1,67 @@
+"""The real chart of the GPU Operator with the values of an environment, and the programs that install it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpupool.generators import gpu_operator
+from gpupool.generators.emit import yaml_text
+from gpupool.local.nvidia_operator import files
+from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+
+Object = dict[str, Any]
+RELEASE = "gpu-operator"
+
+
+def values(plan: Plan) -> Object:
+    """What the environment gives the chart, also where another way than a Helm release installs it."""
+    return gpu_operator.values(plan)
+
+
+@dataclass(frozen=True)
+class Installer:
+    """helm, helm4 and kubectl on one cluster."""
+
+    programs: Mapping[str, Path]
+    kubeconfig: Path
+    folder: Path
+    """Where they may write: settings, cache, values."""
+
+    def run(self, program: str, *arguments: str) -> str:
+        """One command, which must succeed: its output."""
+        here = {f"HELM_{name}_HOME": str(self.folder) for name in ("CACHE", "CONFIG", "DATA")}
+        done = subprocess.run(
+            [str(self.programs[program]), *arguments],
+            env={**os.environ, **here, "KUBECONFIG": str(self.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program} {arguments[0]}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def helm(self, program: str, verb: str, given: Object, *options: str) -> str:
+        """`install`, `upgrade` or `template` of the release with these values."""
+        file = self.folder / "values.yaml"
+        file.write_text(yaml_text(given), encoding="utf-8")
+        where = ("--namespace", OPERATOR_NAMESPACE, "-f", str(file))
+        return self.run(program, verb, RELEASE, str(files.chart()), *where, *options)
+
+    def rendered(self, given: Object, *options: str) -> list[Object]:
+        """The chart's objects, the hooks' left out."""
+        text = self.helm("helm", "template", given, "--no-hooks", *options)
+        return [one for one in yaml.load_all(text, Loader=yaml.CSafeLoader) if one]
+
+    def kubectl(self, verb: str, things: list[Object], *options: str) -> str:
+        """`apply` or `delete` of objects, in the chart's namespace where they name none."""
+        file = self.folder / "objects.yaml"
+        file.write_text(yaml.safe_dump_all(things), encoding="utf-8")
+        return self.run("kubectl", verb, "-f", str(file), "--namespace", OPERATOR_NAMESPACE, *options)
