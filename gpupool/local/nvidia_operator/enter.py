@@ -1,7 +1,7 @@
-"""Run a program with a folder as its root: `python -m gpupool.local.nvidia_operator.enter ROOT PROGRAM ARG...`
+"""Run a program with a folder as its root: `python -m gpupool.local.nvidia_operator.enter ROOT PROGRAM ...`
 
-NVIDIA's controller reads its manifests from /opt/gpu-operator and /host-etc/os-release, and neither path can be
-set. The program itself need not be in the folder, but must be linked statically.
+NVIDIA's controller reads its manifests from /opt/gpu-operator and /host-etc/os-release, and neither path can
+be set. The program itself need not be in the folder, but must be linked statically.
 """
 
 from __future__ import annotations

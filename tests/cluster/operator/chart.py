@@ -13,7 +13,6 @@ import yaml
 
 from gpupool.generators import gpu_operator
 from gpupool.generators.emit import yaml_text
-from gpupool.local.nvidia_operator import files
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 
 Object = dict[str, Any]
@@ -31,6 +30,7 @@ class Installer:
 
     programs: Mapping[str, Path]
     kubeconfig: Path
+    chart: Path
     folder: Path
     """Where they may write: settings, cache, values."""
 
@@ -53,7 +53,7 @@ class Installer:
         file = self.folder / "values.yaml"
         file.write_text(yaml_text(given), encoding="utf-8")
         where = ("--namespace", OPERATOR_NAMESPACE, "-f", str(file))
-        return self.run(program, verb, RELEASE, str(files.chart()), *where, *options)
+        return self.run(program, verb, RELEASE, str(self.chart), *where, *options)
 
     def rendered(self, given: Object, *options: str) -> list[Object]:
         """The chart's objects, the hooks' left out."""

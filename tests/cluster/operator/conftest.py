@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,10 +16,15 @@ from gpupool.local.nvidia_operator import files
 from gpupool.programs.failures import LocalError
 from tests.programs import absent, require
 
+CHART_VARIABLE = "GPUPOOL_OPERATOR_CHART"
+"""The folder of the chart of another release (deployments/gpu-operator of a checkout), for test_chart.py."""
+
 
 @pytest.fixture(scope="session")
 def chart() -> Path:
-    """The folder of the chart."""
+    """The folder of the chart, with its CRDs: the pinned module's, or another release's."""
+    if given := os.environ.get(CHART_VARIABLE):
+        return Path(given)
     try:
         files.fetch()
     except LocalError as error:

@@ -40,7 +40,7 @@ def installer(
         name = {"name": OPERATOR_NAMESPACE}
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": name})
         api.close()
-        yield Installer(installers, plane.kubeconfig, tmp_path_factory.mktemp("chart"))
+        yield Installer(installers, plane.kubeconfig, chart, tmp_path_factory.mktemp("chart"))
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 
 from gpupool.local.control_plane import ControlPlane
+from gpupool.local.nvidia_operator import files
 from gpupool.local.nvidia_operator.node_features import LABELS
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.plan.resolve import read_plan
@@ -64,7 +65,7 @@ class Operated:
         self._installed = False
 
     def refused(self) -> list[str]:
-        """What the API server has refused the controller, and the one who makes the operands' pods, so far."""
+        """What the API server has refused the controller, and the maker of the operands' pods, so far."""
         with self._audit.open(encoding="utf-8") as log:
             log.seek(self._before)
             entries = [json.loads(line) for line in log if line.endswith("\n")]
@@ -133,7 +134,7 @@ def kube(operated_plane: ControlPlane) -> Iterator[Kube]:
 def operated(
     kube: Kube, installers: dict[str, Path], operated_plane: ControlPlane, tmp_path: Path
 ) -> Iterator[Operated]:
-    installer = Installer(installers, operated_plane.kubeconfig, tmp_path)
+    installer = Installer(installers, operated_plane.kubeconfig, files.chart(), tmp_path)
     found = Operated(kube, installer, operated_plane.layout.log("audit"))
     yield found
     cleared(found)
@@ -188,7 +189,7 @@ def test_any_environment_becomes_ready(
     environment: Data,
 ) -> None:
     operated = Operated(
-        kube, Installer(installers, operated_plane.kubeconfig, tmp_path_factory.mktemp("any"))
+        kube, Installer(installers, operated_plane.kubeconfig, files.chart(), tmp_path_factory.mktemp("any"))
     )
     plan = plan_of(environment)
     try:
