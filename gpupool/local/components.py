@@ -118,8 +118,8 @@ def programs() -> tuple[str, ...]:
 def definitions(report: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
     """The custom resources of the control plane. Raises LocalError where they can't be had."""
     listings = [crds.LISTING, *(_FOLDER / _ROWS[name]["crds"] for name in requested())]
-    found = [one for listing in listings for one in crds.definitions(report, listing)]
-    return list({one["metadata"]["name"]: one for one in found}.values())
+    every = [definition for listing in listings for definition in crds.definitions(report, listing)]
+    return list({definition["metadata"]["name"]: definition for definition in every}.values())
 
 
 def fetch(report: Callable[[str], None] = lambda _: None) -> None:

@@ -190,8 +190,8 @@ class ControlPlane:
         """Whether everything runs as it would be started today."""
         if instance.ports is None or not self.kubeconfig.exists():
             return False
-        wanted = (*components.NAMES, *components.requested())
-        if instance.dead_or_outdated(programs, wanted) or set(instance.running) - set(wanted):
+        names = (*components.NAMES, *components.requested())
+        if instance.dead_or_outdated(programs, names) or set(instance.running) - set(names):
             return False
         return not health.problems(self.layout, instance.ports)
 

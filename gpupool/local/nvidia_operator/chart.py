@@ -17,7 +17,7 @@ from gpupool.programs.failures import LocalError
 Object = dict[str, Any]
 RELEASE = "gpu-operator"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gpu-operator"
-"""As whom the controller acts. That a ServiceAccount of this name exists matters to nobody."""
+"""As whom the controller acts. Its rights do not depend on whether this ServiceAccount exists."""
 _RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 _IMAGES = Path(__file__).with_name("images.yaml")
 
@@ -32,23 +32,23 @@ def objects(helm: Path, chart: Path, folder: Path) -> list[Object]:
     done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LocalError(f"{chart}: helm template failed: {done.stderr.strip()}")
-    return [one for one in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if one]
+    return [body for body in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if body]
 
 
 def rights(rendered: list[Object]) -> list[Object]:
     """The objects that give the controller's account its rights."""
-    found = [one for one in rendered if one["kind"] in _RIGHTS and one["metadata"]["name"] == RELEASE]
-    for one in found:
-        if not one["kind"].startswith("Cluster"):
-            one["metadata"]["namespace"] = NAMESPACE
-    return found
+    own = [body for body in rendered if body["kind"] in _RIGHTS and body["metadata"]["name"] == RELEASE]
+    for body in own:
+        if not body["kind"].startswith("Cluster"):
+            body["metadata"]["namespace"] = NAMESPACE
+    return own
 
 
 def images(rendered: list[Object]) -> dict[str, str]:
     """Variables that name the image of each operand, as where no chart writes the ClusterPolicy (OLM)."""
-    (policy,) = (one for one in rendered if one["kind"] == "ClusterPolicy")
-    found = {}
+    (policy,) = (body for body in rendered if body["kind"] == "ClusterPolicy")
+    variables = {}
     for place, variable in yaml.safe_load(_IMAGES.read_text(encoding="utf-8")).items():
         part: Mapping[str, Any] = reduce(lambda inner, key: inner[key], place.split("."), policy["spec"])
-        found[variable] = f"{part['repository']}/{part['image']}:{part['version']}"
-    return found
+        variables[variable] = f"{part['repository']}/{part['image']}:{part['version']}"
+    return variables

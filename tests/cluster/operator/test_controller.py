@@ -201,7 +201,7 @@ def test_any_environment_becomes_ready(
 
 
 def test_labels_are_written_once(operated: Operated) -> None:
-    """By the controller, by the operands and by us: nobody takes back what another has written."""
+    """By the controller, the operands and us: none takes back what another has written."""
     plan = read_plan(str(OWN_MIX))
     operated.apply(plan)
     operated.ready(plan)
