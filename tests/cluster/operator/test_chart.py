@@ -135,6 +135,6 @@ def says_what_was_given(spec: Object, given: Object) -> None:
     assert spec["mig"] == {"strategy": given["mig"]["strategy"]}
     assert spec["daemonsets"]["tolerations"] == given["daemonsets"]["tolerations"]
     for part in ("devicePlugin", "migManager", "dcgmExporter"):
-        named = given[part].get("config", {}).get("name")
+        named = given.get(part, {}).get("config", {}).get("name")
         assert not named or spec[part]["config"]["name"] == named
-    assert spec["driver"]["enabled"] == given["driver"]["enabled"]
+    assert spec["driver"]["enabled"] == given.get("driver", {}).get("enabled", True)

@@ -159,7 +159,7 @@ def config_maps(plan: Plan) -> dict[str, str]:
     return {
         part: given[part]["config"]["name"]
         for part in ("devicePlugin", "migManager", "dcgmExporter")
-        if given[part].get("config", {}).get("name")
+        if given.get(part, {}).get("config", {}).get("name")
     }
 
 
@@ -175,7 +175,12 @@ def test_every_operand_runs_on_every_node_of_the_pools(operated: Operated, name:
         assert ours["migManager"] in mounted(found["nvidia-mig-manager"])
     if "dcgmExporter" in ours:
         assert ours["dcgmExporter"] in mounted(found["nvidia-dcgm-exporter"])
-    assert not operated.kube.api.list("v1", "Event", OPERATOR_NAMESPACE, "reason=FailedCreate")
+    (plugin,) = found["nvidia-device-plugin-daemonset"]["spec"]["template"]["spec"]["containers"][:1]
+    variables = {row["name"]: row.get("value") for row in plugin["env"]}
+    assert variables["MIG_STRATEGY"] == values(plan)["mig"]["strategy"]
+    assert plugin["args"] == values(plan)["devicePlugin"].get("args", plugin["args"])
+    events = operated.kube.api.list("v1", "Event", OPERATOR_NAMESPACE)
+    assert [event["message"] for event in events if event["reason"] == "FailedCreate"] == []
     assert operated.refused() == []
 
 
@@ -188,9 +193,9 @@ def test_any_environment_becomes_ready(
     tmp_path_factory: pytest.TempPathFactory,
     environment: Data,
 ) -> None:
-    operated = Operated(
-        kube, Installer(installers, operated_plane.kubeconfig, files.chart(), tmp_path_factory.mktemp("any"))
-    )
+    folder = tmp_path_factory.mktemp("any")
+    installer = Installer(installers, operated_plane.kubeconfig, files.chart(), folder)
+    operated = Operated(kube, installer, operated_plane.layout.log("audit"))
     plan = plan_of(environment)
     try:
         operated.apply(plan)
@@ -230,8 +235,7 @@ def test_a_pool_more_and_a_pool_less_leave_the_driver_alone(operated: Operated) 
     operated.ready(before)
     driver = operated.daemon_sets()["nvidia-driver-daemonset"]["metadata"]
     data = yaml.safe_load(OWN_MIX.read_text(encoding="utf-8"))
-    taints = [{"key": "brand-new", "value": "yes", "effect": "NoExecute"}]
-    data["pools"] += [{"name": "more", "gpu": "l4", "nodes": {"names": ["more-0"]}, "taints": taints}]
+    data["pools"] += [{"name": "more", "gpu": "l4", "nodes": {"names": ["more-0"]}}]
     after = plan_of(data)
     operated.apply(after)
     operated.ready(after)
