@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,28 @@ import yaml
 
 from gpupool.generators import gpu_operator
 from gpupool.generators.emit import yaml_text
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+from tests.programs import require
 
 Object = dict[str, Any]
 RELEASE = "gpu-operator"
 
 
+OF_THE_PINNED_CHART = {"validator": {"plugin": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}}
+"""Without it that chart writes `spec.validator.plugin: null`, which server-side apply refuses, whatever else is
+given. Charts of releases have this as a default (v25.3.2), or write an empty list (v25.10.1 and later)."""
+
+
 def values(plan: Plan) -> Object:
     """What the environment gives the chart, also where another way than a Helm release installs it."""
-    return gpu_operator.values(plan)
+    return merged(OF_THE_PINNED_CHART, gpu_operator.values(plan))
 
 
 @dataclass(frozen=True)
 class Installer:
-    """helm, helm4 and kubectl on one cluster."""
+    """helm, helm4 and kubectl on one cluster, each built when it is first run."""
 
-    programs: Mapping[str, Path]
     kubeconfig: Path
     chart: Path
     folder: Path
@@ -38,7 +43,7 @@ class Installer:
         """One command, which must succeed: its output."""
         here = {f"HELM_{name}_HOME": str(self.folder) for name in ("CACHE", "CONFIG", "DATA")}
         done = subprocess.run(
-            [str(self.programs[program]), *arguments],
+            [str(require(program)[program]), *arguments],
             env={**os.environ, **here, "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,

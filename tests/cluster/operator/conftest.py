@@ -32,12 +32,6 @@ def chart() -> Path:
     return files.chart()
 
 
-@pytest.fixture(scope="session")
-def installers(chart: Path) -> dict[str, Path]:
-    """Every program that installs the chart."""
-    return require("kubectl", "helm", "helm4")
-
-
 @pytest.fixture(scope="module")
 def operated_plane(chart: Path) -> Iterator[ControlPlane]:
     """A control plane with NVIDIA's controller in it, as `make up OPERATOR=real` starts it."""

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given
 
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.local import crds
 from gpupool.local.bare_server import bare_server
 from gpupool.plan.model import OPERATOR_NAMESPACE
@@ -30,9 +31,7 @@ POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 
 
 @pytest.fixture(scope="module")
-def installer(
-    chart: Path, installers: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Installer]:
+def installer(chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installer]:
     with bare_server(NEWEST) as plane:
         api = plane.api()
         for file in chart.rglob("crds/*.yaml"):
@@ -40,7 +39,7 @@ def installer(
         name = {"name": OPERATOR_NAMESPACE}
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": name})
         api.close()
-        yield Installer(installers, plane.kubeconfig, chart, tmp_path_factory.mktemp("chart"))
+        yield Installer(plane.kubeconfig, chart, tmp_path_factory.mktemp("chart"))
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +96,7 @@ def test_the_chart_is_installed_with_the_values_of_an_environment(
     assert server.api.get(*POLICY) is None
 
 
-@examples("operator", 24)
+@examples("operator", 12)
 @given(environment=environments())
 def test_the_policy_of_any_environment_is_taken(
     installer: Installer, server: Server, environment: Data
@@ -110,14 +109,10 @@ def test_the_policy_of_any_environment_is_taken(
     says_what_was_given(applied["spec"], given)
 
 
-@pytest.mark.parametrize("name", environment_names())
-def test_the_policy_without_a_chart_is_taken(server: Server, name: str) -> None:
-    """What a local cluster is given in place of the release, and the patch of somebody else's operator."""
-    from gpupool.generators.gpu_operator import _policy_spec
-
-    body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "of-ours"}}
-    _, seen = server.api.apply({**body, "spec": _policy_spec(values(read_plan(name)))}, "tests", dry_run=True)
-    assert seen["spec"]["daemonsets"]["tolerations"]
+def test_the_policy_of_a_local_environment_is_taken(server: Server) -> None:
+    """It has no chart."""
+    (policy,) = (manifest for manifest in generate(read_plan("local")) if manifest.kind == "ClusterPolicy")
+    server.api.apply(dict(policy.body), "tests", dry_run=True)
 
 
 def test_a_value_that_the_chart_writes_as_nothing_is_refused(installer: Installer, server: Server) -> None:

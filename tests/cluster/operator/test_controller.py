@@ -131,10 +131,8 @@ def kube(operated_plane: ControlPlane) -> Iterator[Kube]:
 
 
 @pytest.fixture
-def operated(
-    kube: Kube, installers: dict[str, Path], operated_plane: ControlPlane, tmp_path: Path
-) -> Iterator[Operated]:
-    installer = Installer(installers, operated_plane.kubeconfig, files.chart(), tmp_path)
+def operated(kube: Kube, operated_plane: ControlPlane, tmp_path: Path) -> Iterator[Operated]:
+    installer = Installer(operated_plane.kubeconfig, files.chart(), tmp_path)
     found = Operated(kube, installer, operated_plane.layout.log("audit"))
     yield found
     cleared(found)
@@ -188,13 +186,12 @@ def test_every_operand_runs_on_every_node_of_the_pools(operated: Operated, name:
 @given(environment=environments("eks"))
 def test_any_environment_becomes_ready(
     kube: Kube,
-    installers: dict[str, Path],
     operated_plane: ControlPlane,
     tmp_path_factory: pytest.TempPathFactory,
     environment: Data,
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
-    installer = Installer(installers, operated_plane.kubeconfig, files.chart(), folder)
+    installer = Installer(operated_plane.kubeconfig, files.chart(), folder)
     operated = Operated(kube, installer, operated_plane.layout.log("audit"))
     plan = plan_of(environment)
     try:
