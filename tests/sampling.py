@@ -78,6 +78,13 @@ AREAS = {
         ("generators/", "gpupool/sharing/", "tests/cluster/pools/"),
         ("tests/cluster/pools/", "tests/cluster/simulated_operator/"),
     ),
+    "nvidia": Area(
+        (
+            *("generators/device_plugin.py", "generators/mig_parted.py", "gpupool/sharing/"),
+            *("gpupool/catalog/", "gpupool/local/operator/", "tests/nvidia/"),
+            *("tools/device-plugin/", "tools/mig-parted/", "tools/go-nvml/"),
+        )
+    ),
     "local": Area(("gpupool/local/", "gpupool/programs/"), ("tests/cluster/test_",)),
     "repartition": Area(
         ("gpupool/repartition/", "gpupool/rollback/", "tests/cluster/repartition/"),
