@@ -18,6 +18,8 @@ from gpupool.sharing import MigSharing, maximal_layouts
 from tests.environment_strategies import plan_of
 from tests.nvidia.node import Cards
 
+RELEASE = "v26.3.0"
+"""The release of the GPU Operator that brings the device plugin v0.19.0."""
 GPUS = 2
 """Of a node: enough to tell what is counted per GPU from what is counted per node."""
 _CONFIG = "nvidia.com/device-plugin.config"
@@ -58,7 +60,7 @@ class Case:
 
 
 def _sharings(gpu: GpuModel) -> list[dict[str, Any]]:
-    release = load_operator_releases().releases[load_operator_releases().tested]
+    release = load_operator_releases().releases[RELEASE]
     layouts = [one for one in maximal_layouts(gpu) if not release_problems(release, gpu, MigSharing(one))]
     return [
         {"mode": "exclusive"},
@@ -82,7 +84,7 @@ def _plan(key: str) -> Plan:
             "kind": "Environment",
             "metadata": {"name": "random"},
             "cluster": {"platform": "static", "name": "cards"},
-            "gpuOperator": {"driver": {"enabled": False}},
+            "gpuOperator": {"driver": {"enabled": False}, "version": RELEASE},
             "pools": pools,
         }
     )

@@ -126,6 +126,8 @@ class Node:
         self.root = root
         for folder in ("config", "lib64", "mps", "out", "tmp", SOCKETS):
             (root / folder).mkdir(parents=True, exist_ok=True)
+        (root / "dev").mkdir(exist_ok=True)
+        (root / "dev/null").touch()  # as good as the device, which only root can make
         paths = require(*programs)
         for name, path in paths.items():
             _place(path, root / "bin" / name)
@@ -135,8 +137,7 @@ class Node:
         for name in ("nvidia-cuda-mps-control", "nvidia-smi"):
             _compile(HERE / "mps_control.c", root / "bin" / name)
         for library in _libraries([*paths.values(), root / "bin/nvidia-smi"]):
-            # Loaders have one place that is written into programs; all else is found by LD_LIBRARY_PATH.
-            _place(library, root / (str(library)[1:] if "ld-" in library.name else f"lib64/{library.name}"))
+            _place(library, root / str(library)[1:])
 
     def fit(self, cards: Cards, plugin_config: str) -> None:
         """Put these cards into the node, and the device plugin's configuration."""
@@ -158,6 +159,7 @@ class Node:
                 ("resource", "0x0 0x0 0x0"),
             ):  # fmt: skip
                 (device / name).write_text(f"{value}\n")
+            (device / "config").write_bytes(bytes(256))  # without capabilities: not a virtual GPU
 
     def command(self, program: str, *words: str) -> list[str]:
         """What runs a program of the node in it."""
