@@ -15,16 +15,16 @@ KUBERNETES = Path(__file__).parents[1] / "tools" / "kubernetes"
 """The module that control planes are built from."""
 
 
-def run(program: Path, given: Any) -> Any:
+def run(program: Path, given: Any, module: Path = KUBERNETES) -> Any:
     """What `program` prints as JSON, with the JSON of `given` on stdin. Downloads nothing: skips the test
-    where Go or a package is missing."""
+    where Go or a package of `module` is missing."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("Go is not installed")
     offline = {**os.environ, "GOFLAGS": "-mod=readonly", "GOPROXY": "off", "GOTOOLCHAIN": "local"}
     made = subprocess.run(
         [go, "run", str(program)],
-        cwd=KUBERNETES,
+        cwd=module,
         env=offline,
         input=json.dumps(given),
         capture_output=True,
@@ -32,6 +32,6 @@ def run(program: Path, given: Any) -> Any:
         timeout=300,
     )
     if "GOPROXY=off" in made.stderr or "toolchain" in made.stderr or "requires go" in made.stderr:
-        pytest.skip("the packages of Kubernetes are not on this machine")
+        pytest.skip(f"the packages of tools/{module.name} are not on this machine")
     assert made.returncode == 0, made.stderr
     return json.loads(made.stdout)

@@ -85,6 +85,12 @@ AREAS = {
         ),
         ("tests/cluster/operator/",),
         share=16,  # what has the controller in it takes a control plane of its own
+    "nvidia": Area(
+        (
+            *("generators/device_plugin.py", "generators/mig_parted.py", "gpupool/sharing/"),
+            *("gpupool/catalog/", "gpupool/local/operator/", "tests/nvidia/"),
+            *("tools/device-plugin/", "tools/mig-parted/", "tools/go-nvml/"),
+        )
     ),
     "local": Area(("gpupool/local/", "gpupool/programs/"), ("tests/cluster/test_",)),
     "repartition": Area(

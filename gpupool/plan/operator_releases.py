@@ -134,7 +134,7 @@ def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) 
     """What `gpu`, shared so, misses with the parts of `release`; its driver is `driver_problems`."""
     if gpu.mig is None or MIG_VARIANTS_APART in release.features:
         return []
-    merged = [name for name in sharing.layout if name.endswith(("-me", "+me.all", "+gfx"))]
+    merged = [name for name in sharing.layout if "+" in name or "-" in name]
     return [
         SharingProblem(
             f"device plugin {release.device_plugin} of GPU Operator {release.version} "

@@ -54,6 +54,8 @@ class Program:
     accepts: str
     seldom: bool = False
     """Whether it is not got with the others beforehand."""
+    cgo: bool = False
+    """Whether it has parts in C."""
 
     @property
     def source(self) -> Path:
@@ -126,6 +128,7 @@ def programs() -> dict[str, Program]:
             version_args=tuple(entry.get("versionArgs", ())),
             accepts=entry.get("accepts", ""),
             seldom=entry.get("seldom", False),
+            cgo=entry.get("cgo", False),
         )
     return result
 
@@ -195,9 +198,9 @@ def _download(program: Program, report: Report) -> Path | None:
 
 def _together(missing: Iterable[Program]) -> list[gobuild.Build]:
     """One build for the programs of one module: what they share is compiled once, and linked side by side."""
-    groups: dict[tuple[str, str], list[Program]] = {}
+    groups: dict[tuple[str, str, bool], list[Program]] = {}
     for one in missing:
-        groups.setdefault((one.tool, one.ldflags), []).append(one)
+        groups.setdefault((one.tool, one.ldflags, one.cgo), []).append(one)
     return [
         gobuild.Build(
             title=f"{', '.join(one.name for one in group)} {group[0].version}",
@@ -205,6 +208,7 @@ def _together(missing: Iterable[Program]) -> list[gobuild.Build]:
             ldflags=group[0].ldflags,
             targets={program.package: program.cached for program in group},
             usual_seconds=sum(one.seconds for one in group),
+            cgo=group[0].cgo,
         )
         for group in groups.values()
     ]

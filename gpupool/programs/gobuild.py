@@ -44,6 +44,8 @@ class Build:
     targets: dict[str, Path]
     """Package -> file. Of several packages each must end in the name of its program."""
     usual_seconds: int
+    cgo: bool = False
+    """Whether it has parts in C: a C compiler is needed, and what comes out is linked with this machine's libc."""
 
 
 def build(job: Build, report: Report) -> None:
@@ -59,6 +61,8 @@ def build(job: Build, report: Report) -> None:
         if not missing:
             return
         go = require_go(job.source / "go.mod")
+        if job.cgo:
+            _require_c_compiler(job.title)
         with tempfile.TemporaryDirectory(dir=next(iter(missing.values())).parent, prefix=".build.") as fresh:
             output = Path(fresh) / "programs"
             output.mkdir()
@@ -73,7 +77,8 @@ def build(job: Build, report: Report) -> None:
 def _run(command: list[str], job: Build, log: Path, report: Report) -> None:
     """Run the compiler, reporting its progress every few seconds."""
     started = time.monotonic()
-    environment = {"GOGC": _GOGC, **os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    environment = {"GOGC": _GOGC, **os.environ, "CGO_ENABLED": str(int(job.cgo))}
+    environment |= {"GOFLAGS": "", "GOWORK": "off"}
     with log.open("wb") as stream:
         process = subprocess.Popen(
             command, cwd=job.source, env=environment, stdout=stream, stderr=subprocess.STDOUT
@@ -131,6 +136,13 @@ def require_go(go_mod: Path) -> str:
     if have is None or _parts(have[1]) < _parts(needed):
         raise LocalError(f"{go} is Go {have[1] if have else '?'}; Go {needed} is needed; {advice}")
     return go
+
+
+def _require_c_compiler(title: str) -> None:
+    """Raises LocalError where the compiler that Go would call is missing."""
+    compiler = os.environ.get("CC") or "gcc"
+    if shutil.which(compiler.split()[0]) is None:
+        raise LocalError(f"{title} has parts in C, and {compiler} is not on PATH; Debian: apt-get install gcc libc6-dev")
 
 
 def _parts(version: str) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from gpupool.cluster.kube_api import MERGE, ApiError, UnreachableError
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.local.operator import hardware, names, node_view, operands, policy, state
 from gpupool.local.operator.advertise import PluginFailure
+from gpupool.local.operator.discovery import DiscoveryFailure
 from gpupool.local.operator.operands import OperandView
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import OperandMemory
@@ -144,13 +145,15 @@ class Controller:
             if operands.plugin_must_start(view, memory):
                 await _delay(annotations)
             try:
-                advertised = operands.run_plugin(view, memory)
-                resources, labels = advertised.resources, advertised.labels
+                resources = operands.run_plugin(view, memory)
             except PluginFailure as error:
                 troubles[_PLUGIN_FAILED] = str(error)
+        if settings.discovery_enabled:
+            try:
+                labels = operands.run_discovery(view, memory)
+            except DiscoveryFailure as error:
                 labels = None
-        if not settings.discovery_enabled:
-            labels = {}
+                troubles.setdefault(_PLUGIN_FAILED, str(error))
         current = self._current(node["metadata"]["name"]) or node
         await self._write(current, memory, resources, labels, troubles)
 

@@ -1,4 +1,4 @@
-"""Labels, annotations and resources that the simulated operator reads or writes; only names, no logic."""
+"""Labels, annotations and resources that the simulated operator reads or writes; and how they are made."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ STATE_ANNOTATION = "simulated.gpupool.dev/state"
 """What the operands on this node have loaded, as JSON; survives a restart of the simulation."""
 ERROR_ANNOTATION = "simulated.gpupool.dev/error"
 """Why an operand on this node is in trouble; gone when none is."""
+
+
+def mig_resource(profile: str) -> str:
+    """The resource of a profile under the mixed strategy; `+` is not allowed in names and becomes `.`."""
+    return MIG_PREFIX + profile.replace("+", ".")

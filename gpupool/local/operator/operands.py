@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpupool.local.operator import mig_config, names, plugin_config
-from gpupool.local.operator.advertise import Advertised, PluginFailure, advertise
+from gpupool.local.operator.advertise import PluginFailure, advertise
+from gpupool.local.operator.discovery import DiscoveryFailure, discover
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout, NotPlaceable
 from gpupool.local.operator.policy import Policy
@@ -96,25 +97,42 @@ def plugin_must_start(view: OperandView, state: OperandMemory) -> bool:
     return state.plugin_loaded != _plugin_token(view)
 
 
-def run_plugin(view: OperandView, state: OperandMemory) -> Advertised:
-    """What plugin and feature discovery advertise; (re)starts the plugin if it must.
+def run_plugin(view: OperandView, state: OperandMemory) -> dict[str, int]:
+    """The resources that the plugin advertises; (re)starts the plugin if it must.
 
     Raises PluginFailure when it can't run; it then advertises nothing and is started again on any event.
     """
     if plugin_must_start(view, state):
         state.plugin_loaded = ""
         state.plugin_config = _load(view)
-    config = state.plugin_config
+        if view.fail == "plugin":
+            raise PluginFailure(f"device plugin: made to fail by {names.FAIL_ANNOTATION}")
     # The operator sets an environment variable that beats the file.
-    strategy = view.policy.mig_strategy or config.mig_strategy or "none"
-    layouts = state.layouts or [None] * view.hardware.gpus
+    strategy = view.policy.plugin_strategy or state.plugin_config.mig_strategy or "none"
     try:
-        result = advertise(view.hardware, layouts, config, strategy, view.policy.driver)
+        result = advertise(view.hardware, _layouts(view, state), state.plugin_config, strategy)
     except PluginFailure as error:
         state.plugin_loaded = ""
         raise PluginFailure(f"device plugin: {error}") from error
     state.plugin_loaded = _plugin_token(view)
     return result
+
+
+def run_discovery(view: OperandView, state: OperandMemory) -> dict[str, str]:
+    """The labels of feature discovery, which has the plugin's configuration and runs where that fails too.
+
+    Raises DiscoveryFailure when it can't, or when the configuration can't be had.
+    """
+    try:
+        config = _load(view) if plugin_must_start(view, state) else state.plugin_config
+    except PluginFailure as error:
+        raise DiscoveryFailure(str(error)) from error
+    strategy = view.policy.mig_strategy or config.mig_strategy or "none"
+    return discover(view.hardware, _layouts(view, state), config, strategy, view.policy.driver)
+
+
+def _layouts(view: OperandView, state: OperandMemory) -> list[Layout]:
+    return state.layouts or [None] * view.hardware.gpus
 
 
 def _plugin_token(view: OperandView) -> str:
@@ -128,8 +146,6 @@ def _plugin_key(view: OperandView) -> str:
 
 def _load(view: OperandView) -> plugin_config.PluginConfig:
     """Read the configuration as a plugin that has just been started."""
-    if view.fail == "plugin":
-        raise PluginFailure(f"device plugin: made to fail by {names.FAIL_ANNOTATION}")
     name, key = view.policy.plugin_config_map, _plugin_key(view)
     if not name:
         return plugin_config.PluginConfig()

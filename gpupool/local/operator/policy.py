@@ -42,6 +42,9 @@ class Policy:
     mig_default: str
     mig_generation: str
     mig_strategy: str | None
+    """In the environment of feature discovery, where it beats the node's configuration."""
+    plugin_strategy: str | None
+    """In that of the device plugin, unless its arguments take it out again."""
     tolerations: tuple[Mapping[str, Any], ...]
     driver: str
 
@@ -64,9 +67,15 @@ def read(thing: Mapping[str, Any]) -> Policy:
         mig_default=mig_config.get("default", ""),
         mig_generation=_digest(manager, daemonsets),
         mig_strategy=mig.get("strategy") or None,
+        plugin_strategy=None if _takes_strategy_out(plugin) else mig.get("strategy") or None,
         tolerations=tuple(daemonsets.get("tolerations") or _DEFAULT_TOLERATIONS),
         driver=driver.get("version") or _DEFAULT_DRIVER,
     )
+
+
+def _takes_strategy_out(plugin: Mapping[str, Any]) -> bool:
+    """Whether the plugin's container runs a script (`args` of the operand) that unsets the variable."""
+    return any("unset MIG_STRATEGY" in str(word) for word in plugin.get("args") or ())
 
 
 def _digest(*parts: Any) -> str:

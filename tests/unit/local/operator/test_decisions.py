@@ -13,6 +13,7 @@ from gpupool import shipped
 from gpupool.catalog.load import load_catalog
 from gpupool.local.operator import plugin_config, policy, state
 from gpupool.local.operator.advertise import PluginFailure, advertise
+from gpupool.local.operator.discovery import DiscoveryFailure, discover
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout
 from gpupool.local.operator.plugin_config import PluginConfig
@@ -76,12 +77,13 @@ def test_only_no_execute_drives_running_operands_off() -> None:
 @given(st.integers(2, 48), st.booleans(), st.sampled_from(["time-slicing", "mps"]))
 def test_sharing_multiplies(replicas: int, rename: bool, method: str) -> None:
     config = PluginConfig(None, method, {"nvidia.com/gpu": replicas}, rename)
-    found = advertise(A100, [None] * 8, config, "none", DRIVER)
+    resources = advertise(A100, [None] * 8, config, "none")
+    labels = discover(A100, [None] * 8, config, "none", DRIVER)
     name = "nvidia.com/gpu.shared" if rename else "nvidia.com/gpu"
-    assert found.resources[name] == 8 * replicas
-    assert sum(found.resources.values()) == 8 * replicas
-    assert found.labels["nvidia.com/gpu.replicas"] == str(replicas)
-    assert found.labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
+    assert resources[name] == 8 * replicas
+    assert sum(resources.values()) == 8 * replicas
+    assert labels["nvidia.com/gpu.replicas"] == str(replicas)
+    assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_sharing_multiplies(replicas: int, rename: bool, method: str) -> None:
     ],
 )
 def test_resources_by_strategy(layouts: list[Layout], strategy: str, expected: dict[str, int]) -> None:
-    assert advertise(A100, layouts, PluginConfig(), strategy, DRIVER).resources == expected
+    assert advertise(A100, layouts, PluginConfig(), strategy) == expected
 
 
 @pytest.mark.parametrize(
@@ -103,13 +105,36 @@ def test_resources_by_strategy(layouts: list[Layout], strategy: str, expected: d
 )
 def test_single_needs_one_profile_everywhere(layouts: list[Layout]) -> None:
     with pytest.raises(PluginFailure, match="the same one profile"):
-        advertise(A100, layouts, PluginConfig(), "single", DRIVER)
+        advertise(A100, layouts, PluginConfig(), "single")
+    labels = discover(A100, layouts, PluginConfig(), "single", DRIVER)
+    assert labels["nvidia.com/gpu.product"].endswith("-MIG-INVALID")
+    assert labels["nvidia.com/gpu.count"] == "0"
 
 
 def test_mps_needs_whole_gpus() -> None:
     config = PluginConfig("mixed", "mps", {"nvidia.com/gpu": 2})
-    with pytest.raises(PluginFailure, match="MIG mode"):
-        advertise(A100, [{"1g.10gb": 7}], config, "mixed", DRIVER)
+    with pytest.raises(PluginFailure, match="MIG devices"):
+        advertise(A100, [{"1g.10gb": 7}], config, "single")
+    with pytest.raises(DiscoveryFailure, match="mig devices"):
+        discover(A100, [{"1g.10gb": 7}], config, "single", DRIVER)
+
+
+def test_mps_is_refused_wherever_the_strategy_is_mixed() -> None:
+    config = PluginConfig(None, "mps", {"nvidia.com/gpu": 2})
+    with pytest.raises(PluginFailure, match="mixed is not supported with MPS"):
+        advertise(A100, [None], config, "mixed")
+    assert discover(A100, [None], config, "mixed", DRIVER)["nvidia.com/mps.capable"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "offered"), [([], "mixed"), (["unset MIG_STRATEGY; exec /bin/entrypoint.sh"], None)]
+)
+def test_a_start_of_ones_own_takes_the_strategy_from_the_plugin_alone(
+    arguments: list[str], offered: str | None
+) -> None:
+    spec = {"mig": {"strategy": "mixed"}, "devicePlugin": {"args": arguments}}
+    found = policy.read({"metadata": {"name": "cluster-policy"}, "spec": spec})
+    assert (found.plugin_strategy, found.mig_strategy) == (offered, "mixed")
 
 
 def test_every_label_is_one_that_kubernetes_takes() -> None:
@@ -117,7 +142,7 @@ def test_every_label_is_one_that_kubernetes_takes() -> None:
     for model in load_catalog().models.values():
         hardware = Hardware(model, 2, model.memory_mib, "machine")
         mine = layouts[:2] if model.key == "a100-80gb" else [None, None]
-        for key, value in advertise(hardware, mine, PluginConfig(), "mixed", DRIVER).labels.items():
+        for key, value in discover(hardware, mine, PluginConfig(), "mixed", DRIVER).items():
             assert len(key.split("/")[1]) <= 63, key
             assert len(value) <= 63, key
             assert "+" not in key + value

@@ -1,0 +1,79 @@
+"""The simulated operator says of a node what NVIDIA's own programs (v0.19.0) say, whatever is configured.
+
+Every MIG strategy, sharing method and kind of layout, also those that gpupool never renders, with the wrong
+ones among them: where the real plugin ends, the simulated one does, and the labels are the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import pytest
+
+from gpupool.catalog.load import load_catalog
+from gpupool.local.operator.discovery import discover
+from gpupool.local.operator.hardware import Hardware
+from gpupool.local.operator.plugin_config import PluginConfig
+from gpupool.sharing import maximal_layouts
+from tests import sampling
+from tests.nvidia.node import DRIVER, Cards, Node
+from tests.nvidia.test_advertised import assert_alike, unknown_left_out
+
+pytestmark = pytest.mark.slow
+Layouts = tuple[Mapping[str, int] | None, ...]
+LAYOUTS: dict[str, Layouts] = {
+    "MIG off": (None, None),
+    "one profile": ({"1g.10gb": 7}, {"1g.10gb": 7}),
+    "as many as fit or not": ({"1g.10gb": 7}, {"1g.10gb": 2}),
+    "two profiles": ({"3g.40gb": 1, "2g.20gb": 2}, {"3g.40gb": 1, "2g.20gb": 2}),
+    "one profile each": ({"1g.10gb": 7}, {"7g.80gb": 1}),
+    "one GPU of two": ({"1g.10gb": 7}, None),
+    "empty": ({}, {}),
+    "one of two empty": ({"1g.10gb": 7}, {}),
+}
+SHARING = {
+    "exclusive": "",
+    "time-sliced": "timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 3}]}",
+    "renamed": "timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 3}]}",
+    "sliced instances": "timeSlicing: {resources: [{name: nvidia.com/mig-1g.10gb, replicas: 2}]}",
+    "mps": "mps: {resources: [{name: nvidia.com/gpu, replicas: 2}]}",
+    "mps, renamed": "mps: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 2}]}",
+}
+STRATEGIES = ("none", "single", "mixed")
+CASES = list(itertools.product(LAYOUTS, SHARING, STRATEGIES, (None, *STRATEGIES)))
+VARIANTS = [
+    (key, layout)
+    for key, model in load_catalog().models.items()
+    for layout in maximal_layouts(model)
+    if any("+" in name or "-" in name for name in layout)
+]
+
+
+@pytest.mark.parametrize("case", sampling.drawn("nvidia", CASES, 40), ids=str)
+def test_it_says_what_the_real_ones_say(node: Node, case: tuple[str, str, str, str | None]) -> None:
+    layouts, sharing, own, given = case
+    cards = Cards(load_catalog()["a100-80gb"], LAYOUTS[layouts])
+    text = f"version: v1\nflags: {{migStrategy: {own}}}\nsharing: {{{SHARING[sharing]}}}\n"
+    node.fit(cards, text)
+    assert_alike(node, cards, text, given)
+
+
+@pytest.mark.parametrize(("key", "layout"), sampling.drawn("nvidia", VARIANTS, 6), ids=str)
+def test_variants_of_profiles_have_labels_of_their_own(
+    node: Node, key: str, layout: Mapping[str, int]
+) -> None:
+    """Feature discovery tells apart what this release of the plugin counts together."""
+    cards = Cards(load_catalog()[key], (layout,))
+    node.fit(cards, "version: v1\nflags: {migStrategy: mixed}\n")
+    hardware = Hardware(cards.model, 1, cards.memory, "unknown")
+    known = discover(hardware, [dict(layout)], PluginConfig(), "mixed", DRIVER)
+    assert unknown_left_out(node.labels(), known) == known
+
+
+def test_a_fabric_is_a_label(node: Node) -> None:
+    """Which the simulated operator doesn't write: the catalog does not say which machines share one."""
+    text = "version: v1\nflags: {migStrategy: none}\n"
+    node.fit(Cards(load_catalog()["gb200"], (None,) * 4, clique=7), text)
+    clique = node.labels()["nvidia.com/gpu.clique"]
+    assert clique.endswith(".7") and clique.startswith("abababab-")
