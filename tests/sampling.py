@@ -85,6 +85,7 @@ AREAS = {
         ),
         ("tests/cluster/operator/",),
         share=16,  # what has the controller in it takes a control plane of its own
+    ),
     "nvidia": Area(
         (
             *("generators/device_plugin.py", "generators/mig_parted.py", "gpupool/sharing/"),
