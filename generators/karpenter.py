@@ -13,6 +13,9 @@ from gpupool.generators.manifest import HelmRelease
 from gpupool.plan.helm_values import merged
 from gpupool.plan.model import Plan
 
+REPOSITORY = "oci://public.ecr.aws/karpenter"
+"""Karpenter's chart registry."""
+
 
 def generate(plan: Plan) -> Iterator[HelmRelease]:
     karpenter = plan.karpenter
@@ -26,7 +29,7 @@ def generate(plan: Plan) -> Iterator[HelmRelease]:
         name="karpenter",
         namespace="kube-system",
         chart="karpenter",
-        repository="oci://public.ecr.aws/karpenter",
+        repository=REPOSITORY,
         version=karpenter.version,
         values=merged({"settings": settings}, karpenter.values),
     )

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -258,6 +259,7 @@ def require_plugin(pulumi: Path, report: Report) -> None:
     why = _installed(pulumi, report) if releases.wanted() else "GPUPOOL_RELEASES forbids downloads"
     if why is None:
         return
+    sys.stderr.write(f"Pulumi's Kubernetes plugin is built here instead of downloaded: {why}\n")
     try:
         binaries.locate(pulumi_env.KUBERNETES_PLUGIN, report)
     except LocalError as error:

@@ -1,11 +1,10 @@
-"""A chart repository on loopback with the GPU Operator's real chart, packed from its pinned Go module."""
+"""A chart repository on loopback, with charts of others packed as they are in their pinned Go modules."""
 
 from __future__ import annotations
 
 import functools
 import http.server
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -35,15 +34,18 @@ spec:
 class ChartRepository:
     """A folder that is served as a chart repository; `add` packs one more version."""
 
-    def __init__(self, helm: Path, chart: Path, folder: Path, url: str) -> None:
-        self._helm, self._chart, self._folder = helm, chart, folder
+    def __init__(self, helm: Path, folder: Path, url: str) -> None:
+        self._helm, self._folder = helm, folder
         self.url = url
 
-    def add(self, version: str, **hooks: str) -> None:
-        """Pack the chart under this version. `hooks` maps a verb to how long its Job works (`install="5s"`);
+    def add(self, chart: Path, version: str, **hooks: str) -> None:
+        """Pack a chart under this version. `hooks` maps a verb to how long its Job works (`install="5s"`);
         with `!` behind, the Job fails."""
-        copy = self._folder.parent / f"chart-{version}"
-        shutil.copytree(self._chart, copy)
+        copy = self._folder.parent / f"{chart.name}-{version}"
+        for file in filter(Path.is_file, chart.rglob("*")):
+            target = copy / file.relative_to(chart)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())  # not its mode: the module cache can't be written
         for verb, lasts in hooks.items():
             limit = "activeDeadlineSeconds: 1" if lasts.endswith("!") else ""
             text = HOOK.format(verb=verb, lasts=lasts.removesuffix("!"), limit=limit)
@@ -62,7 +64,7 @@ class ChartRepository:
 
 
 @contextmanager
-def chart_repository(helm: Path, chart: Path, folder: Path) -> Iterator[ChartRepository]:
+def chart_repository(helm: Path, folder: Path) -> Iterator[ChartRepository]:
     """Served until the end of the block."""
     files = folder / "charts"
     files.mkdir()
@@ -75,7 +77,7 @@ def chart_repository(helm: Path, chart: Path, folder: Path) -> Iterator[ChartRep
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield ChartRepository(helm, chart, files, f"http://127.0.0.1:{server.server_port}")
+        yield ChartRepository(helm, files, f"http://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()
         server.server_close()

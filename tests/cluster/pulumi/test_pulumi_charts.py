@@ -1,4 +1,4 @@
-"""The GPU Operator's real chart through Pulumi's own provider: installed, changed, removed, and cut short."""
+"""NVIDIA's and Karpenter's charts through Pulumi's provider: installed, changed, removed, and cut short."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
-from gpupool.generators import gpu_operator
+from gpupool import shipped
+from gpupool.generators import gpu_operator, karpenter
 from gpupool.generators.manifest import HelmRelease
 from gpupool.infra import chart_records, stack
 from gpupool.infra.chart_records import ForeignReleaseError
 from gpupool.infra.stack import StackError
+from gpupool.local import crds
 from gpupool.local.nvidia_operator import files
 from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
@@ -28,7 +31,8 @@ from tests.programs import absent, require
 PATIENCE = 300
 UP = """
 import sys
-from gpupool.generators import gpu_operator
+from gpupool import shipped
+from gpupool.generators import gpu_operator, karpenter
 gpu_operator.REPOSITORY = sys.argv.pop(1)
 from gpupool.cli import main
 main.run()
@@ -44,8 +48,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Char
         files.fetch()
     except LocalError as error:
         absent(f"no chart of the GPU Operator: {error}")
-    with chart_repository(helm, files.chart(), tmp_path) as served:
-        monkeypatch.setattr(gpu_operator, "REPOSITORY", served.url)
+    with chart_repository(helm, tmp_path) as served:
+        for generator in (gpu_operator, karpenter):
+            monkeypatch.setattr(generator, "REPOSITORY", served.url)
         yield served
 
 
@@ -57,7 +62,9 @@ def charted(homelab: Any, make_node: Callable[..., str]) -> Iterator[Any]:
     api.delete("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
     api.delete("v1", "Namespace", "gpu-operator")
     homelab.kube.wait("the namespace is gone", lambda: api.get("v1", "Namespace", "gpu-operator") is None)
-    make_node("control-0", labels={"node-role.kubernetes.io/control-plane": ""})
+    for zone in ("a", "b"):
+        labels = {"kubernetes.io/os": "linux", "topology.kubernetes.io/zone": zone}
+        make_node(f"control-{zone}", labels={"node-role.kubernetes.io/control-plane": "", **labels})
     homelab.spec["gpuOperator"] = {"install": True}
     yield homelab
     for row in api.list(*_DEFINITION):
@@ -117,7 +124,7 @@ def test_a_chart_is_installed_changed_taken_back_and_removed(
     charted: Any, repository: ChartRepository
 ) -> None:
     before = charted.everything()
-    repository.add(version(charted))
+    repository.add(files.chart(), version(charted))
     assert ops(charted.preview())["Release/gpu-operator"] == "create"
     assert charted.everything() == before, "preview changed the cluster"
     charted.up()
@@ -139,10 +146,36 @@ def test_a_chart_is_installed_changed_taken_back_and_removed(
     assert charted.kube.api.get("v1", "Namespace", "gpu-operator") is None
 
 
+def test_an_eks_environment_with_both_charts(charted: Any, repository: ChartRepository) -> None:
+    """`dev` as it ships, on this cluster. Its Karpenter runs beside that of the control plane."""
+    spec = yaml.safe_load((shipped.folder("environments") / "dev.yaml").read_text())
+    del spec["cluster"]["kubeContext"]
+    charted.spec = {**spec, "metadata": {"name": charted.spec["metadata"]["name"]}}
+    plan = read_plan(charted.file)
+    assert plan.karpenter is not None
+    repository.add(files.chart(), plan.gpu_operator.version)
+    karpenters = crds.module_folder("crds", "github.com/aws/karpenter-provider-aws") / "charts" / "karpenter"
+    repository.add(karpenters, plan.karpenter.version)
+    made = ops(charted.up())
+    assert {"Release/gpu-operator", "Release/karpenter", "EC2NodeClass/notebooks"} <= made.keys()
+    deployment = charted.kube.get("apps/v1", "Deployment", "karpenter", "kube-system")
+    assert deployment["status"]["readyReplicas"] == 2
+    settings = {row["name"]: row.get("value") for row in _container(deployment)["env"]}
+    assert settings["CLUSTER_NAME"] == "ml-dev"
+    assert charted.up().objects == []
+    assert set(ops(charted.destroy()).values()) == {"delete"}
+    assert charted.kube.api.get("apps/v1", "Deployment", "karpenter", "kube-system") is None
+
+
+def _container(deployment: Any) -> Any:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return container
+
+
 def test_an_installation_that_was_killed_is_completed(
     charted: Any, repository: ChartRepository, environment_variables: dict[str, str]
 ) -> None:
-    repository.add(version(charted), install="8s", upgrade="8s")
+    repository.add(files.chart(), version(charted), install="8s", upgrade="8s")
     killed_at(charted, repository, environment_variables, "pending-install")
     done = charted.up()
     assert any("Helm worked on gpu-operator" in note for note in done.notes)
@@ -160,12 +193,12 @@ def test_an_installation_that_was_killed_is_completed(
 def test_a_failing_hook_is_named_and_the_next_version_installs(
     charted: Any, repository: ChartRepository
 ) -> None:
-    repository.add(version(charted), install="60s!")
+    repository.add(files.chart(), version(charted), install="60s!")
     with pytest.raises(StackError, match=r"Release/?.*gpu-operator") as failed:
         charted.up()
     assert len(str(failed.value).splitlines()) <= 3
     assert "Traceback" not in str(failed.value)
-    repository.add("v99.0.0")
+    repository.add(files.chart(), "v99.0.0")
     charted.spec["gpuOperator"]["version"] = "v99.0.0"
     charted.up()
     assert records(charted)[-1][1] == "deployed"
@@ -174,7 +207,7 @@ def test_a_failing_hook_is_named_and_the_next_version_installs(
 
 def test_a_lost_state_takes_the_release_over(charted: Any, repository: ChartRepository) -> None:
     """It is in a namespace of the environment."""
-    repository.add(version(charted))
+    repository.add(files.chart(), version(charted))
     charted.up()
     charted.forget()
     charted.up()
