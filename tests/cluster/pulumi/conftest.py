@@ -91,7 +91,9 @@ def no_models(world: World) -> Iterator[None]:
         "operations": ["CREATE"],
         "resources": ["nodepools"],
     }
-    check = {"expression": "object.metadata.name != 'models'", "message": "no models here"}
+    # As many webhooks answer; a provider's preview passes over it.
+    why = {"message": "no models here", "reason": "Forbidden"}
+    check = {"expression": "object.metadata.name != 'models'", **why}
     policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": [check]}
     binding = {"policyName": _NO_MODELS, "validationActions": ["Deny"]}
     kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding}
