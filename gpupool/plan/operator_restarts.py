@@ -67,10 +67,10 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Restart, ..
 def of_driver(change: DriverChange, releases: tuple[str, str], settings: Mapping[str, Any]) -> DriverRestart:
     """How a change of the driver's pods reaches the nodes. `releases`: before and after."""
     drivers = _table()["drivers"]
-    policy = value_at(settings, ("driver", "upgradePolicy")) or {}
-    at_once = policy.get("maxParallelUpgrades")
+    policy = ("driver", "upgradePolicy")
+    at_once = value_at(settings, (*policy, "maxParallelUpgrades"))
     at_once = at_once if isinstance(at_once, int) and at_once > 0 else 1
-    if policy.get("autoUpgrade") is False:
+    if value_at(settings, (*policy, "autoUpgrade")) is False:
         kind = "by-hand"
     elif change == "settings":
         kind = "upgrade"
