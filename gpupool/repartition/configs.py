@@ -162,8 +162,8 @@ def point(api: KubeApi, bundle: Bundle, configs: Configs, temporary: bool) -> No
 
 
 def _policy(bundle: Bundle) -> tuple[dict[str, Any], str]:
-    """The ClusterPolicy as `up` applies it; where Helm makes it, the few fields that are ours to change. Of its
-    strategy, neither the old nor the new one is right for nodes of both shapes."""
+    """The ClusterPolicy as `up` applies it; where Helm makes it, the few fields that are ours to change, and
+    a strategy that is right for nodes of both shapes."""
     for manifest in bundle:
         if manifest.kind == "ClusterPolicy":
             return properties(manifest), FIELD_MANAGER
