@@ -133,9 +133,9 @@ class Node:
             _place(path, root / "bin" / name)
         # Programs close the library between calls, and a GPU remembers what was done to it.
         flags = ("-shared", "-fPIC", "-Wl,-z,nodelete", "-I", str(_nvml_header()))
-        _compile(HERE / "nvml.c", root / "lib64/libnvidia-ml.so.1", *flags)
+        _compile(("nvml.c", "nvml_mig.c"), root / "lib64/libnvidia-ml.so.1", *flags)
         for name in ("nvidia-cuda-mps-control", "nvidia-smi"):
-            _compile(HERE / "mps_control.c", root / "bin" / name)
+            _compile(("mps_control.c",), root / "bin" / name)
         for library in _libraries([*paths.values(), root / "bin/nvidia-smi"]):
             _place(library, root / str(library)[1:])
 
@@ -231,12 +231,12 @@ def _place(source: Path, target: Path) -> None:
         shutil.copy(source.resolve(), target)
 
 
-def _compile(source: Path, target: Path, *flags: str) -> None:
+def _compile(sources: Sequence[str], target: Path, *flags: str) -> None:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         absent("no C compiler (Debian: gcc and libc6-dev), which the tests of NVIDIA's programs need")
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", str(target), *sources]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
