@@ -11,7 +11,7 @@ _STARTED = "Starting log tailer"
 
 
 def started(node: Node) -> list[str]:
-    """What the daemon told nvidia-smi and nvidia-cuda-mps-control. Raises Ended where it gives up."""
+    """What the daemon gave nvidia-smi and nvidia-cuda-mps-control. Raises Ended where it gives up."""
     command = node.command(MPS)
     process = subprocess.Popen(
         command, env=node.environment(None), stderr=subprocess.PIPE, text=True, bufsize=1
@@ -28,4 +28,4 @@ def started(node: Node) -> list[str]:
         process.kill()
     if code != 0:
         raise Ended("".join(log))
-    return node.told()
+    return node.commands()

@@ -197,9 +197,9 @@ class Node:
             raise Ended(done.stderr)
         return dict(line.split("=", 1) for line in output.read_text().splitlines())
 
-    def told(self) -> list[str]:
-        """What nvidia-smi and nvidia-cuda-mps-control were told."""
-        return (self.root / "mps/told").read_text().splitlines()
+    def commands(self) -> list[str]:
+        """The commands that nvidia-smi and nvidia-cuda-mps-control were given."""
+        return (self.root / "mps/commands").read_text().splitlines()
 
 
 class Ended(Exception):

@@ -18,12 +18,12 @@ SHARED = [case for case in every_case() if case.pool.sharing.has_daemon]
 @pytest.mark.parametrize("case", sampling.drawn("nvidia", SHARED, 6), ids=str)
 def test_each_gets_an_equal_share(node: Node, case: Case) -> None:
     node.fit(case.cards, case.plugin_config)
-    told = started(node)
+    commands = started(node)
     per_gpu = sum(case.pool.sharing.slices_per_gpu(case.pool.gpu).values())
     share = case.pool.gpu.memory_mib // per_gpu
     limits = {f"set_default_device_pinned_mem_limit {gpu} {share}M" for gpu in range(GPUS)}
-    assert limits <= set(told)
-    assert f"set_default_active_thread_percentage {100 // per_gpu}" in told
+    assert limits <= set(commands)
+    assert f"set_default_active_thread_percentage {100 // per_gpu}" in commands
 
 
 @pytest.mark.parametrize("key", sampling.drawn("nvidia", list(load_catalog().models), 6))
