@@ -1,7 +1,7 @@
 """`python -m gpupool.local`: get all that the control plane, the tests and the benchmark need; start nothing.
 
-What CI runs before its tests, so that minutes of building are not taken for a slow test. Arguments name programs
-that few tests need and that are got as well.
+What CI runs before its tests, so that minutes of building are not taken for a slow test. Arguments name
+programs that few tests need and that are got as well.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gpupool.local.operator import plugin_config
@@ -38,13 +39,9 @@ def of(cards: Cards, text: str, strategy: str | None) -> Simulated:
     chosen = strategy or config.mig_strategy or "none"
     offered: dict[str, int] | None = None
     labels: dict[str, str] | None = None
-    try:
+    with suppress(PluginFailure):
         # A kubelet keeps what is gone at zero, so the simulated operator writes that too.
         offered = {key: count for key, count in advertise(hardware, layouts, config, chosen).items() if count}
-    except PluginFailure:
-        pass
-    try:
+    with suppress(DiscoveryFailure):
         labels = discover(hardware, layouts, config, chosen, DRIVER)
-    except DiscoveryFailure:
-        pass
     return Simulated(offered, labels)

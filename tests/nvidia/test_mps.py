@@ -1,4 +1,4 @@
-"""MPS as NVIDIA's control daemon (v0.19.0) has it: how many share a GPU at most, and what each of them gets."""
+"""MPS as NVIDIA's control daemon (v0.19.0) has it: how many share a GPU at most, and what each gets."""
 
 from __future__ import annotations
 

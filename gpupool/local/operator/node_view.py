@@ -26,7 +26,7 @@ _OPERANDS = (
 def operator_labels(labels: Mapping[str, str], mig_capable: bool) -> dict[str, str | None]:
     """What the operator itself says of a node with GPUs: that it has some, and which operands may go there.
     A value that somebody has set stays; None where a label goes."""
-    here = {names.PRESENT_LABEL: "true"}
+    here: dict[str, str | None] = {names.PRESENT_LABEL: "true"}
     if labels.get(names.OPT_OUT_LABEL) == "false":
         ours = {key for key in labels if key.startswith(names.DEPLOY_PREFIX)} - {names.OPT_OUT_LABEL}
         return here | dict.fromkeys(ours)
