@@ -38,11 +38,12 @@ def test_the_catalog_says_how_many_a_server_takes(node: Node, key: str) -> None:
         started(node)
 
 
-def test_mps_does_not_start_where_the_operator_says_mixed(node: Node) -> None:
-    """Why an operator with partitioned pools and MPS needs the variable taken out (plan/mig_strategy.py)."""
+def test_the_plugin_does_not_share_by_mps_where_the_operator_says_mixed(node: Node) -> None:
+    """It alone: with the operator's variable taken out of its container, all three work."""
     case = SHARED[0]
     node.fit(case.cards, case.plugin_config)
     with pytest.raises(Ended, match="using --mig-strategy=mixed is not supported with MPS"):
         advertised(node, "mixed")
     assert {name: len(offer.devices) for name, offer in advertised(node).items()} == case.pool.slices_per_node
     assert node.labels("mixed")["nvidia.com/mps.capable"] == "true"
+    assert any("thread_percentage" in command for command in started(node, "mixed"))
