@@ -21,6 +21,8 @@ from gpupool.plan.helm_values import merged
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.spec.environment import CLUSTER_POLICY
 
+REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
+"""NVIDIA's chart repository."""
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _REBOOT = {"name": "WITH_REBOOT", "value": "true"}
 _CONTROL_PLANE = {
@@ -38,7 +40,7 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
             name="gpu-operator",
             namespace=OPERATOR_NAMESPACE,
             chart="gpu-operator",
-            repository="https://helm.ngc.nvidia.com/nvidia",
+            repository=REPOSITORY,
             version=plan.gpu_operator.version,
             values=values(plan),
         )

@@ -6,13 +6,16 @@ the account needs the rights of the engine that delivers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gpupool.cluster.beforehand import has_place, may
 from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.plan.model import Plan
+from gpupool.generators.manifest import Manifest
+
+Report = Callable[[str], None]
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +36,36 @@ class DryRun:
     """Those whose kind or namespace is not there yet, and those that are recreated where they change."""
 
 
-def dry_run(plan: Plan, bundle: Bundle, api: KubeApi, report: Callable[[str], None]) -> DryRun:
-    """Try every object as the engine would apply it. Raises ApiError where the account may not do that."""
+def dry_run(api: KubeApi, manifests: Iterable[Manifest], manager: str, report: Report) -> DryRun:
+    """Try every object as the engine with this field manager would apply it, several at once.
+
+    Raises ApiError where the account may not do that.
+    """
+    rows = list(manifests)
     refused: list[Refusal] = []
     untried: list[Manifest] = []
-    for number, manifest in enumerate(bundle, 1):
-        report(f"{number} of {len(bundle.manifests)}: {manifest}")
-        if not _can_be_tried(api, manifest):
-            untried.append(manifest)
-            continue
-        try:
-            api.apply(manifest.body, plan.delivery.by.managers[0], force=True, dry_run=True)
-        except ApiError as error:
-            if error.reason == "Forbidden" and not _may_write(api, manifest):
-                raise
-            refused.append(Refusal(manifest, str(error)))
+    with ThreadPoolExecutor(_AT_ONCE, "dry-run") as pool:
+        answers = pool.map(lambda manifest: _tried(api, manifest, manager), rows)
+        for number, (manifest, answer) in enumerate(zip(rows, answers, strict=True), 1):
+            report(f"{number} of {len(rows)}: {manifest}")
+            if answer is None:
+                untried.append(manifest)
+            elif answer:
+                refused.append(Refusal(manifest, answer))
     return DryRun(tuple(refused), tuple(untried))
+
+
+def _tried(api: KubeApi, manifest: Manifest, manager: str) -> str | None:
+    """Why the server refuses it, empty where it does not; None where it can't be tried."""
+    if not _can_be_tried(api, manifest):
+        return None
+    try:
+        api.apply(manifest.body, manager, force=True, dry_run=True)
+    except ApiError as error:
+        if error.reason == "Forbidden" and not _may_write(api, manifest):
+            raise
+        return str(error)
+    return ""
 
 
 def _can_be_tried(api: KubeApi, manifest: Manifest) -> bool:

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ from semver import VersionInfo
 
 from gpupool import project
 from gpupool.findings import GpupoolError
-from gpupool.programs import binaries
+from gpupool.programs import binaries, releases
 from gpupool.programs.failures import LocalError
 from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
@@ -249,20 +248,34 @@ def work_dir() -> Path:
     return folder
 
 
-def with_plugin(pulumi: Path, platform: str, report: Report) -> None:
-    """Have the engine install Pulumi's Kubernetes plugin where it is not there, and no stand-in may serve.
+def require_plugin(pulumi: Path, report: Report) -> None:
+    """Have Pulumi's Kubernetes plugin: installed by the engine where it is not there, else built.
 
-    Raises EngineError where that fails, or takes longer than some minutes.
+    Raises EngineError where neither works, with both reasons.
     """
-    if pulumi_env.kubernetes_plugin() is not None or pulumi_env.stand_in_allowed(platform):
+    if pulumi_env.kubernetes_plugin() is not None:
         return
+    why = _installed(pulumi, report) if releases.wanted() else "GPUPOOL_RELEASES forbids downloads"
+    if why is None:
+        return
+    try:
+        binaries.locate(pulumi_env.KUBERNETES_PLUGIN, report)
+    except LocalError as error:
+        raise EngineError(
+            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
+            f"gpupool could not build it either: {error}. Install it where plugins can be downloaded "
+            f"(pulumi {' '.join(pulumi_env.install_plugin())}) and copy ~/.pulumi/plugins here"
+        ) from error
+
+
+def _installed(pulumi: Path, report: Report) -> str | None:
+    """Have the engine install the pinned plugin: why it is not there then; None where it is."""
     words = pulumi_env.install_plugin()
     report(f"installing Pulumi's Kubernetes plugin {words[-1]}")
-    command = [str(pulumi), "--non-interactive", *words]
     why = ""
     try:
         done = subprocess.run(
-            command,
+            [str(pulumi), "--non-interactive", *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -272,20 +285,14 @@ def with_plugin(pulumi: Path, platform: str, report: Report) -> None:
         why = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
     except subprocess.TimeoutExpired:
         why = f"it was not there after {_INSTALL_SECONDS:.0f} s"
-    if pulumi_env.kubernetes_plugin() is None:
-        raise EngineError(
-            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
-            f"Install it where plugins can be downloaded (pulumi {' '.join(words)}) and copy "
-            "~/.pulumi/plugins here; or go on without Helm releases by gpupool's stand-in for it: "
-            f"--stand-in, or {pulumi_env.STAND_IN}=1"
-        )
+    return None if pulumi_env.kubernetes_plugin() is not None else why
 
 
 @contextmanager
 def opened(
     name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
 ) -> Iterator[tuple[EngineStack, Command]]:
-    """The stack `name`, made if need be, with the stand-in provider running where one is needed.
+    """The stack `name`, made if need be, and the engine.
 
     Raises EngineError where there is no project of ours, or no engine can be had.
     """
@@ -296,17 +303,11 @@ def opened(
     except LocalError as error:
         raise EngineError(str(error)) from error
     variables = pulumi_env.backend(platform)
-    with_plugin(path, platform, report)
+    require_plugin(path, report)
+    variables |= pulumi_env.provider_variables()
     with suppress(OSError):  # where nothing can be written, nothing is opened either
         # The engine writes settings there, and would make it for everybody.
         project.make_private(folder / project.OWN)
-    server = None
-    if pulumi_env.kubernetes_plugin() is None:
-        from gpupool.pulumi_plugins import provider as pulumi_provider
-
-        server, port = pulumi_provider.serve()
-        variables |= pulumi_env.provider_variables(port)
-        sys.stderr.write("Pulumi's Kubernetes plugin is not installed: the stand-in serves\n")
     command = Command(path)
     if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
         variables["GOGC"] = "300"
@@ -316,8 +317,4 @@ def opened(
         env_vars=variables,
         pulumi_command=command,
     )
-    try:
-        yield EngineStack(name, workspace, variables), command
-    finally:
-        if server is not None:
-            server.stop(None)
+    yield EngineStack(name, workspace, variables), command

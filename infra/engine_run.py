@@ -12,7 +12,7 @@ from typing import Any
 from pulumi.automation import errors as automation_errors
 
 from gpupool.findings import GpupoolError
-from gpupool.infra import access, apply, locks, program, recovery, run_marks, state_files
+from gpupool.infra import access, apply, locks, program, recovery, refusals, run_marks, state_files
 from gpupool.infra.engine import PROJECT, interruptible
 from gpupool.infra.run_context import RunContext, plain_error
 from gpupool.infra.run_marks import cluster_id
@@ -71,6 +71,8 @@ def run_engine(run: RunContext) -> None:
     cut_off = not run.begun and any(_CUT_OFF in error for error in collector.outcome.errors)
     if cut_off and not interrupted:
         collector, failure, interrupted = _attempt(run, call)
+    if not (interrupted or run.program_error):
+        refusals.explain(run, collector.outcome, failed=failure is not None)
     collector.outcome.objects |= run.apart
     run.result = Result(
         run.plan.environment,
@@ -89,6 +91,8 @@ def run_engine(run: RunContext) -> None:
         raise StackError(str(run.program_error), run.result)
     if failure is not None or interrupted:
         _fail(run, failure, interrupted)
+    if collector.outcome.errors:
+        raise StackError("\n".join(collector.outcome.errors), run.result)
 
 
 def _fail(run: RunContext, failure: BaseException | None, interrupted: bool) -> None:
@@ -117,7 +121,9 @@ def _attempt(run: RunContext, call: Callable[..., Any]) -> tuple[Collector, Base
         collector.silent = True  # a step that was just begun would hide the notice
         run.report(notice)
 
-    again = {"refresh": True} if run.marks.left and run.operation != "refresh" else {}
+    # A provider can't change what is gone (pulumi-kubernetes: Update reads the object first).
+    unsure = bool(run.marks.left) or (bool(run.gone) and run.operation in ("up", "preview"))
+    again = {"refresh": True} if unsure and run.operation != "refresh" else {}
     with _marked(run) as mark:
         work = functools.partial(call, on_event=collector, **again)
         failure, interrupted = interruptible(work, run.command, stopping, run.disk.watch)

@@ -1,8 +1,8 @@
 """Objects that this environment has made and that neither its file nor the stack's state names any more.
 
 They are left where a state was lost and a pool removed. Ours is what has our labels and was applied under our
-field manager; what a controller has made from an object of ours, what Argo CD or Flux applies, and existing
-nodes are never taken for one. Which deletions need whose consent is decided in `stack`.
+field manager or the provider's. What a controller has made from an object of ours, what Argo CD or Flux
+applies, and existing nodes are never taken for one. Which deletions need whose consent is decided in `stack`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gpupool.generators.kinds import KINDS, Kind, rank_of
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.infra import repartition_mark
-from gpupool.infra.resource_values import FIELD_MANAGER, logical_name
+from gpupool.infra.resource_values import logical_name
 from gpupool.objects import owner
-from gpupool.objects.managed_fields import appliers, managers
+from gpupool.objects.managed_fields import managers
 from gpupool.plan.delivery import ENGINE_FACTS
 
 Key = tuple[str, str, str | None, str]
@@ -32,7 +32,7 @@ _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
 _DELIVERERS = frozenset(
-    manager for engine in ENGINE_FACTS.values() for manager in engine.managers if manager != FIELD_MANAGER
+    manager for engine in ENGINE_FACTS.values() if engine.name != "pulumi" for manager in engine.managers
 )
 LISTED = tuple(kind for kind in KINDS if kind.owned)
 """Others carry our labels without being made by us."""
@@ -53,16 +53,22 @@ class OwnObjects:
     hidden: tuple[str, ...] = ()
     """Kinds that we may not list."""
 
-    def among(self, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
-        """Those of `manifests` that the cluster holds as ours."""
-        ours = {key_of(manifest.body) for manifest in self.manifests}
-        return tuple(manifest for manifest in manifests if key_of(manifest.body) in ours)
+    @property
+    def keys(self) -> frozenset[Key]:
+        """What names them."""
+        return frozenset(key_of(manifest.body) for manifest in self.manifests)
 
     def beside(self, bundle: Bundle, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that neither the file nor the state names, except the ConfigMap of a repartition."""
         wanted = {key_of(manifest.body) for manifest in bundle}
         left = (one for one in self.unrecorded(deployment) if key_of(one.body) not in wanted)
         return tuple(manifest for manifest in left if not repartition_mark.is_map(manifest))
+
+    def gone(self, deployment: Mapping[str, Any]) -> frozenset[Key]:
+        """What the state names of the kinds that were listed, and the cluster does not hold."""
+        kinds = {(kind.group, kind.name) for kind in LISTED if kind.name not in self.hidden}
+        rows = [row for row in deployment.get("resources") or () if not str(row["type"]).endswith("Patch")]
+        return frozenset(key for key in in_state({"resources": rows}) - self.keys if key[:2] in kinds)
 
     def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that the state does not name."""
@@ -119,25 +125,30 @@ def _is_ours(body: Mapping[str, Any]) -> bool:
     metadata = body["metadata"]
     if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
         return False
-    return FIELD_MANAGER in appliers(body) and not managers(body) & _DELIVERERS
+    return owner.made_by_up(body) and not managers(body) & _DELIVERERS
 
 
-def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:
-    """Raise ForeignError where one of `wanted`, none of which is ours, exists in the cluster.
+def require_none_foreign(api: KubeApi, environment: str, wanted: Iterable[Manifest]) -> None:
+    """Raise ForeignError where one of `wanted` exists in the cluster and is not of this environment.
 
-    Called before the engine may take over existing objects, because it does not check who owns them.
+    Called before each run of the engine, with what the state does not name: the provider takes over what
+    exists and does not check whose it is. What is made between the two is taken over as well.
     """
-    rows = [manifest for manifest in wanted if not repartition_mark.is_map(manifest)]
+    rows = [manifest for manifest in wanted if not (manifest.patch or repartition_mark.is_map(manifest))]
+    if not rows:
+        return
     where = api.require("v1", "Namespace").collection(None)
     spaces = {row["metadata"]["name"] for row in api.request("GET", where, accept=METADATA)[1]["items"]}
     possible = [m for m in rows if m.namespace is None or m.namespace in spaces]
 
-    def there(manifest: Manifest) -> bool:
+    def foreign(manifest: Manifest) -> bool:
         live = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
-        return live is not None and not live["metadata"].get("deletionTimestamp")
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            return False
+        return not owner.belongs_to(live, environment) or bool(managers(live) & _DELIVERERS)
 
     with ThreadPoolExecutor(_AT_ONCE, "foreign") as pool:
-        manifests = [m for m, exists in zip(possible, pool.map(there, possible), strict=True) if exists]
+        manifests = [m for m, theirs in zip(possible, pool.map(foreign, possible), strict=True) if theirs]
     if manifests:
         raise ForeignError(
             f"{', '.join(map(str, manifests))} already exists and was not made by this environment; delete "

@@ -12,7 +12,7 @@ import pulumi
 
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import apply, foreign_operator, gitops_refusal, static_nodes
+from gpupool.infra import apply, foreign_operator, gitops_refusal, orphans, static_nodes
 from gpupool.infra.access import connect, kubeconfig
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
@@ -22,9 +22,14 @@ from gpupool.pulumi_plugins import env as pulumi_env
 def run(environment: str) -> None:
     """Register everything of an environment. Raises GpupoolError for problems that the user can fix."""
     plan = read_plan(environment)
+    bundle = generate(plan)
     if not pulumi.runtime.is_dry_run():
         gitops_refusal.require_ours(plan)
-    register(plan, generate(plan))
+        api = connect(plan)
+        ours = orphans.find(api, plan.environment).keys
+        others = [manifest for manifest in bundle if orphans.key_of(manifest.body) not in ours]
+        orphans.require_none_foreign(api, plan.environment, others)
+    register(plan, bundle)
 
 
 def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
@@ -59,9 +64,12 @@ def provider(plan: Plan) -> pulumi.ProviderResource:
         "kubeconfig": str(file) if file else None,
         "context": plan.cluster.kube_context,
         "enableServerSideApply": "true",
-        # What the environment file says wins over an edit by hand, so `up` repairs drift. Objects that
-        # are not ours stay safe: creating over an existing one fails, and static_nodes checks labels.
+        # What the environment file says wins over an edit by hand, so `up` repairs drift. Whose an object is
+        # was decided before (`orphans.require_none_foreign`, `static_nodes`).
         "enablePatchForce": "true",
+        # A run that was killed has made objects that the state does not know, and the next one makes them
+        # again. Providers before 4.29.0 lack the option and do so always.
+        "upsertExistingObjects": "true",
         "suppressDeprecationWarnings": "true",
         # Policies judge by ConfigMaps of fixed names: replacing one would leave them nothing to judge by
         # for a moment. Those that must be replaced have their content in their name.

@@ -1,8 +1,8 @@
 """What an interrupted run leaves behind, and how the next one gets past it.
 
 Two things in the state: operations noted as begun and never as ended; objects that were made but never
-noted (the stand-in provider and PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is
-never edited but for the notes. `locks` and `state_files` handle left-over locks and files.
+noted, which the provider takes over (`upsertExistingObjects`). The state itself is never edited but for the
+notes. `locks` and `state_files` handle left-over locks and files.
 """
 
 from __future__ import annotations
@@ -26,6 +26,17 @@ def pending(deployment: Mapping[str, Any]) -> list[str]:
     """Operations that were begun and never ended, as `creating NodePool/a100`."""
     rows = deployment.get("pending_operations") or ()
     return [f"{row['type']} {name_of(row['resource']['urn'])}" for row in rows]
+
+
+def begun(deployment: Mapping[str, Any]) -> frozenset[str]:
+    """Names in Pulumi of what those operations are about."""
+    rows = deployment.get("pending_operations") or ()
+    return frozenset(name_of(row["resource"]["urn"]) for row in rows)
+
+
+def recorded(deployment: Mapping[str, Any]) -> frozenset[str]:
+    """Names in Pulumi of everything in the state."""
+    return frozenset(name_of(row["urn"]) for row in deployment.get("resources") or ())
 
 
 def without_pending(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,8 +80,7 @@ def require_going(allowed: Iterable[str], deployment: Mapping[str, Any], kept: I
     repeated with the same words.
     """
     names = set(kept)
-    rows = deployment.get("resources") or ()
-    going = {name_of(row["urn"]) for row in rows} - names
+    going = recorded(deployment) - names
     wrong = sorted(set(allowed) - going)
     if wrong:
         lost = ", ".join(sorted(losses(deployment, names)))

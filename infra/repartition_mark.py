@@ -57,16 +57,6 @@ def noted(journal: Mapping[str, Any]) -> UnderWay:
         return UnderWay("?", "?")
 
 
-def left_maps(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
-    """Whether a configuration of `bundle` is in the cluster and not in the stack's state: a repartition has
-    made it, and it is in use."""
-    known = _known(deployment)
-    # Nothing but an environment that was applied before can have been repartitioned.
-    return bool(deployment.get("resources")) and any(
-        api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) is not None for name in _maps(bundle) - known
-    )
-
-
 def unseen(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
     """Whether the operator follows settings that the stack's state does not know, while state and file agree:
     a repartition was not followed by `up`, and an `up` now sees nothing to change."""

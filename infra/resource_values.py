@@ -11,8 +11,8 @@ from typing import Any
 
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import HelmRelease, Manifest
+from gpupool.objects.owner import FIELD_MANAGER
 
-FIELD_MANAGER = "gpupool"
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Makes pulumi-kubernetes own fields under one name instead of a random one per object."""
 

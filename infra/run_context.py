@@ -61,6 +61,10 @@ class RunContext:
         self.disk = DiskReserve("", PROJECT, plan.environment)
         self.held = orphans.OwnObjects()
         """What the cluster holds of the environment."""
+        self.under_way: frozenset[str] = frozenset()
+        """Names in Pulumi of what an interrupted run was making, changing or deleting."""
+        self.gone: frozenset[orphans.Key] = frozenset()
+        """What the state names and the cluster does not hold as ours."""
         self.lost: list[str] = []
         """URNs of the protected things that the engine would delete."""
         self.refused: str | None = None

@@ -24,6 +24,7 @@ from gpupool.plan.model import POOL_LABEL
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
 """What Pulumi keeps among an object's inputs for itself."""
+_LINES = 2
 _NOISE = ("update failed", "preview failed", "refresh failed", "destroy failed")
 """Lines that only repeat that something failed, without what."""
 _OPERATIONS = {
@@ -88,6 +89,8 @@ class EngineOutcome:
     """By URN."""
     errors: list[str] = field(default_factory=list)
     """What went wrong, each with the object it is about."""
+    lines: dict[str, str] = field(default_factory=dict)
+    """By URN: the one of `errors` that is about it."""
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -152,8 +155,10 @@ class Collector:
         if event.severity not in ("error", "warning") or not text or text in _NOISE:
             return
         urn = event.urn or ""
+        if event.severity == "warning" and not urn:
+            return  # of the engine about itself and its plugins: `gpupool doctor` says which ones serve
         name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
-        text = in_words(text.replace(f'"{urn}"', name) if name else text)
+        text = in_words(brief(text.replace(f'"{urn}"', name) if name else text))
         self._last_texts[urn] = text
         entry = self.outcome.objects.get(urn)
         if entry is not None and event.severity == "error":  # a preview has no event for a failed step
@@ -162,6 +167,14 @@ class Collector:
         rows = self.outcome.errors if event.severity == "error" else self.outcome.warnings
         if line not in rows:
             rows.append(line)
+        if name and event.severity == "error":
+            self.outcome.lines[urn] = line
+
+
+def brief(text: str) -> str:
+    """The first two lines of what a provider says, as one: after them comes advice of its own."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:_LINES])
 
 
 def _object(op: str, step: Any) -> ObjectChange:

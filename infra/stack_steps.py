@@ -17,6 +17,7 @@ from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.infra import (
     access,
+    chart_records,
     locks,
     orphans,
     recovery,
@@ -29,11 +30,6 @@ from gpupool.infra.disk_reserve import DiskReserve
 from gpupool.infra.engine import PROJECT
 from gpupool.infra.run_context import RunContext
 from gpupool.infra.run_marks import cluster_id
-from gpupool.infra.stack_result import StackError
-from gpupool.pulumi_plugins import env as pulumi_env
-
-UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
-"""Has the Kubernetes plugin take over objects that are there already."""
 
 
 class Step(NamedTuple):
@@ -55,18 +51,6 @@ def require_cluster(run: RunContext) -> None:
     cluster that is not local."""
     if run.operation != "preview" or run.plan.cluster.platform == "local":
         access.require_cluster(run.plan)
-
-
-def require_charts(run: RunContext) -> None:
-    """Where the file has Helm releases, a plugin serves that knows charts."""
-    platform = run.plan.cluster.platform
-    by_stand_in = pulumi_env.kubernetes_plugin() is None and pulumi_env.stand_in_allowed(platform)
-    if not (run.bundle.releases and by_stand_in):
-        return
-    if run.operation == "up":
-        raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
-    if run.operation == "preview":
-        run.note(f"`up` will refuse this: {pulumi_env.NO_CHARTS}")
 
 
 def clear_what_killed_runs_left(run: RunContext) -> None:
@@ -114,8 +98,6 @@ def require_same_cluster(run: RunContext) -> None:
             repartition_mark.require_none(api, run.stack_name)
         unseen = repartition_mark.unseen(api, run.bundle, run.deployment)
         run.notes += sharing_changes.notes(api, run.plan, run.bundle, unseen)
-        if repartition_mark.left_maps(api, run.bundle, run.deployment):
-            run.stack.variables[UPSERT] = "true"
 
 
 def look_for_our_objects(run: RunContext) -> None:
@@ -124,6 +106,7 @@ def look_for_our_objects(run: RunContext) -> None:
     if run.operation != "refresh" and not run.plan.delivery.gitops:
         with contextlib.suppress(UnreachableError, KubeconfigError):
             run.held = orphans.find(access.connect(run.plan), run.stack_name)
+            run.gone = run.held.gone(run.deployment)
     if run.held.hidden:
         kinds = ", ".join(run.held.hidden)
         run.note(f"not allowed to list {kinds}: what an earlier state has left of them is not found")
@@ -134,8 +117,9 @@ def look_for_our_objects(run: RunContext) -> None:
 
 
 def go_on_after_an_interrupted_run(run: RunContext) -> None:
-    """Take what was under way out of the state, and have the engine take over what was made and not noted."""
+    """Take what was under way out of the state; the engine does it over."""
     left = recovery.pending(run.deployment)
+    run.under_way = recovery.begun(run.deployment)
     if run.marks.left and run.operation != "refresh":
         run.note("an earlier run was stopped before it saved its state: every object is read again")
     if left and run.operation != "preview":
@@ -143,18 +127,39 @@ def go_on_after_an_interrupted_run(run: RunContext) -> None:
         run.deployment = recovery.without_pending(run.deployment)
         with run.in_our_words():
             run.stack.import_stack(automation.Deployment(version=3, deployment=run.deployment))
-    known = orphans.in_state(run.deployment)
-    new = [m for m in run.bundle if not m.patch and orphans.key_of(m.body) not in known]
-    ours = run.held.among(new)
-    if run.operation in ("up", "preview") and (left or ours):
-        orphans.require_none_foreign(access.connect(run.plan), [m for m in new if m not in ours])
-        run.stack.variables[UPSERT] = "true"
 
 
-BEFORE_THE_ENGINE = (
-    Step("reaching the cluster", require_cluster),
-    Step("", require_charts),
-)
+def refuse_objects_of_others(run: RunContext) -> None:
+    """Nothing that the run would make belongs to somebody else. What is ours and not in the state was made by
+    a run that was killed, or the state is lost: the engine takes it over."""
+    if run.operation not in ("up", "preview"):
+        return
+    settled = orphans.in_state(run.deployment) | run.held.keys
+    # A preview shows what it can of a cluster that does not answer.
+    with contextlib.suppress(*(() if run.operation == "up" else (UnreachableError, KubeconfigError))):
+        orphans.require_none_foreign(
+            access.connect(run.plan),
+            run.stack_name,
+            [manifest for manifest in run.bundle if orphans.key_of(manifest.body) not in settled],
+        )
+
+
+def clear_records_of_charts(run: RunContext) -> None:
+    """No record of Helm's keeps the engine from installing or upgrading a chart of this environment."""
+    if run.operation not in ("up", "preview") or not run.bundle.releases:
+        return
+    with contextlib.suppress(*(() if run.operation == "up" else (UnreachableError, KubeconfigError))):
+        api, known = access.connect(run.plan), recovery.recorded(run.deployment)
+        records = chart_records.in_the_way(api, run.stack_name, run.bundle.releases, known, run.under_way)
+        if records and run.operation == "up":
+            names = ", ".join(sorted({record.release.name for record in records}))
+            run.note(
+                f"an earlier run was stopped while Helm worked on {names}: its records of that are removed"
+            )
+            chart_records.delete(api, records)
+
+
+BEFORE_THE_ENGINE = (Step("reaching the cluster", require_cluster),)
 """Before anything is started."""
 PREPARATION = (
     # A killed run's lock would refuse the next steps.
@@ -169,5 +174,8 @@ PREPARATION = (
     Step("looking for objects of the environment", look_for_our_objects),
     # Needs to know what is ours in the cluster, and that it is the same one.
     Step("looking for interrupted runs", go_on_after_an_interrupted_run),
+    Step("looking for objects of others", refuse_objects_of_others),
+    # Needs to know what an interrupted run was doing.
+    Step("looking for charts that are half installed", clear_records_of_charts),
 )
 """With the engine at hand, before its run."""

@@ -22,8 +22,8 @@ from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
-from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.objects.managed_fields import rows_of
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan.model import Plan
 
 OURS = "gpupool.dev/taints"

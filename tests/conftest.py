@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from gpupool.cli.progress import QUIET_VARIABLE
-from gpupool.pulumi_plugins.env import STAND_IN
 from tests import sampling
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -86,8 +85,6 @@ def pytest_configure() -> None:
     process that Pulumi's gRPC runs in must not have gRPC look after its children: once, that ended initdb.
     """
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
-    # Stacks that are not local ones are tried with it too, and nothing is downloaded.
-    os.environ.setdefault(STAND_IN, "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ[QUIET_VARIABLE] = "100000"
 

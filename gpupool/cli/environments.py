@@ -168,7 +168,7 @@ def _dry_run(plan: Plan, bundle: Bundle) -> DryRun:
 
     access.require_cluster(plan)
     with progress(f"dry run of {plan.environment}") as report:
-        return dry_run(plan, bundle, access.connect(plan), report)
+        return dry_run(access.connect(plan), bundle, plan.delivery.by.managers[0], report)
 
 
 def _dry_run_json(tried: DryRun) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Thin: the work is in `gpupool.infra.stack`, which is imported inside the verbs s
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,31 +36,14 @@ DespiteOption = Annotated[
     bool, typer.Option("--despite-gitops", help="Continue even if Argo CD or Flux delivers the environment.")
 ]
 
-StandInOption = Annotated[
-    bool,
-    typer.Option(
-        "--stand-in",
-        help="Use gpupool's stand-in where Pulumi's Kubernetes plugin is missing; it installs no charts.",
-    ),
-]
-
 _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
 _PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
-
-
-def _use_stand_in(wanted: bool) -> None:
-    """For this process and its children."""
-    from gpupool.pulumi_plugins.env import STAND_IN
-
-    if wanted:
-        os.environ[STAND_IN] = "1"
 
 
 def preview(
     env: EnvArgument,
     output: FormatOption = "text",
     allow_delete: AllowOption = None,
-    stand_in: StandInOption = False,
 ) -> None:
     """Show what `up` would change, tried by the API server; change nothing.
 
@@ -69,7 +51,6 @@ def preview(
     """
     from gpupool.infra import stack
 
-    _use_stand_in(stand_in)
     desired, allowed = stack.read(env), allow_delete or ()
     _show(_run(f"preview {env}", lambda notify: stack.preview(desired, notify, allowed), output), output)
 
@@ -80,7 +61,6 @@ def up(
     output: FormatOption = "text",
     allow_delete: AllowOption = None,
     despite_gitops: DespiteOption = False,
-    stand_in: StandInOption = False,
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
@@ -91,7 +71,6 @@ def up(
     """
     from gpupool.infra import gitops_refusal, stack
 
-    _use_stand_in(stand_in)
     allowed = allow_delete or ()
     desired = stack.read(env)
     if not yes:
@@ -124,14 +103,13 @@ def _consent(planned: Result, output: Format) -> None:
     typer.confirm("Do it?", abort=True)
 
 
-def refresh(env: EnvArgument, output: FormatOption = "text", stand_in: StandInOption = False) -> None:
+def refresh(env: EnvArgument, output: FormatOption = "text") -> None:
     """Show what others have changed or deleted in the cluster, and record it, so that `up` restores it.
 
     Example: gpupool refresh local
     """
     from gpupool.infra import stack
 
-    _use_stand_in(stand_in)
     _show(_run(f"refresh {env}", lambda notify: stack.refresh(stack.read(env), notify), output), output)
 
 
@@ -140,7 +118,6 @@ def destroy(
     yes: YesOption = False,
     output: FormatOption = "text",
     despite_gitops: DespiteOption = False,
-    stand_in: StandInOption = False,
 ) -> None:
     """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
 
@@ -148,7 +125,6 @@ def destroy(
     """
     from gpupool.infra import stack
 
-    _use_stand_in(stand_in)
     if not yes:
         if not sys.stdin.isatty():
             print_error(f"destroy deletes everything of {env}; use --yes in scripts")

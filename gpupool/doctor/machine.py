@@ -5,7 +5,6 @@ Nothing is downloaded or built to find out. git, Helm and kubectl are not looked
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 
@@ -50,9 +49,8 @@ def engine_program(_: Inputs) -> Iterator[CheckResult]:
     yield result(_ENGINE, Reason.ENGINE_BUILT, go=go, **values)
 
 
-def kubernetes_plugin(inputs: Inputs) -> Iterator[CheckResult]:
-    """Pulumi's plugin for Kubernetes, or what stands in for it."""
-    assert inputs.target is not None
+def kubernetes_plugin(_: Inputs) -> Iterator[CheckResult]:
+    """Pulumi's plugin for Kubernetes."""
     subject, pinned = pulumi_env.KUBERNETES_PLUGIN, pulumi_env.pinned_plugin()
     values = {"pinned": pinned, "install": " ".join(pulumi_env.install_plugin())}
     path = pulumi_env.kubernetes_plugin()
@@ -60,17 +58,10 @@ def kubernetes_plugin(inputs: Inputs) -> Iterator[CheckResult]:
         version = pulumi_env.plugin_version(path)
         if version is None:
             yield result(subject, Reason.PLUGIN_ON_PATH, path=path, **values)
+        elif path == binaries.find(subject):
+            yield result(subject, Reason.PLUGIN_BUILT, version=version, path=path, **values)
         else:
             same = Reason.PLUGIN_FOUND if version == pinned else Reason.PLUGIN_OTHER
             yield result(subject, same, version=version, path=path, **values)
         return
-    platform = inputs.target.cluster.platform
-    charts = ", ".join(release.chart for release in inputs.bundle.releases) if inputs.bundle else ""
-    if not pulumi_env.stand_in_allowed(platform):
-        yield result(subject, Reason.PLUGIN_COMES, **values)
-    elif charts:
-        yield result(subject, Reason.PLUGIN_NO_CHARTS, variable=pulumi_env.STAND_IN, charts=charts, **values)
-    else:
-        asked = os.environ.get(pulumi_env.STAND_IN) == "1" and platform != "local"
-        why = f"as {pulumi_env.STAND_IN}=1 asks" if asked else f"on platform {platform}"
-        yield result(subject, Reason.PLUGIN_STAND_IN, why=why)
+    yield result(subject, Reason.PLUGIN_COMES, built=binaries.programs()[subject].version, **values)

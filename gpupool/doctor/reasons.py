@@ -61,18 +61,12 @@ class Reason(Enum):
         "{version} is installed and {pinned} is pinned: the engine downloads it",
         "where plugins can't be downloaded: pulumi {install}, elsewhere, and copy ~/.pulumi/plugins here",
     )
-    PLUGIN_STAND_IN = (_OK, False, "not installed, and not needed: gpupool's stand-in serves {why}", "")
+    PLUGIN_BUILT = (_OK, False, "{version}, built by gpupool ({pinned} is pinned), {path}", "")
     PLUGIN_COMES = (
         _COMES,
         False,
-        "`up` has the engine download {pinned}",
+        "`up` has the engine download {pinned}, and builds {built} where that fails",
         "",
-    )
-    PLUGIN_NO_CHARTS = (
-        _MISSING,
-        True,
-        "not installed, and {variable}=1 asks for the stand-in, which installs no charts ({charts})",
-        "unset {variable}, or pulumi {install}",
     )
 
     # The cluster.

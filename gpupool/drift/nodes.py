@@ -15,7 +15,7 @@ from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.foreign_taints import foreign_taints
 from gpupool.drift.moments import duration, going
 from gpupool.drift.pool_nodes import Phase, PoolNode, selects
-from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.objects.ownership import Ownership
 from gpupool.plan.model import POOL_LABEL, Pool
 

@@ -20,12 +20,11 @@ from gpupool.drift.moments import going
 from gpupool.generators.delivery import delivering, keeps
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
-from gpupool.infra.resource_values import FIELD_MANAGER
 from gpupool.objects.changes import MISSING, Change, format_path
 from gpupool.objects.field_changes import FieldChange
 from gpupool.objects.live import SETS, differences
 from gpupool.objects.managed_fields import appliers, managers
-from gpupool.objects.owner import environment_of
+from gpupool.objects.owner import FIELD_MANAGER, environment_of, made_by_up
 from gpupool.objects.ownership import Ownership
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 
@@ -208,7 +207,7 @@ def _is_ours(inputs: DriftInput, live: Object) -> bool:
         return False
     if ENVIRONMENT_LABEL in labels(live):
         return environment_of(live) == inputs.plan.environment
-    return FIELD_MANAGER in appliers(live)
+    return made_by_up(live)
 
 
 def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:

@@ -16,7 +16,7 @@ from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared_configs import label_repair
 from gpupool.drift.reasons import UnmetNode, likeliest, mig_failed, operand_off
-from gpupool.infra.resource_values import FIELD_MANAGER
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.objects.ownership import Ownership
 from gpupool.plan.operator_releases import driver_problems
 

@@ -34,7 +34,15 @@ class Engine:
 ENGINE_FACTS: Mapping[str, Engine] = {
     engine.name: engine
     for engine in (
-        Engine("pulumi", "Pulumi", ("gpupool",), "delete", asks=True, takes_scp=True, credentials=""),
+        Engine(
+            "pulumi",
+            "Pulumi",
+            ("gpupool", "pulumi-kubernetes"),
+            "delete",
+            asks=True,
+            takes_scp=True,
+            credentials="",
+        ),
         Engine(
             "argocd",
             "Argo CD",

@@ -77,15 +77,20 @@ def _entries() -> dict[str, Any]:
     return entries
 
 
+def wanted() -> bool:
+    """Whether anything may be downloaded: not with GPUPOOL_RELEASES=off."""
+    return os.environ.get("GPUPOOL_RELEASES", "public").strip() not in ("", "off")
+
+
 def published(name: str, version: str, machine: str = "") -> PublishedFile | None:
     """The release of `name` for `machine` (default: this one); None when no sha256 of it is written down, or
     no download is wanted.
 
     Raises LocalError when GPUPOOL_RELEASES is neither `off` nor the address of a mirror.
     """
-    mirror = os.environ.get("GPUPOOL_RELEASES")
-    if mirror is not None and mirror.strip() in ("", "off"):
+    if not wanted():
         return None
+    mirror = os.environ.get("GPUPOOL_RELEASES")
     machine = machine or this_machine()
     entry = _entries().get(name, {"sha256": {}})
     sha256 = entry["sha256"].get(version, {}).get(machine)

@@ -1,4 +1,5 @@
-"""Stand-ins for Pulumi's Kubernetes provider and Python language host, where the plugins are not available.
+"""Pulumi's plugins: which Kubernetes provider serves, and a Python language host where none is installed.
 
-They implement Pulumi's plugin protocol (gRPC) and are started by `gpupool.infra.engine` or by `serve`.
+`gpupool up` needs the provider alone. Plain `pulumi` also needs a language host, which is part of Pulumi's
+releases and in no Go module or Python package (`language`).
 """

@@ -1,9 +1,9 @@
-"""What a process needs to run Pulumi on this project: where the state is, and the stand-ins if they serve.
+"""What a process needs to run Pulumi on this project: where the state is, and which plugins serve.
 
-An ordinary installation has its own language host and Kubernetes plugin; then nothing here but the
-backend and the passphrase is set. Where they are missing (they are not published as Go modules or Python
-packages), the engine is pointed at stand-ins. `gpupool up` runs its own inside the process; for a
-shell, `environment()` puts a command `pulumi` first on PATH that serves both to the engine while it runs.
+The Kubernetes provider is the one that is installed; where none is, the one that gpupool has built
+(`tools/pulumi-kubernetes`). The engine takes the first from its own folders, and the second from PATH,
+whatever version a program or a state asks for. For a shell, `environment()` puts both on PATH, and a command
+`pulumi` that serves a language host where none is installed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ from urllib.parse import unquote, urlsplit
 
 from gpupool import project, shipped
 from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
 
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
-STAND_IN = "GPUPOOL_STAND_IN"
-"""Variable by which the stand-in for the Kubernetes plugin is asked for, as `--stand-in` does: 1."""
 LANGUAGE_HOST = "pulumi-language-python"
-
-NO_CHARTS = (
-    "Helm releases need Pulumi's own Kubernetes plugin, which is not installed here: run "
-    "`pulumi plugin install resource kubernetes` where plugins can be downloaded, or install the "
-    "chart by GitOps (`gpupool render`)"
-)
-"""The stand-in's message for a chart."""
+PATCH_FORCE = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
+"""What the provider's option `enablePatchForce` says, for plugins before 4.29.0, which lack the option
+(CHANGELOG of pulumi-kubernetes, 4.29.0)."""
 _SERVE = "gpupool.pulumi_plugins.serve"
 
 
@@ -52,25 +47,36 @@ def install_plugin() -> list[str]:
 
 
 def kubernetes_plugin() -> Path | None:
-    """The installed Kubernetes plugin, of several the pinned one; None where there is none."""
+    """The Kubernetes plugin that serves, None where there is none: on PATH, installed (of several the pinned
+    one), or built by gpupool."""
     on_path = shutil.which(KUBERNETES_PLUGIN)
     if on_path:
         return Path(on_path)
-    installed = sorted((pulumi_home() / "plugins").glob(f"resource-kubernetes-v*/{KUBERNETES_PLUGIN}"))
-    return max(installed, key=lambda path: plugin_version(path) == pinned_plugin(), default=None)
+    installed = (pulumi_home() / "plugins").glob(f"resource-kubernetes-v*/{KUBERNETES_PLUGIN}")
+    newest = max(sorted(installed), key=lambda path: plugin_version(path) == pinned_plugin(), default=None)
+    return newest or binaries.find(KUBERNETES_PLUGIN)
 
 
 def plugin_version(plugin: Path) -> str | None:
-    """The version of an installed Kubernetes plugin by its folder, as the engine finds it (Pulumi 3.259:
-    sdk/go/common/workspace/plugins.go, Dir); None for one on PATH, which the engine takes as it is."""
+    """The version of a Kubernetes plugin by its folder: as the engine installs it (Pulumi 3.259:
+    sdk/go/common/workspace/plugins.go, Dir), or as gpupool builds it; None for any other, which the engine
+    takes as it is."""
+    built = binaries.programs()[KUBERNETES_PLUGIN]
+    if plugin == built.cached:
+        return built.version.removeprefix("v")
     named = re.fullmatch(r"resource-kubernetes-v(.+)", plugin.parent.name)
     return named[1] if named else None
 
 
-def stand_in_allowed(platform: str) -> bool:
-    """Whether the stand-in may serve for stacks of `platform` where the plugin is not installed: on the local
-    control plane, and elsewhere where it is asked for."""
-    return platform == "local" or os.environ.get(STAND_IN) == "1"
+def provider_variables() -> dict[str, str]:
+    """What lets the engine find a provider that gpupool has built, and has any provider force patches."""
+    plugin = kubernetes_plugin()
+    values = dict(PATCH_FORCE)
+    if plugin is not None and plugin == binaries.find(KUBERNETES_PLUGIN):
+        values["PATH"] = f"{plugin.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        # Otherwise the engine tries for two seconds each run to download the version that the state names.
+        values["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
+    return values
 
 
 def language_host(pulumi: Path | None) -> Path | None:
@@ -129,27 +135,23 @@ def file_backend(folder: Path) -> str:
 
 
 def environment(platform: str = "local", pulumi: Path | None = None) -> dict[str, str]:
-    """What a shell needs so that plain `pulumi` works here; the stand-ins run while the command does.
-
-    `pulumi` is the engine, to find a language host beside it.
-    """
-    values = backend(platform)
+    """What a shell needs so that plain `pulumi` works here. `pulumi` is the engine, to find a language host
+    beside it."""
+    values = backend(platform) | provider_variables()
     if pulumi is None:
         return values
     folder = pulumi.parent
-    if kubernetes_plugin() is None or language_host(pulumi) is None:
+    if language_host(pulumi) is None:
         folder = _write_command(pulumi)
     elif shutil.which("pulumi"):
         return values
-    values["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
+    values["PATH"] = f"{folder}{os.pathsep}{values.get('PATH', os.environ.get('PATH', ''))}"
     return values
 
 
 def _write_command(pulumi: Path) -> Path:
-    """The folder with a command `pulumi` that serves the stand-ins to this engine (`serve`)."""
+    """The folder with a command `pulumi` that serves a language host to this engine (`serve`)."""
     own = Layout(default_folder()).pulumi
-    # Earlier releases left a process behind that served everybody; it ends when this file goes.
-    (own / "stand-ins.json").unlink(missing_ok=True)
     file = own / "bin" / "pulumi"
     if pulumi == file:  # the shell has it on PATH already, and no other engine
         return file.parent
@@ -163,15 +165,6 @@ def _write_command(pulumi: Path) -> Path:
     fresh.chmod(0o700)
     fresh.replace(file)
     return file.parent
-
-
-def provider_variables(port: int) -> dict[str, str]:
-    """What points the engine at a stand-in provider on `port`."""
-    return {
-        "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
-        # Otherwise the engine tries to download the plugin that the state names, for two seconds each run.
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-    }
 
 
 def forget_settings() -> None:

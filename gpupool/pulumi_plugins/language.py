@@ -1,4 +1,4 @@
-"""A stand-in for Pulumi's Python language host, where it is not available.
+"""A Python language host, for machines without Pulumi's own.
 
 Does the one thing this project needs: run the program when the engine asks. Each run is a process of
 its own (this module as a script), because Pulumi's SDK keeps its connection in module globals.

@@ -1,4 +1,5 @@
-"""What `pulumi` is in a shell after `gpupool local env`: the engine, and the stand-ins while it runs.
+"""What `pulumi` is in a shell after `gpupool local env` where no language host is installed: the engine, and
+gpupool's language host while it runs.
 
     python -m gpupool.pulumi_plugins.serve ENGINE ARGUMENT...
 
@@ -14,22 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpupool.pulumi_plugins import env as pulumi_env
-from gpupool.pulumi_plugins import language, provider
+from gpupool.pulumi_plugins import language
 
 
 def main(engine: Path, arguments: list[str]) -> int:
     """Run the engine to its end; its exit code, or 128 and the number of the signal that ended it."""
-    variables: dict[str, str] = {}
-    servers = []  # one that nothing refers to is stopped
-    if pulumi_env.kubernetes_plugin() is None:
-        server, port = provider.serve()
-        servers.append(server)
-        variables |= pulumi_env.provider_variables(port)
-    if pulumi_env.language_host(engine) is None:
-        server, port = language.serve()
-        servers.append(server)
-        variables["PULUMI_DEBUG_LANGUAGES"] = f"python:{port}"
+    server, port = language.serve()
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
@@ -43,13 +34,13 @@ def main(engine: Path, arguments: list[str]) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, pass_on)
-    child = subprocess.Popen([engine, *arguments], env={**os.environ, **variables})
+    variables = {**os.environ, "PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
+    child = subprocess.Popen([engine, *arguments], env=variables)
     started.append(child)
     for caught in early:
         child.send_signal(caught)
     code = child.wait()
-    for server in servers:
-        server.stop(None)
+    server.stop(None)
     return code if code >= 0 else 128 - code
 
 

@@ -18,8 +18,9 @@ from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
 from gpupool.infra.repartition_mark import MARK
-from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.resource_values import properties
 from gpupool.infra.static_nodes import fit
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.repartition.journal import MANAGER
 from gpupool.repartition.shapes import LiveNode, Mark, Shape, mark_of, read_node

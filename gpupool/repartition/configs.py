@@ -26,7 +26,8 @@ from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Bundle
 from gpupool.generators.metadata import content_name
 from gpupool.infra.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX, maps_of
-from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.resource_values import properties
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
 from gpupool.spec.environment import CLUSTER_POLICY

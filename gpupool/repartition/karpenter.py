@@ -24,7 +24,8 @@ from gpupool.cluster.live_objects import STEERING, condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.resource_values import properties
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan.model import MANAGED_BY, POOL_LABEL, Pool
 
 _POOLS = ("karpenter.sh/v1", "NodePool")

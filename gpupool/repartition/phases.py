@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import MIG_LABEL
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.infra.resource_values import properties
+from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan.model import SYSTEM_NAMESPACE, Pool
 from gpupool.repartition import configs, karpenter
 from gpupool.repartition.cluster import PoolNodes

@@ -164,3 +164,29 @@ def test_nothing_of_somebody_elses_is_taken_over_with_what_is_ours(world: Any) -
             world.up()
     finally:
         world.kube.api.delete("v1", "Namespace", "theirs")
+
+
+def created_by_a_provider(world: Any, name: str, labels: dict[str, str]) -> None:
+    """As pulumi-kubernetes 4.29.0 and later create, without `upsertExistingObjects`."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    world.kube.api.request("POST", "/api/v1/namespaces", {"fieldManager": "pulumi-kubernetes"}, body)
+
+
+def test_what_a_provider_has_created_plainly_is_ours_by_its_labels(world: Any) -> None:
+    created_by_a_provider(world, "trial-vision", OURS)
+    found = orphans.find(world.kube.api, "trial").manifests
+    assert [str(manifest) for manifest in found] == ["Namespace trial-vision"]
+    world.up()
+    assert world.up().objects == []
+
+
+@pytest.mark.parametrize("labels", [{}, {**OURS, ENVIRONMENT_LABEL: "other"}], ids=["none", "another's"])
+@pytest.mark.parametrize("command", ["preview", "up"])
+def test_what_another_program_has_created_is_not(world: Any, labels: dict[str, str], command: str) -> None:
+    created_by_a_provider(world, "trial-vision", labels)
+    before = world.everything()
+    with pytest.raises(
+        orphans.ForeignError, match=r"^Namespace trial-vision already exists and was not made"
+    ):
+        getattr(world, command)()
+    assert world.everything() == before

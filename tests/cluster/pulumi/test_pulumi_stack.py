@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
+from gpupool.infra.orphans import ForeignError
 from gpupool.infra.recovery import OtherClusterError
 from gpupool.infra.stack import StackError
 
@@ -92,7 +93,7 @@ def test_what_others_add_is_left_alone(world: Any) -> None:
 def test_an_object_of_somebody_else_is_not_taken(world: Any) -> None:
     theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trial-vision"}}
     world.kube.apply(theirs)
-    with pytest.raises(StackError, match=r"Namespace.trial-vision.*already exists and was not made by"):
+    with pytest.raises(ForeignError, match=r"Namespace.trial-vision.*already exists and was not made by"):
         world.up()
     assert "labels" not in world.kube.get("v1", "Namespace", "trial-vision")["metadata"] or (
         "gpupool.dev/environment"

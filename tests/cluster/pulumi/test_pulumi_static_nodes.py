@@ -162,20 +162,6 @@ def test_a_node_that_is_not_there_is_named(homelab: Any) -> None:
     assert homelab.kube.api.get("v1", "Node", "k3s-gpu-9") is None
 
 
-def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> None:
-    homelab.spec["gpuOperator"] = {"install": True}
-    homelab.kube.api.delete("v1", "Namespace", "gpu-operator")
-    gone = lambda: homelab.kube.api.get("v1", "Namespace", "gpu-operator") is None  # noqa: E731
-    homelab.kube.wait("the namespace is gone", gone)
-    seen = homelab.preview()
-    assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
-    assert any("`up` will refuse this" in note for note in seen.notes)
-    before = homelab.everything()
-    with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
-        homelab.up()
-    assert homelab.everything() == before
-
-
 def test_plain_destroy_asks_for_the_program_and_then_gives_back(
     homelab: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

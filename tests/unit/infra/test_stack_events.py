@@ -90,3 +90,20 @@ def test_an_etcd_without_space_is_put_into_words() -> None:
     assert [line.partition(",")[0] for line in collector.outcome.errors] == [
         "NodePool/a: the cluster's etcd is out of space"
     ]
+
+
+def said(message: str, severity: str = "error", urn: str = URN) -> EngineEvent:
+    return EngineEvent.from_json({"diagnosticEvent": {"urn": urn, "severity": severity, "message": message}})
+
+
+def test_advice_of_a_provider_is_left_out() -> None:
+    collector = Collector()
+    collector(said("refused:\n\n  no such class\nSee https://example.com\n  for advice\n"))
+    assert collector.outcome.errors == ["NodePool/a: refused: no such class"]
+
+
+def test_what_the_engine_says_of_its_plugins_is_left_out() -> None:
+    collector = Collector()
+    collector(said("using pulumi-resource-kubernetes from $PATH", "warning", ""))
+    collector(said("is deprecated", "warning"))
+    assert collector.outcome.warnings == ["NodePool/a: is deprecated"]

@@ -18,7 +18,7 @@ SELDOM = {name for name, program in binaries.programs().items() if program.seldo
 OLDER = {name for name in SELDOM if name.startswith("kube-apiserver-")}
 """API servers of older minors."""
 NVIDIA = {"nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon", "nvidia-mig-parted"}
-BUILT = {"karpenter", "nats-server", "pulumi"} | SELDOM
+BUILT = {"karpenter", "nats-server", "pulumi", "pulumi-resource-kubernetes"} | SELDOM
 """Programs with no release whose checksum is known."""
 
 

@@ -1,4 +1,4 @@
-"""The stand-ins answer the account that runs them, whatever another one connects to, and however it ends."""
+"""Servers of this process answer the account that runs them, whatever another one connects to."""
 
 from __future__ import annotations
 
@@ -15,37 +15,28 @@ from typing import Any
 import grpc
 import psutil
 import pytest
-from google.protobuf import empty_pb2, struct_pb2
+from google.protobuf import empty_pb2
 from pulumi.automation import _stack as automation_stack
-from pulumi.runtime.proto import language_pb2, language_pb2_grpc, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 
-from gpupool.pulumi_plugins import callers, language, provider
+from gpupool.pulumi_plugins import callers, language
 
 ANOTHER = 61_234
 """A uid that no account has."""
 ATTEMPT = """
 import os, sys
 import grpc
-from google.protobuf import struct_pb2
-from pulumi.runtime.proto import language_pb2, language_pb2_grpc, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 
-uid, kind, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+uid, port, folder = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 os.setgroups([]); os.setgid(uid); os.setuid(uid)
 channel = grpc.insecure_channel(f"127.0.0.1:{port}")
-settings = struct_pb2.Struct()
-settings.update({"kubeconfig": os.path.join(folder, "kubeconfig")})
-calls = {
-    "run": lambda: language_pb2_grpc.LanguageRuntimeStub(channel).Run(language_pb2.RunRequest(
-        project="gpupool", stack="local", pwd=folder, monitor_address="127.0.0.1:9", program=".",
-        info=language_pb2.ProgramInfo(root_directory=folder, program_directory=folder, entry_point="."),
-    ), timeout=30),
-    "configure": lambda: provider_pb2_grpc.ResourceProviderStub(channel).Configure(
-        provider_pb2.ConfigureRequest(args=settings), timeout=30),
-    "create": lambda: provider_pb2_grpc.ResourceProviderStub(channel).Create(provider_pb2.CreateRequest(
-        urn="urn:pulumi:a::b::kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding::me"), timeout=30),
-}
+request = language_pb2.RunRequest(
+    project="gpupool", stack="local", pwd=folder, monitor_address="127.0.0.1:9", program=".",
+    info=language_pb2.ProgramInfo(root_directory=folder, program_directory=folder, entry_point="."),
+)
 try:
-    print(type(calls[kind]()).__name__)
+    print(type(language_pb2_grpc.LanguageRuntimeStub(channel).Run(request, timeout=30)).__name__)
 except grpc.RpcError as error:
     print(error.code().name)
 """
@@ -53,35 +44,31 @@ as_another = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 
 @pytest.fixture
-def ports() -> Iterator[dict[str, int]]:
-    servers = {"language": language.serve(), "provider": provider.serve()}
-    yield {name: port for name, (_, port) in servers.items()}
-    for server, _ in servers.values():
-        server.stop(None)
+def port() -> Iterator[int]:
+    """Where a language host listens."""
+    server, port = language.serve()
+    yield port
+    server.stop(None)
 
 
-def attempt(uid: int, kind: str, port: int, folder: Path) -> str:
-    command = [sys.executable, "-c", ATTEMPT, str(uid), kind, str(port), str(folder)]
+def attempt(uid: int, port: int, folder: Path) -> str:
+    command = [sys.executable, "-c", ATTEMPT, str(uid), str(port), str(folder)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
 
 @as_another
-def test_another_account_runs_nothing_and_configures_nothing(ports: dict[str, int], tmp_path: Path) -> None:
+def test_another_account_runs_nothing(port: int, tmp_path: Path) -> None:
     proof = tmp_path / "proof"
     (tmp_path / "__main__.py").write_text(f"open({str(proof)!r}, 'w')")
     tmp_path.chmod(0o777)
-    assert attempt(ANOTHER, "run", ports["language"], tmp_path) == "PERMISSION_DENIED"
+    assert attempt(ANOTHER, port, tmp_path) == "PERMISSION_DENIED"
     assert not proof.exists()
-    for kind in ("configure", "create"):
-        assert attempt(ANOTHER, kind, ports["provider"], tmp_path) == "PERMISSION_DENIED"
 
 
-def test_this_account_is_served(ports: dict[str, int]) -> None:
-    """By the socket kind that Go takes for 127.0.0.1, and the one that gRPC's other clients may take."""
-    with grpc.insecure_channel(f"127.0.0.1:{ports['provider']}") as channel:
-        stub: Any = provider_pb2_grpc.ResourceProviderStub(channel)
-        assert stub.GetPluginInfo(empty_pb2.Empty(), timeout=10).version == provider.VERSION
-        stub.Configure(provider_pb2.ConfigureRequest(args=struct_pb2.Struct()), timeout=10)
+def test_this_account_is_served(port: int) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub: Any = language_pb2_grpc.LanguageRuntimeStub(channel)
+        assert stub.About(empty_pb2.Empty(), timeout=10).executable == sys.executable
 
 
 @as_another
@@ -103,9 +90,9 @@ def test_servers_that_pulumis_library_makes_are_guarded(
     port = server.add_insecure_port(address="127.0.0.1:0")
     server.start()
     try:
-        assert attempt(ANOTHER, "run", port, tmp_path) == "PERMISSION_DENIED"
+        assert attempt(ANOTHER, port, tmp_path) == "PERMISSION_DENIED"
         assert calls == []
-        assert attempt(0, "run", port, tmp_path) == "RunResponse"
+        assert attempt(0, port, tmp_path) == "RunResponse"
     finally:
         server.stop(None)
 
@@ -175,10 +162,10 @@ def test_an_address_that_is_not_one_of_ours_is_refused(peer: str) -> None:
     assert not callers.is_ours(peer, 80)
 
 
-def test_servers_listen_on_loopback_alone(ports: dict[str, int]) -> None:
+def test_a_server_listens_on_loopback_alone(port: int) -> None:
     listening = {
         row.laddr.port: row.laddr.ip
         for row in psutil.Process().net_connections("inet")
         if row.status == psutil.CONN_LISTEN
     }
-    assert {listening[port] for port in ports.values()} <= {"127.0.0.1", "::ffff:127.0.0.1"}
+    assert listening[port] in ("127.0.0.1", "::ffff:127.0.0.1")

@@ -1,0 +1,63 @@
+"""What the API server says of the objects that a run could not apply, or that a preview would change.
+
+A provider wraps the server's answer into advice of its own, other in each version, and passes over some
+refusals in a preview (pulumi-kubernetes 4.25, provider.go: Create and Update, Forbidden). So the server is
+asked again, by a dry run, and its own answer shown; where it does not answer, that alone is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.generators.manifest import Manifest
+from gpupool.infra import access
+from gpupool.infra.dry_run import dry_run
+from gpupool.infra.resource_values import logical_name
+from gpupool.infra.run_context import RunContext
+from gpupool.infra.stack_events import EngineOutcome, ObjectChange
+from gpupool.objects.owner import FIELD_MANAGER
+
+_APPLIES = ("create", "update", "replace")
+
+
+def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
+    """Put the server's answers into `outcome`. `failed` says whether the engine has reported a failure."""
+    if failed:
+        try:
+            access.require_cluster(run.plan)
+        except (ApiError, KubeconfigError, UnreachableError) as error:
+            outcome.errors = [str(error)]
+            return
+    if run.operation not in ("up", "preview"):
+        return
+    objects = {
+        entry.resource: entry
+        for entry in outcome.objects.values()
+        if entry.op in _APPLIES and (entry.error or (run.operation == "preview" and not failed))
+    }
+    # What a Node's patch says is worked out for each node while the program runs.
+    manifests = [m for m in run.bundle if logical_name(m) in objects and not (m.patch and m.kind == "Node")]
+    if not manifests:
+        return
+    with contextlib.suppress(KubeconfigError, UnreachableError):
+        api = access.connect(run.plan)
+        for manifest, message in _refusals(run, api, manifests):
+            _note(outcome, objects[logical_name(manifest)], message)
+
+
+def _refusals(run: RunContext, api: KubeApi, manifests: list[Manifest]) -> list[tuple[Manifest, str]]:
+    try:
+        found = dry_run(api, manifests, FIELD_MANAGER, lambda _: None).refused
+    except ApiError as error:  # the account may not write
+        return [(manifests[0], f"{error}; `gpupool doctor {run.stack_name}` shows what the account lacks")]
+    return [(refusal.object, refusal.message) for refusal in found]
+
+
+def _note(outcome: EngineOutcome, entry: ObjectChange, message: str) -> None:
+    urn = next(urn for urn, known in outcome.objects.items() if known is entry)
+    entry.error = message
+    line = message if message.startswith(f"{entry.kind} ") else f"{entry}: {message}"
+    outcome.errors = [line, *(row for row in outcome.errors if row != outcome.lines.get(urn))]
+    outcome.lines[urn] = line
