@@ -35,19 +35,26 @@ ifdef BUILD
 up: export GPUPOOL_RELEASES := off
 endif
 
+# OPERATOR=real: NVIDIA's own controller of the GPU Operator; without it the simulated one is alone, also where
+# the other ran.
+ifdef OPERATOR
+up: export GPUPOOL_LOCAL_OPERATOR := $(OPERATOR)
+endif
+
 # The job goes to the queue that is started here, whichever its port.
 up: export GPUPOOL_URL := $(or $(GPUPOOL_URL),http://localhost:$(or $(GPUPOOL_PORT),8021))
 
 # What the queue may do on the cluster is what its account may, also here.
 LAUNCHER := system:serviceaccount:gpupool-system:gpupool-launcher
 
-up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs (MONITORING=1: and Prometheus)
+up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs (MONITORING=1: and Prometheus; OPERATOR=real: NVIDIA's controller)
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
 	@gpupool serve local --dev --echo http://example --background --kubeconfig "$${GPUPOOL_LOCAL_DIR:-.gpupool/local}/kubeconfig" --as $(LAUNCHER)
 	@gpupool jobs submit --pool research-a100 --tenant vision --image python:3.13 --wait --at-most 15m -- python3 -c 'print("hello")'
 	@$(if $(MONITORING),gpupool local monitoring local)
+	@$(if $(OPERATOR),echo && echo 'what the GPU Operator made:  kubectl get clusterpolicies,daemonsets -n gpu-operator')
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'

@@ -14,6 +14,7 @@ from typing import Any
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
+from gpupool.plan import mig_strategy
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 
@@ -36,8 +37,7 @@ def _data(plan: Plan) -> dict[str, str]:
 
 
 def _settings(pool: Pool) -> dict[str, Any]:
-    # Mixed strategy: it names the profile in the resource, and a pod never lands on a whole GPU.
-    settings = {"version": "v1", "flags": {"migStrategy": "mixed" if pool.sharing.layout else "none"}}
+    settings = {"version": "v1", "flags": {"migStrategy": mig_strategy.of_pool(pool)}}
     if pool.sharing.plugin_key is None:
         return settings
     replicas = pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]

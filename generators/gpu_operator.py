@@ -17,13 +17,19 @@ from gpupool.generators.metadata import manifest_of
 from gpupool.generators.mig_parted import config_map_name as mig_config_map
 from gpupool.generators.monitoring import fields_map_name
 from gpupool.monitoring import exporter
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+from gpupool.plan import mig_strategy
+from gpupool.plan.helm_values import merged, stated
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan
 from gpupool.spec.environment import CLUSTER_POLICY
+from gpupool.spec.yaml_source import value_at
 
 REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 """NVIDIA's chart repository."""
-_DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+CHART_DEFAULTS: Mapping[str, Any] = {
+    "mig": {"strategy": "single"},
+    "daemonsets": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]},
+}
+"""What an operator has there whose owner sets nothing (values.yaml of v25.3.2 to v26.7.0)."""
 _REBOOT = {"name": "WITH_REBOOT", "value": "true"}
 _CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
@@ -59,20 +65,18 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
 def values(plan: Plan) -> dict[str, Any]:
     """The chart's values: what the pools need, then the user's own merged over them."""
     tolerations = operand_tolerations(plan)
-    mig_configs = mig_config_map(plan)
     ours: dict[str, Any] = {
-        "driver": plan.gpu_operator.driver.model_dump(exclude_none=True),
-        # Empty, so that each node's device-plugin config decides: a value here would override them all.
-        "mig": {"strategy": ""},
+        "driver": plan.gpu_operator.driver.model_dump(),
         "devicePlugin": {
             "config": {"create": False, "name": device_plugin_config_map(plan), "default": DEFAULT_KEY}
         },
-        "migManager": {"config": {"create": False, "name": mig_configs or "", "default": "all-disabled"}},
+        "migManager": {"config": {"create": False, "name": mig_config_map(plan), "default": "all-disabled"}},
         "daemonsets": {"tolerations": tolerations},
         # The chart's own list lets the worker onto control-plane nodes, as a single-node cluster needs.
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, *tolerations]}},
         "dcgmExporter": _exporter(plan),
     }
+    ours = merged(mig_strategy.chart_values(plan.pools), stated(ours))
     chosen = merged(ours, plan.gpu_operator.values)
     chosen = merged(chosen, device_requests.values(plan.gpu_operator))
     if _reboots(plan):
@@ -99,11 +103,27 @@ def _exporter(plan: Plan) -> dict[str, Any]:
 
 
 def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
-    """Tolerations of every taint of every pool: without them no operand runs there and no GPU appears."""
-    wanted = [_DEFAULT_TOLERATION]
-    for pool in plan.pools:
-        wanted += [taint.toleration() for taint in pool.taints if taint.toleration() not in wanted]
-    return [wanted[0], *sorted(wanted[1:], key=lambda toleration: sorted(toleration.items()))]
+    """Tolerations of every taint of every pool: without them no operand runs there and no GPU appears.
+
+    By key and not by pool, because a change of them restarts every operand, the driver too.
+    """
+    usual = CHART_DEFAULTS["daemonsets"]["tolerations"]
+    others = {t.key for pool in plan.pools for t in pool.taints if not t.tolerated_by(usual)}
+    return [*usual, *({"key": key, "operator": "Exists"} for key in sorted({POOL_LABEL, *others}))]
+
+
+def lacking(plan: Plan, settings: Mapping[str, Any] = CHART_DEFAULTS) -> dict[str, Any]:
+    """Helm values that the owner of an operator of somebody else's has to set for the pools; empty where its
+    settings (a ClusterPolicy's spec) will do. gpupool sets none of them: tolerations are one field as a
+    whole, and its owner's own would go."""
+    chosen, found = values(plan), dict[str, Any]()
+    there = value_at(settings, ("daemonsets", "tolerations")) or CHART_DEFAULTS["daemonsets"]["tolerations"]
+    hard = (t for pool in plan.pools for t in pool.taints if t.effect != "PreferNoSchedule")
+    if not all(taint.tolerated_by(there) for taint in hard):
+        found |= {key: chosen[key] for key in ("daemonsets", "node-feature-discovery")}
+    if any(mig_strategy.overridden(pool, settings) for pool in plan.pools):
+        found |= mig_strategy.chart_values(plan.pools)
+    return found
 
 
 def _reboots(plan: Plan) -> bool:
@@ -114,9 +134,8 @@ def _reboots(plan: Plan) -> bool:
 
 
 def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
-    """What the chart makes of `chart` in ClusterPolicy v1. An empty strategy is left out, as the chart does:
-    the CRD's enumeration has no empty string."""
-    strategy = chart["mig"]["strategy"]
+    """What the chart makes of `chart` in ClusterPolicy v1, but that it leaves the strategy to the nodes'
+    configurations, as no value of the chart can."""
     return {
         "operator": {"defaultRuntime": "containerd"},
         "daemonsets": chart["daemonsets"],
@@ -131,8 +150,8 @@ def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
         "dcgmExporter": chart["dcgmExporter"],
         "gfd": {"enabled": True},
         "nodeStatusExporter": {"enabled": False},
-        "mig": {"strategy": strategy} if strategy else {},
+        "mig": {},
         "migManager": {"enabled": True}
-        | ({"config": {key: chart["migManager"]["config"][key] for key in ("name", "default")}})
+        | {"config": {key: value for key, value in chart["migManager"]["config"].items() if key != "create"}}
         | ({"env": chart["migManager"]["env"]} if "env" in chart["migManager"] else {}),
     }

@@ -1,5 +1,5 @@
 """What `gpupool up`, `preview` and `destroy` do: the Pulumi program, its stack, and checks around them.
 
-Beside it only the stand-ins for Pulumi's plugins and the policy pack import pulumi. Requests to a cluster go
+Beside it only `gpupool.pulumi_plugins` and the policy pack import pulumi. Requests to a cluster go
 through `gpupool.cluster`.
 """

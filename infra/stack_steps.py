@@ -19,6 +19,7 @@ from gpupool.infra import (
     access,
     chart_records,
     locks,
+    operator_changes,
     orphans,
     recovery,
     repartition_mark,
@@ -129,6 +130,12 @@ def go_on_after_an_interrupted_run(run: RunContext) -> None:
             run.stack.import_stack(automation.Deployment(version=3, deployment=run.deployment))
 
 
+def say_what_restarts(run: RunContext) -> None:
+    """The operator's pods, and the nodes that are cordoned for them."""
+    if run.operation in ("up", "preview"):
+        run.notes += operator_changes.notes(run.deployment, run.bundle)
+
+
 def refuse_objects_of_others(run: RunContext) -> None:
     """Nothing that the run would make belongs to somebody else. What is ours and not in the state was made by
     a run that was killed, or the state is lost: the engine takes it over."""
@@ -171,6 +178,7 @@ PREPARATION = (
     Step("judging by policy", hear_policy),
     Step("", have_a_stack),
     Step("comparing the state with the cluster", require_same_cluster),
+    Step("", say_what_restarts),
     Step("looking for objects of the environment", look_for_our_objects),
     # Needs to know what is ours in the cluster, and that it is the same one.
     Step("looking for interrupted runs", go_on_after_an_interrupted_run),

@@ -78,6 +78,14 @@ AREAS = {
         ("generators/", "gpupool/sharing/", "tests/cluster/pools/"),
         ("tests/cluster/pools/", "tests/cluster/simulated_operator/"),
     ),
+    "operator": Area(
+        (
+            *(*_PLAN, "gpupool/sharing/", "gpupool/catalog/"),
+            *("gpupool/local/nvidia_operator/", "tests/cluster/operator/", "tests/environment_strategies.py"),
+        ),
+        ("tests/cluster/operator/",),
+        share=16,  # what has the controller in it takes a control plane of its own
+    ),
     "nvidia": Area(
         (
             *("generators/device_plugin.py", "generators/mig_parted.py", "gpupool/sharing/"),

@@ -182,7 +182,7 @@ class GpuFile(Model):
     driver: Driver | None = None
     """NVIDIA drivers that support the model; left out, no driver is refused for it."""
     mps_clients: Annotated[int, Field(ge=2, le=10_000)] | None = None
-    """Clients that one MPS server serves at most; default: 48 from compute capability 7.0 on, 16 before."""
+    """Clients that one MPS server serves at most; default: 48 from compute capability 7.5 on, 16 before."""
     profiling: bool = True
     """Whether DCGM can profile it: what engines, pipes and buses do. Not before compute capability 7.0."""
     spot_ratio: Ratio | None = None

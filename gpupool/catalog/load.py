@@ -34,9 +34,10 @@ _FOLDER = Path(__file__).parent
 _UNUSABLE = Path(__file__).parent / "instances" / "unusable.yaml"
 
 _MPS_CLIENTS = 48
-"""Clients of one MPS server from compute capability 7.0 on (NVIDIA Multi-Process Service guide, r570)."""
-_MPS_CLIENTS_BEFORE_VOLTA = 16
-"""The same, on what came before (same guide)."""
+"""Clients of one MPS server (k8s-device-plugin v0.19.0, cmd/mps-control-daemon/mps/device.go)."""
+_MPS_CLIENTS_BEFORE_TURING = 16
+"""The same, before compute capability 7.5. CUDA itself serves 48 on Volta too (NVIDIA Multi-Process Service
+guide, r570), but the daemon of the device plugin does not start with more than 16."""
 
 T = TypeVar("T")
 Data = dict[str, Any]
@@ -165,7 +166,7 @@ def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
     sound."""
     rest = dict(data)
     driver, mig, ratio = rest.pop("driver", None) or {}, rest.pop("mig", None), rest.pop("spotRatio", None)
-    volta_or_newer = int(data["computeCapability"].partition(".")[0]) >= 7
+    capability = tuple(int(part) for part in data["computeCapability"].split("."))
     machines = (
         _made(
             InstanceType,
@@ -180,8 +181,9 @@ def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
         key=key,
         driver_minimum=driver.get("minimum"),
         driver_last_branch=driver.get("lastBranch"),
-        mps_clients=data.get("mpsClients") or (_MPS_CLIENTS if volta_or_newer else _MPS_CLIENTS_BEFORE_VOLTA),
-        profiling=volta_or_newer and data.get("profiling", True),
+        mps_clients=data.get("mpsClients")
+        or (_MPS_CLIENTS if capability >= (7, 5) else _MPS_CLIENTS_BEFORE_TURING),
+        profiling=capability >= (7, 0) and data.get("profiling", True),
         mig=_made(Mig, mig, profiles=tuple(_made(Profile, row) for row in mig["profiles"])) if mig else None,
         instance_types=tuple(machines),
         sources=tuple(_made(Source, row) for row in data.get("sources", ())),

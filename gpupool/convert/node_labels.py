@@ -93,22 +93,12 @@ def default_taint(pool: str) -> dict[str, str]:
 def tolerations(listed: Part, pools: Sequence[DraftPool], chart: Sequence[Mapping[str, str]]) -> None:
     """Mark the tolerations that gpupool gives the operator's pods for the pools' taints, or that its chart
     has; list the others."""
-    known = [*chart]
-    for pool in pools:
-        taints_of = [default_taint(pool.name)] if pool.taints is None else pool.taints
-        known += [_toleration(taint) for taint in taints_of]
+    keys = {POOL_LABEL} | {taint["key"] for pool in pools for taint in pool.taints or ()}
     for item in listed.each():
-        if item.value in known:
+        if item.value in chart or item.word("key") in keys:
             item.derived()
         else:
             item.left("tolerations are made from the pools' taints", "give a pool that taint")
-
-
-def _toleration(taint: dict[str, str]) -> dict[str, str]:
-    """The toleration that gpupool gives the operator's pods for a taint (`gpupool.plan.Taint`)."""
-    if taint.get("value"):
-        return {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}
-    return {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
 
 
 def taken(key: str, value: str) -> bool:

@@ -22,6 +22,7 @@ from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
 from gpupool.monitoring.exporter import FIELDS_MAP
 from gpupool.plan.helm_values import merged
+from gpupool.plan.mig_strategy import OWN_START
 from gpupool.plan.owned_settings import given_variables, owned_values, undoing
 from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
@@ -181,6 +182,9 @@ def _derived(part: Part, draft: Draft) -> None:
 
 
 def _strategy(part: Part, draft: Draft) -> None:
+    start = part.at("devicePlugin", "args")
+    if start.value == [OWN_START]:
+        start.derived()
     strategy = part.at("mig", "strategy")
     # Single is the chart's default.
     fine = ("", "mixed") if draft.partitioned else ("", "mixed", "none", "single")

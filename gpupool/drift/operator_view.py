@@ -27,7 +27,7 @@ from gpupool.drift.drift_input import DriftInput
 from gpupool.generators.device_plugin import config_map_name as plugin_config_map
 from gpupool.generators.mig_parted import config_map_name as mig_config_map
 from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import OPERATOR_NAMESPACE
+from gpupool.plan.model import OPERATOR_NAMESPACE, Taint
 from gpupool.spec.environment import CLUSTER_POLICY
 
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
@@ -144,7 +144,7 @@ class OperatorView:
         for taint in (node.get("spec") or {}).get("taints") or ():
             if taint["effect"] == "PreferNoSchedule" or taint["key"].startswith(_ALWAYS_TOLERATED):
                 continue
-            if not any(_tolerates(row, taint) for row in rows):
+            if not Taint(taint["key"], taint.get("value", ""), taint["effect"]).tolerated_by(rows):
                 return f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
         return ""
 
@@ -179,12 +179,3 @@ class OperatorView:
                 reason = ended.get("message") or waiting.get("message") or ""
                 return f"{row.get('name')}: {waiting['reason']} {reason}".strip()
         return ""
-
-
-def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Kubernetes' rule: no key with Exists tolerates all, no effect means every effect."""
-    if row.get("effect") and row["effect"] != taint["effect"]:
-        return False
-    if row.get("operator") == "Exists":
-        return not row.get("key") or row["key"] == taint["key"]
-    return bool(row.get("key") == taint["key"] and (row.get("value") or "") == (taint.get("value") or ""))

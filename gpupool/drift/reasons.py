@@ -23,6 +23,7 @@ from gpupool.drift.operator_view import (
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared_configs import failed_repair
 from gpupool.generators.device_plugin import DEFAULT_KEY
+from gpupool.plan import mig_strategy
 from gpupool.plan.model import Machine
 from gpupool.sharing import GPU_RESOURCE
 
@@ -123,8 +124,8 @@ def operator_settings(case: UnmetNode) -> Cause | None:
     foreign = case.view.foreign_config()
     if foreign:
         return Cause("operator-settings", foreign, restore)
-    strategy = case.view.setting("mig", "strategy")
-    if strategy:
+    if mig_strategy.overridden(case.row.pool, (case.view.policy or {}).get("spec")):
+        strategy = case.view.setting("mig", "strategy")
         path = ("spec", "mig", "strategy")
         without = repair.remove_field("ClusterPolicy", case.view.policy_name, None, path)
         why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"

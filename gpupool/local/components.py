@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,31 @@ import yaml
 
 from gpupool import shipped
 from gpupool.cluster.local_layout import Layout
+from gpupool.local import crds
 from gpupool.local.credentials import write_private
 from gpupool.local.instance_types import karpenter_instance_types
+from gpupool.local.nvidia_operator import files
+from gpupool.programs.failures import LocalError
 
 _FOLDER = Path(__file__).parent
 _GROUPS = yaml.load((_FOLDER / "components.yaml").read_bytes(), Loader=yaml.CSafeLoader)
-CORE, AFTER_CORE, AFTER_CRDS = map(tuple, _GROUPS.values())
+CORE, AFTER_CORE, AFTER_CRDS, ON_REQUEST = map(tuple, _GROUPS.values())
 """Names of the components in the order of their start; the reverse is the order of the stop."""
 NAMES = (*CORE, *AFTER_CORE, *AFTER_CRDS)
+"""Those that every control plane has."""
 _ROWS: dict[str, dict[str, Any]] = {name: row for group in _GROUPS.values() for name, row in group.items()}
 MODULES = tuple(name for name in NAMES if "module" in _ROWS[name])
 """Components that run in this Python; they make a file once they are ready."""
 PROGRAMS = tuple(name for name in NAMES if name not in MODULES)
 """Those that are programs of binaries.yaml."""
-USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
+USERS = ("admin", *AFTER_CORE, *AFTER_CRDS, *ON_REQUEST)
 GO_RUNTIME = {"GOGC": "400"}
 """Memory for time: at Go's default of 100 a quarter of the API server's processor time collects garbage when
 thousands of objects come and go."""
 APIS_VARIABLE = "GPUPOOL_LOCAL_APIS"
 """`all` serves alpha and beta versions too; unset, the API server has those that a cluster has by default."""
+OPERATOR_VARIABLE = "GPUPOOL_LOCAL_OPERATOR"
+"""`real` runs NVIDIA's own controller of the GPU Operator; unset, there is the simulated one alone."""
 AUDIT_VARIABLE = "GPUPOOL_LOCAL_AUDIT"
 """Path of an audit policy by which the API server writes logs/audit.log; unset, it writes none."""
 JOB_SECONDS_VARIABLE = "GPUPOOL_LOCAL_JOB_SECONDS"
@@ -87,7 +93,39 @@ class InstanceSetting:
     layout: Layout
     ports: Ports
     programs: Mapping[str, Path]
-    """Path of each of PROGRAMS."""
+    """Path of each of `programs()`."""
+
+
+def _operator() -> str:
+    return os.environ.get(OPERATOR_VARIABLE) or "simulated"
+
+
+def requested() -> tuple[str, ...]:
+    """The components of ON_REQUEST that are asked for. Raises LocalError for a value that is none's."""
+    values = {name: _ROWS[name]["value"] for name in ON_REQUEST}
+    if _operator() not in {"simulated", *values.values()}:
+        known = ", ".join(["simulated", *values.values()])
+        raise LocalError(f"{OPERATOR_VARIABLE}: {_operator()!r} is unknown; expected one of: {known}")
+    return tuple(name for name, value in values.items() if value == _operator())
+
+
+def programs() -> tuple[str, ...]:
+    """Every program that the control plane needs."""
+    more = [program for name in requested() for program in _ROWS[name].get("programs", ())]
+    return (*PROGRAMS, *more)
+
+
+def definitions(report: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+    """The custom resources of the control plane. Raises LocalError where they can't be had."""
+    listings = [crds.LISTING, *(_FOLDER / _ROWS[name]["crds"] for name in requested())]
+    every = [definition for listing in listings for definition in crds.definitions(report, listing)]
+    return list({definition["metadata"]["name"]: definition for definition in every}.values())
+
+
+def fetch(report: Callable[[str], None] = lambda _: None) -> None:
+    """Get the files that components read at run time. Raises LocalError where they can't be had."""
+    if requested():
+        files.fetch(report)
 
 
 def component(name: str, setting: InstanceSetting) -> Component:
@@ -118,7 +156,7 @@ def ready_file(layout: Layout, name: str) -> Path:
     return layout.config_of(name, ".ready")
 
 
-def _places(name: str, setting: InstanceSetting) -> dict[str, str]:
+def _places(name: str, setting: InstanceSetting) -> dict[str, Any]:
     """What is filled in for {words} of components.yaml."""
     layout = setting.layout
     certificate, key = layout.kubelet
@@ -133,13 +171,15 @@ def _places(name: str, setting: InstanceSetting) -> dict[str, str]:
         "kubeconfig": layout.kubeconfig_of(name),
         "config": _config(name, layout),
         "ready_file": ready_file(layout, name),
+        "operator_files": files.folder(),
     }
     ports = {f"{port}_port": str(number) for port, number in asdict(setting.ports).items()}
+    more = {"programs": setting.programs, "operator": _operator()}
     words = {"etcd_socket": ETCD_SOCKET, "apis": os.environ.get(APIS_VARIABLE, "ga")}
-    return {word: str(path) for word, path in paths.items()} | ports | words
+    return {word: str(path) for word, path in paths.items()} | ports | words | more
 
 
-def _filled(value: Any, places: Mapping[str, str]) -> Any:
+def _filled(value: Any, places: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         return {key: _filled(inner, places) for key, inner in value.items()}
     if isinstance(value, list):

@@ -104,8 +104,9 @@ class ControlPlane:
         are kept.
         """
         require_own(self.layout)  # before minutes are spent on building
-        programs = binaries.locate_all(components.PROGRAMS, report, build)
-        definitions = crds.definitions(report)
+        programs = binaries.locate_all(components.programs(), report, build)
+        definitions = components.definitions(report)
+        components.fetch(report)
         with Instance.locked(self.layout, make=True) as instance:
             if self._healthy(instance, programs):
                 return self.status()
@@ -162,7 +163,9 @@ class ControlPlane:
         """What runs right now; changes nothing."""
         instance = Instance.read(self.layout)
         parts, problems = [], []
-        for name in components.NAMES:
+        for name in (*components.NAMES, *components.ON_REQUEST):
+            if name not in components.NAMES and name not in instance.running:
+                continue
             running = instance.running.get(name)
             is_alive = running is not None and processes.alive(running)
             pid = running.pid if running and is_alive else None
@@ -187,7 +190,8 @@ class ControlPlane:
         """Whether everything runs as it would be started today."""
         if instance.ports is None or not self.kubeconfig.exists():
             return False
-        if instance.dead_or_outdated(programs, components.NAMES):
+        names = (*components.NAMES, *components.requested())
+        if instance.dead_or_outdated(programs, names) or set(instance.running) - set(names):
             return False
         return not health.problems(self.layout, instance.ports)
 
@@ -212,11 +216,12 @@ class ControlPlane:
         crds.serve(api, definitions)
         for body in yaml.safe_load_all(_ANCHOR.read_text(encoding="utf-8")):
             api.apply(body, crds.MANAGER, force=True)
-        instance.start(components.AFTER_CRDS, programs, report)
+        instance.keep_only((*components.NAMES, *components.requested()), report)
+        instance.start((*components.AFTER_CRDS, *components.requested()), programs, report)
         instance.wait("kube-controller-manager", lambda: _has_default_account(api))
         karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
         instance.wait("karpenter", lambda: health.answers(karpenter))
-        for name in components.MODULES:
+        for name in (*components.MODULES, *components.requested()):
             instance.wait(name, components.ready_file(layout, name).exists)
         api.close()
         instance.check_alive()

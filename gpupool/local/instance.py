@@ -164,11 +164,21 @@ class Instance:
 
     def stop_all(self, report: Callable[[str], None] = lambda _: None) -> None:
         """Stop every process of the instance, what depends on others first; recorded or only marked."""
-        for group in (components.AFTER_CRDS + components.AFTER_CORE, ("kube-apiserver",), ("etcd",)):
+        users = components.ON_REQUEST + components.AFTER_CRDS + components.AFTER_CORE
+        for group in (users, ("kube-apiserver",), ("etcd",)):
             if any(self._is_alive(name) for name in group):
-                report(f"stopping {', '.join(group)}")
+                report(f"stopping {', '.join(name for name in group if name in self.running)}")
                 self.stop(group)
         self.running.clear()
+        self.remove_strays()
+
+    def keep_only(self, names: Iterable[str], report: Callable[[str], None]) -> None:
+        """Stop what an earlier start was asked for and this one is not, with what it has started."""
+        for name in set(self.running) - set(names):
+            report(f"stopping {name}")
+            self.stop([name])
+            del self.running[name]
+        self.save()
         self.remove_strays()
 
     def remove_strays(self) -> None:
@@ -185,7 +195,7 @@ class Instance:
 
     def check_alive(self) -> None:
         """Raise LocalError naming the first started part that has died, with the end of its log."""
-        for name in components.NAMES:
+        for name in (*components.NAMES, *components.ON_REQUEST):
             if name in self.running and not self._is_alive(name):
                 raise LocalError(self.blame(name, "ended right after its start"))
 

@@ -8,7 +8,7 @@ number such as the slices of a node is worked out here once and typed nowhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -70,6 +70,19 @@ class Taint:
         if self.value:
             return {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
         return {"key": self.key, "operator": "Exists", "effect": self.effect}
+
+    def tolerated_by(self, tolerations: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether one of `tolerations` matches: Exists without a key matches every key, and a toleration
+        without an effect every effect (Kubernetes 1.36, taints and tolerations)."""
+        return any(
+            row.get("effect") in (None, "", self.effect)
+            and (
+                row.get("key") in (None, "", self.key)
+                if row.get("operator") == "Exists"
+                else (row.get("key"), row.get("value") or "") == (self.key, self.value)
+            )
+            for row in tolerations
+        )
 
 
 @dataclass(frozen=True, slots=True)

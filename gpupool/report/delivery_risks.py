@@ -50,7 +50,7 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
     if pool.slices_per_node != {GPU_RESOURCE: pool.gpus_per_node}:
         gone.append("its NodeOverlay")
     tolerated = operand_tolerations(new)
-    if old.gpu_operator.install and any(taint.toleration() not in tolerated for taint in pool.taints):
+    if old.gpu_operator.install and not all(taint.tolerated_by(tolerated) for taint in pool.taints):
         gone.append("the operator's tolerations of its taints")
     if len(gone) == 1:
         return f"{gone[0]} and its other objects"

@@ -12,9 +12,10 @@ from gpupool.local.operator.controller import Controller
 from gpupool.local.watch import until_signalled
 
 
-async def _run(kubeconfig: Path, ready_file: Path) -> None:
-    async with AsyncKubeApi.connect(kubeconfig) as api:
-        await until_signalled(Controller(api).run(ready_file))
+async def _run(arguments: argparse.Namespace) -> None:
+    async with AsyncKubeApi.connect(arguments.kubeconfig) as api:
+        controller = Controller(api, alone=arguments.controller == "simulated")
+        await until_signalled(controller.run(arguments.ready_file))
 
 
 def main() -> None:
@@ -24,9 +25,15 @@ def main() -> None:
     parser.add_argument(
         "--ready-file", type=Path, required=True, help="made once everything in the cluster has been seen"
     )
+    parser.add_argument(
+        "--controller",
+        choices=("simulated", "real"),
+        default="simulated",
+        help="who says whether the ClusterPolicy is ready; `real`: NVIDIA's own runs beside this",
+    )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    asyncio.run(_run(arguments.kubeconfig, arguments.ready_file))
+    asyncio.run(_run(arguments))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,10 @@ _CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
 class Controller:
     """The operator for one cluster."""
 
-    def __init__(self, api: AsyncKubeApi) -> None:
+    def __init__(self, api: AsyncKubeApi, alone: bool = True) -> None:
         self._api = api
+        self._alone = alone
+        """Whether no other controller says of the ClusterPolicy that it is ready."""
         self._nodes: dict[str, Object] = {}
         self._policies: dict[str, Object] = {}
         self._config_maps: dict[str, Object] = {}
@@ -73,7 +75,7 @@ class Controller:
     def _on_setting(self, *_: object) -> None:
         for name in self._nodes:
             self._enqueue(name)
-        if self._ready:
+        if self._ready and self._alone:
             self._work.start(self._report_policy())
 
     def _enqueue(self, name: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.generators.device_plugin import config_map_name as plugin_config
-from gpupool.generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan
 from gpupool.report.model import NodeEffect
 
@@ -28,9 +27,9 @@ def but_for_mps(old: Plan, new: Plan) -> str:
     return f" (perhaps not in {', '.join(pools)}: MPS)" if pools else ""
 
 
-def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffect]:
-    """One effect for each MPS pool whose daemon may restart; other effects report `reshared` pools."""
-    reasons = operator_reasons(old, new)
+def effects(old: Plan, new: Plan, reasons: list[str], reshared: frozenset[str]) -> Iterator[NodeEffect]:
+    """One effect for each MPS pool whose daemon may restart, for `reasons` and where its own configuration
+    changes; other effects report `reshared` pools."""
     if plugin_config(old) != plugin_config(new):
         reasons = ["the device plugin's configuration changes", *reasons]
     pools = {pool.name: pool for pool in old.pools}
@@ -50,14 +49,3 @@ def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffe
             certain=False,
             nodes=pools[name].node_names,
         )
-
-
-def operator_reasons(old: Plan, new: Plan) -> list[str]:
-    """Why the operator's daemonsets restart, where gpupool installs it in both states."""
-    was, now = old.gpu_operator, new.gpu_operator
-    reasons = []
-    if was.version != now.version:
-        reasons.append(f"gpuOperator.version goes from {was.version} to {now.version}")
-    if operand_tolerations(old) != operand_tolerations(new):
-        reasons.append("the pools' taints change what the operator's pods must tolerate")
-    return reasons if was.install and now.install else []

@@ -1,30 +1,29 @@
 """What a change does to what NVIDIA's operator and Karpenter themselves run on nodes: restarts, driver
 upgrades.
 
-Sources: GPU Operator v26.7.0 chart values (daemonsets.rollingUpdate, driver.upgradePolicy) and its pull
-request 2527 (the driver is restarted in place where its own settings are the same); k8s-device-plugin
-v0.20.0. No pool's maintenance window or maxUnavailable holds for any of it.
+Which setting restarts what is in `gpupool.plan.operator_restarts`; here is what else a change means. Sources:
+GPU Operator v26.7.0 chart values (daemonsets.rollingUpdate); k8s-device-plugin v0.20.0. No pool's maintenance
+window or maxUnavailable holds for any of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpupool.generators.device_plugin import config_map_name as plugin_config
+from gpupool.generators.gpu_operator import values as operator_values
 from gpupool.generators.mig_parted import config_map_name as mig_config
+from gpupool.plan import operator_restarts
 from gpupool.plan.model import Plan, Pool
-from gpupool.plan.operator_releases import load_operator_releases, version_key
+from gpupool.plan.operator_releases import load_operator_releases
+from gpupool.plan.operator_restarts import DEVICE_PLUGIN, MPS_DAEMON, DriverChange, Restart
 from gpupool.report.effects import mps_daemons
 from gpupool.report.environment_state import EnvironmentState, kept_pools
 from gpupool.report.model import NodeEffect, PodFate
 from gpupool.spec.environment import GpuOperator
-from gpupool.spec.yaml_source import value_at
 
-_IN_PLACE = (26, 7, 0)
-"""Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
-"""
-
+_CONFIGURED = {("devicePlugin", "config"), ("migManager", "config")}
+"""Settings whose changes `_configurations` tells."""
 _SWITCHED: Mapping[tuple[str, bool], str] = {
     ("install", True): "the operator is installed; one that others installed must be gone before",
     ("install", False): "the operator's release is removed: its device plugin, MIG manager and driver leave "
@@ -50,11 +49,14 @@ def effects(
     if before is None or after is None:
         return
     old, new = before.plan, after.plan
-    yield from _operator(old, new)
+    changed = _restarts(old, new) if old.gpu_operator.install and new.gpu_operator.install else []
+    yield from _operator(old, new, changed)
     yield from _configurations(old, new)
     reshared = list(_sharing(old, new, replaced))
     yield from reshared
-    yield from mps_daemons.effects(old, new, frozenset(each.pool for each in reshared))
+    restarted = [_version(old.gpu_operator, new.gpu_operator)] if _another(old, new) else []
+    restarted += [row.reason for row in changed if MPS_DAEMON in (row.operands or ())]
+    yield from mps_daemons.effects(old, new, restarted, frozenset(each.pool for each in reshared))
     yield from _karpenter(old, new)
 
 
@@ -78,7 +80,7 @@ def _everywhere(
     )
 
 
-def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
+def _operator(old: Plan, new: Plan, changed: Sequence[Restart]) -> Iterator[NodeEffect]:
     was, now = old.gpu_operator, new.gpu_operator
     if was.install != now.install:
         yield _switched("install", now.install, old)
@@ -87,26 +89,51 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         return
     if was.driver.enabled != now.driver.enabled:
         yield _switched("driver.enabled", now.driver.enabled, old)
-    elif now.driver.enabled:
-        yield from _driver(old, new)
-    elif reasons := mps_daemons.operator_reasons(old, new):
-        yield _everywhere(reasons[0], _daemonsets(old, new), "kept", old)
-    if was.values != now.values:
-        yield _everywhere(
-            f"gpuOperator.values change ({', '.join(_changed_keys(was.values, now.values))})",
-            "which of the operator's pods restart depends on the values; a changed toolkit restarts the "
-            "container runtime",
-            "kept",
-            old,
-            certain=False,
-        )
+    upgraded = list(_driver(old, new, changed)) if was.driver.enabled and now.driver.enabled else []
+    yield from upgraded
+    if _another(old, new) and not upgraded:
+        yield _everywhere(_version(was, now), _daemonsets((), old, new), "kept", old)
+    unknown = [row.reason for row in changed if row.operands is None]
+    if unknown:
+        what = "which of the operator's pods restart depends on the values"
+        yield _everywhere("; ".join(unknown), what, "kept", old, certain=False)
+    rows = [row for row in changed if row.others and not (row.driver and upgraded)]
+    if rows:
+        operands = tuple(dict.fromkeys(name for row in rows for name in row.others))
+        notes = "".join(f"; {row.note}" for row in rows if row.note)
+        reason = "; ".join(row.reason for row in rows)
+        yield _everywhere(reason, _daemonsets(operands, old, new) + notes, "kept", old)
 
 
-def _daemonsets(old: Plan, new: Plan) -> str:
+def _another(old: Plan, new: Plan) -> bool:
+    """Whether gpupool installs another release of the operator than before."""
+    was, now = old.gpu_operator, new.gpu_operator
+    return was.install and now.install and was.version != now.version
+
+
+def _restarts(old: Plan, new: Plan) -> list[Restart]:
+    """What restarts because of the operator's settings but for those that are told by themselves: the
+    driver's version, and the names of configurations."""
+    was, now = (operator_values(plan) for plan in (old, new))
+    for settings in (was, now):
+        for field in ("enabled", "version"):
+            settings["driver"].pop(field, None)
+    rows = operator_restarts.between(was, now)
+    return [row for row in rows if row.paths[0][:2] not in _CONFIGURED]
+
+
+def _daemonsets(operands: Sequence[str], old: Plan, new: Plan) -> str:
+    """Which pods restart, all of them where no operands are named."""
+    mps = mps_daemons.but_for_mps(old, new) if not operands or MPS_DAEMON in operands else ""
+    waiting = ", new ones wait until the node's device plugin is back"
     return (
-        "the operator's pods restart on every GPU node, one node after the other; running pods stay"
-        f"{mps_daemons.but_for_mps(old, new)}, new ones wait until the node's device plugin is back"
+        f"the operator's {', '.join(operands) or 'pods'} restart on every GPU node, one node after the "
+        f"other; running pods stay{mps}{waiting if not operands or DEVICE_PLUGIN in operands else ''}"
     )
+
+
+def _version(was: GpuOperator, now: GpuOperator) -> str:
+    return f"gpuOperator.version goes from {was.version} to {now.version}"
 
 
 def _switched(setting: str, on: bool, plan: Plan) -> NodeEffect:
@@ -118,51 +145,31 @@ def _switched(setting: str, on: bool, plan: Plan) -> NodeEffect:
     return _everywhere(reason, what, "killed", plan, certain=False, at_once=None)
 
 
-def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
+def _driver(old: Plan, new: Plan, changed: Sequence[Restart]) -> Iterator[NodeEffect]:
     """The driver's pods, which nothing but the operator's upgrade controller replaces, node by node."""
     was, now = old.gpu_operator, new.gpu_operator
     versions = driver_version(was), driver_version(now)
-    at_once = _parallel(now.values)
-    around = mps_daemons.operator_reasons(old, new)
-    reasons = around[:1] if was.version != now.version else []
-    if was.driver.version != now.driver.version or (None not in versions and versions[0] != versions[1]):
+    unknown, another = None in versions, was.version != now.version
+    reasons = [_version(was, now)] if another else []
+    reasons += [row.reason for row in changed if row.driver]
+    if was.driver.version != now.driver.version or (not unknown and versions[0] != versions[1]):
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
-    if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
+        change: DriverChange = "settings"
+    elif (another and unknown) or any(row.driver == "settings" for row in changed):
+        change = "settings"
+    else:
+        change = "surroundings"
+    if reasons:
+        restart = operator_restarts.of_driver(change, (was.version, now.version), operator_values(new))
+        others = another or any(row.driver and row.others for row in changed)
         yield _everywhere(
             "; ".join(reasons),
-            f"the operator upgrades the driver on every GPU node, {at_once} at a time: it cordons the node, "
-            "deletes the pods that use its GPUs, loads the driver and uncordons",
-            "evicted",
+            restart.text + ("; the operator's other pods restart too" if others else ""),
+            restart.pods,
             old,
-            certain=None not in versions,
-            at_once=at_once,
+            certain=change == "surroundings" or not unknown,
+            at_once=restart.at_once,
         )
-    elif around:
-        yield _same_driver(old, new, around[0])
-
-
-def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
-    """The driver stays, and what is around it in its pods changes."""
-    was, now = old.gpu_operator, new.gpu_operator
-    at_once = _parallel(now.values)
-    if min(version_key(was.version), version_key(now.version)) >= _IN_PLACE:
-        return _everywhere(
-            reason,
-            f"the driver's settings are the same, so its pod restarts in place, {at_once} node at a time, "
-            "cordoned for that time; running pods stay",
-            "kept",
-            old,
-            at_once=at_once,
-        )
-    return _everywhere(
-        reason,
-        f"releases before v26.7.0 take any change for a driver upgrade: {at_once} node at a time is "
-        "cordoned and the pods that use its GPUs are deleted",
-        "evicted",
-        old,
-        certain=False,
-        at_once=at_once,
-    )
 
 
 def driver_version(operator: GpuOperator) -> str | None:
@@ -171,16 +178,6 @@ def driver_version(operator: GpuOperator) -> str | None:
         return operator.driver.version
     release = load_operator_releases().releases.get(operator.version)
     return release.driver if release else None
-
-
-def _parallel(values: Mapping[str, Any]) -> int:
-    """`driver.upgradePolicy.maxParallelUpgrades`; 1 is the chart's default."""
-    found = value_at(values, ("driver", "upgradePolicy", "maxParallelUpgrades"))
-    return found if isinstance(found, int) and found > 0 else 1
-
-
-def _changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
 
 
 def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -16,9 +17,11 @@ import pytest
 import yaml
 
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import generate
 from gpupool.infra import stack
 from gpupool.infra.stack import Result
 from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 
 Object = dict[str, Any]
@@ -73,6 +76,46 @@ STATIC_POOL = {
     "sharing": {"mode": "time-slicing", "replicas": 4},
     "labels": {"workload-type": "research"},
 }
+
+
+_ADMISSION = "admissionregistration.k8s.io/v1"
+_NO_MODELS = "trial-no-models"
+
+
+@contextlib.contextmanager
+def no_models(world: World) -> Iterator[None]:
+    """The API server refuses the pool `models` meanwhile, by a policy of somebody else's."""
+    rule = {
+        "apiGroups": ["karpenter.sh"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["nodepools"],
+    }
+    check = {"expression": "object.metadata.name != 'models'", "message": "no models here"}
+    policy = {"matchConstraints": {"resourceRules": [rule]}, "validations": [check]}
+    binding = {"policyName": _NO_MODELS, "validationActions": ["Deny"]}
+    kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding}
+    for kind, spec in kinds.items():
+        world.kube.apply(
+            {"apiVersion": _ADMISSION, "kind": kind, "metadata": {"name": _NO_MODELS}, "spec": spec}
+        )
+    (pool,) = [
+        one for one in generate(read_plan(world.file)) if one.kind == "NodePool" and one.name == "models"
+    ]
+
+    def refused() -> bool:
+        try:
+            world.kube.api.apply(pool.body, "trial", dry_run=True)
+        except ApiError:
+            return True
+        return False
+
+    try:
+        world.kube.wait("the policy is enforced", refused)  # the API server takes a few seconds
+        yield
+    finally:
+        for kind in reversed(kinds):
+            world.kube.api.delete(_ADMISSION, kind, _NO_MODELS)
 
 
 def begun(world: World, variables: dict[str, str], verb: str, steps: int) -> subprocess.Popen[bytes]:

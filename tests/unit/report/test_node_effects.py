@@ -43,15 +43,16 @@ KARPENTER: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
     ),
     "mode without MIG": (
         pool(0, sharing={"mode": "mps", "replicas": 4}),
-        [PLUGIN, ("restarted", "shared", "kept")],
+        [PLUGIN, PLUGIN, ("restarted", "shared", "kept")],
     ),
-    "into MIG": (pool(0, sharing={"mode": "mig", "layout": {"3g.40gb": 2}}), [PLUGIN, *BOTH]),
+    "into MIG": (pool(0, sharing={"mode": "mig", "layout": {"3g.40gb": 2}}), [PLUGIN, PLUGIN, *BOTH]),
     "layout": (
         pool(1, sharing={"mode": "mig", "layout": {"1g.10gb": 7}}),
         [PLUGIN, ("replaced", "parted", "evicted")],
     ),
     "labels": (pool(0, labels={"a": "b"}), BOTH),
-    "taints": (pool(0, taints=[]), [PLUGIN, *BOTH]),
+    "taints": (pool(0, taints=[]), BOTH),
+    "taints with another key": (pool(0, taints=[{"key": "gpu", "effect": "NoSchedule"}]), [PLUGIN, *BOTH]),
     "expireAfter": (nodes(0, expireAfter="720h"), BOTH),
     "consolidateAfter": (nodes(0, consolidateAfter="1h"), [("stay", "", "kept")]),
     "window": (pool(0, maintenance={"maxUnavailable": 2}), [("stay", "", "kept")]),
@@ -80,7 +81,7 @@ KARPENTER: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
             data["pools"][0].update(name="other"),
             data["tenants"][0].update(pools={"other": {"gpus": 8}}),
         ),
-        [PLUGIN, PLUGIN, *[("deleted", "shared", "evicted")] * 2],
+        [PLUGIN, *[("deleted", "shared", "evicted")] * 2],
     ),
 }
 STATIC_NODES: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
@@ -99,7 +100,7 @@ STATIC_NODES: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
     ),
     "into MIG": (
         pool(0, sharing={"mode": "mig", "layout": {"3g.40gb": 2}}),
-        [("relabelled", "one", "evicted"), PLUGIN],
+        [("relabelled", "one", "evicted"), PLUGIN, PLUGIN],
     ),
     "a node leaves": (nodes(0, names=["n1"]), [("relabelled", "one", "kept")]),
     "a node joins": (nodes(0, names=["n1", "n2", "n4"]), [("relabelled", "one", "kept")]),
@@ -188,7 +189,24 @@ def test_other_taints_restart_the_driver_in_place() -> None:
     old = edited(base, section("gpuOperator", version="v25.10.1", driver={"version": "580.105.08"}))
     found = effects(old, pool(0, taints=[{"key": "gpu", "effect": "NoSchedule"}]))
     (driver,) = [effect for effect in found if effect.kind == "restarted"]
-    assert (driver.pods, driver.certain) == ("evicted", False)
+    assert (driver.pods, driver.certain) == ("evicted", True)
+    assert "upgrade-failed" in driver.what
+    by_hand = edited(
+        old, section("gpuOperator", values={"driver": {"upgradePolicy": {"autoUpgrade": False}}})
+    )
+    found = effects(by_hand, pool(0, taints=[{"key": "gpu", "effect": "NoSchedule"}]))
+    (driver,) = [effect for effect in found if effect.kind == "restarted"]
+    assert (driver.pods, "no node is cordoned" in driver.what) == ("kept", True)
+
+
+def test_another_pool_leaves_the_driver_alone() -> None:
+    """Adding a pool cordoned every GPU node while each pool had a toleration of its own."""
+    base = edited(EKS, lambda data: data.update(gpuOperator={}))
+    added = {"name": "more", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 1}}
+    found = effects(base, lambda data: data["pools"].append(added))
+    assert [effect.reason for effect in found if effect.kind == "restarted"] == [
+        "the device plugin's configuration changes"
+    ]
 
 
 def test_a_new_version_of_the_cluster_is_for_others_to_bring() -> None:
@@ -244,7 +262,7 @@ def test_other_taints_restart_the_daemonsets_with_and_without_a_driver(driver: b
     base = edited(EKS, section("gpuOperator", driver={"enabled": driver}))
     found = effects(base, pool(0, taints=[{"key": "other", "effect": "NoSchedule"}]))
     (restart,) = [effect for effect in found if effect.kind == "restarted"]
-    assert restart.reason == "the pools' taints change what the operator's pods must tolerate"
+    assert restart.reason == "daemonsets.tolerations changes"
     assert (restart.pool, restart.pods) == ("", "kept")
 
 
