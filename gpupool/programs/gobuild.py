@@ -45,7 +45,7 @@ class Build:
     """Package -> file. Of several packages each must end in the name of its program."""
     usual_seconds: int
     cgo: bool = False
-    """Whether it has parts in C: a C compiler is needed, and what comes out is linked with this machine's libc."""
+    """Whether it has parts in C: a C compiler is needed, and what comes out needs this machine's libc."""
 
 
 def build(job: Build, report: Report) -> None:
@@ -142,7 +142,9 @@ def _require_c_compiler(title: str) -> None:
     """Raises LocalError where the compiler that Go would call is missing."""
     compiler = os.environ.get("CC") or "gcc"
     if shutil.which(compiler.split()[0]) is None:
-        raise LocalError(f"{title} has parts in C, and {compiler} is not on PATH; Debian: apt-get install gcc libc6-dev")
+        raise LocalError(
+            f"{title} has parts in C, and {compiler} is not on PATH; Debian: apt-get install gcc libc6-dev"
+        )
 
 
 def _parts(version: str) -> tuple[int, ...]:

@@ -98,5 +98,3 @@ def every_case() -> tuple[Case, ...]:
         for key, model in load_catalog().models.items()
         for number in range(len(_sharings(model)))
     )
-
-

@@ -10,11 +10,11 @@ _STARTED = "Starting log tailer"
 """The daemon's last line about a resource that it has started; it looks for signals after that."""
 
 
-def started(node: Node) -> list[str]:
-    """What the daemon told nvidia-smi and nvidia-cuda-mps-control. Raises Ended where it gives up."""
+def started(node: Node, strategy: str | None = None) -> list[str]:
+    """What the daemon gave nvidia-smi and nvidia-cuda-mps-control. Raises Ended where it gives up."""
     command = node.command(MPS)
     process = subprocess.Popen(
-        command, env=node.environment(None), stderr=subprocess.PIPE, text=True, bufsize=1
+        command, env=node.environment(strategy), stderr=subprocess.PIPE, text=True, bufsize=1
     )
     log = []
     try:
@@ -28,4 +28,4 @@ def started(node: Node) -> list[str]:
         process.kill()
     if code != 0:
         raise Ended("".join(log))
-    return node.told()
+    return node.commands()

@@ -1,10 +1,10 @@
-"""A node as NVIDIA's programs see one: a folder that is their root, with the cards that the catalog describes.
+"""A node as NVIDIA's programs see one: a folder that is their root, with cards that the catalog describes.
 
 The folder has the programs, the NVML library of nvml.c, and the files of /proc, /sys and /mps that they read.
 They run in it by chroot, without root through a user namespace; nothing is mounted. The cards say what the
-catalog says, so what the programs make of memory, compute capability and profiles is theirs, and product names
-are not checked by them. What the catalog doesn't have is 0 (copy engines) or the share of the GPU (memory of an
-instance).
+catalog says, so what the programs make of memory, compute capability and profiles is theirs, and product
+names are not checked by them. What the catalog doesn't have is 0 (copy engines) or the share of the GPU
+(memory of an instance).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Cards:
 
 
 def constant(mig: Mig, profile: Profile) -> int:
-    """NVML's constant of a profile. The one with more memory than others of one slice is a constant of its own."""
+    """NVML's constant of a profile. That with more memory than others of one slice has one of its own."""
     if profile.attribute:
         return _VARIANTS[profile.attribute, profile.compute_slices]
     plain = [other.size for other in mig.profiles if other.compute_slices == profile.compute_slices]
@@ -70,7 +70,7 @@ def constant(mig: Mig, profile: Profile) -> int:
 
 def profile_mib(cards: Cards, profile: Profile) -> int:
     """MiB of one instance; its share of the GPU where that is not published, or more than the share: NVIDIA's
-    programs name a profile by its part of the memory, and would call a B300's 1g.34gb of 33.75 GiB 1g.67gb."""
+    programs name a profile by its part of the memory, and would call 33.75 GiB of a B300 1g.67gb."""
     assert cards.model.mig is not None
     share = cards.memory * profile.size // cards.model.mig.slots
     return share if profile.memory_gib is None else min(round(profile.memory_gib * 1024), share)
@@ -84,9 +84,8 @@ def _records(cards: Cards) -> list[str]:
     lines = [f"driver {DRIVER} {CUDA}"]
     for index, layout in enumerate(cards.layouts):
         mode = -1 if model.mig is None else int(layout is not None)
-        lines.append(
-            f"gpu {_uuid('GPU', index)} {_bus(index)} {cards.memory} {capability} {mode} {cards.clique} {name}"
-        )
+        card = f"{cards.memory} {capability} {mode} {cards.clique} {name}"
+        lines.append(f"gpu {_uuid('GPU', index)} {_bus(index)} {card}")
         if model.mig is None:
             continue
         if model.mig.engine_budget is not None:
@@ -133,9 +132,9 @@ class Node:
             _place(path, root / "bin" / name)
         # Programs close the library between calls, and a GPU remembers what was done to it.
         flags = ("-shared", "-fPIC", "-Wl,-z,nodelete", "-I", str(_nvml_header()))
-        _compile(HERE / "nvml.c", root / "lib64/libnvidia-ml.so.1", *flags)
+        _compile(("nvml.c", "nvml_mig.c"), root / "lib64/libnvidia-ml.so.1", *flags)
         for name in ("nvidia-cuda-mps-control", "nvidia-smi"):
-            _compile(HERE / "mps_control.c", root / "bin" / name)
+            _compile(("mps_control.c",), root / "bin" / name)
         for library in _libraries([*paths.values(), root / "bin/nvidia-smi"]):
             _place(library, root / str(library)[1:])
 
@@ -197,9 +196,9 @@ class Node:
             raise Ended(done.stderr)
         return dict(line.split("=", 1) for line in output.read_text().splitlines())
 
-    def told(self) -> list[str]:
-        """What nvidia-smi and nvidia-cuda-mps-control were told."""
-        return (self.root / "mps/told").read_text().splitlines()
+    def commands(self) -> list[str]:
+        """The commands that nvidia-smi and nvidia-cuda-mps-control were given."""
+        return (self.root / "mps/commands").read_text().splitlines()
 
 
 class Ended(Exception):
@@ -211,7 +210,7 @@ class Ended(Exception):
 
 
 def _capabilities(cards: Cards) -> list[str]:
-    """/proc/driver/nvidia-caps/mig-minors: a line for each instance of a GPU (MIG user guide, device nodes)."""
+    """/proc/driver/nvidia-caps/mig-minors: a line for each instance (MIG user guide, device nodes)."""
     lines, minor = [], 10
     for gpu, layout in enumerate(cards.layouts):
         for instance in range(1, sum((layout or {}).values()) + 1):
@@ -231,12 +230,12 @@ def _place(source: Path, target: Path) -> None:
         shutil.copy(source.resolve(), target)
 
 
-def _compile(source: Path, target: Path, *flags: str) -> None:
+def _compile(sources: Sequence[str], target: Path, *flags: str) -> None:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         absent("no C compiler (Debian: gcc and libc6-dev), which the tests of NVIDIA's programs need")
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", str(target), *sources]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

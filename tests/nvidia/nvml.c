@@ -21,38 +21,15 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "nvml.h"
-
-#define GPUS 16
-#define INSTANCES 16
-#define PROFILES NVML_GPU_INSTANCE_PROFILE_COUNT
-
-typedef struct {
-    int there;
-    unsigned int index, size, starts;
-    nvmlGpuInstanceProfileInfo_t facts;
-} Profile;
-
-/* One GPU or one MIG device; an instance is its own GPU instance and its own compute instance. */
-typedef struct nvmlDevice_st {
-    struct nvmlDevice_st *parent; /* NULL for a GPU */
-    char uuid[96], name[96], bus[32];
-    int index, major, minor, mig, clique, shares_engines;
-    unsigned long long mib;
-    nvmlGpuInstanceProfileInfo_t engines;
-    Profile profiles[PROFILES];
-    struct nvmlDevice_st *migs[INSTANCES];
-    Profile *profile; /* of a MIG device */
-    unsigned int start, slices; /* of a MIG device: its first memory slice, and all of them as bits */
-    int computes;               /* of a MIG device: whether it has its compute instance */
-} Device;
+#include "cards.h"
 
 static Device *gpus[GPUS];
 static unsigned int count;
 static char driver[96];
-static int cuda, changed;
+static int cuda;
+int instances_changed;
 
-static Device *new_instance(Device *gpu, Profile *profile, const char *uuid)
+Device *new_instance(Device *gpu, Profile *profile, const char *uuid)
 {
     for (int at = 0; at < INSTANCES; at++) {
         if (gpu->migs[at])
@@ -119,14 +96,14 @@ nvmlReturn_t nvmlInit_v2(void)
 nvmlReturn_t nvmlShutdown(void)
 {
     const char *path = getenv("NODE_INSTANCES");
-    FILE *file = changed && path ? fopen(path, "w") : NULL;
+    FILE *file = instances_changed && path ? fopen(path, "w") : NULL;
     if (!file)
         return NVML_SUCCESS;
     for (unsigned int at = 0; at < count; at++)
         for (int one = 0; one < INSTANCES; one++)
             if (gpus[at]->migs[one] && gpus[at]->migs[one]->computes)
                 fprintf(file, "%u %u %u\n", at, gpus[at]->migs[one]->profile->index, gpus[at]->migs[one]->start);
-    changed = 0;
+    instances_changed = 0;
     return fclose(file) ? NVML_ERROR_UNKNOWN : NVML_SUCCESS;
 }
 
@@ -146,9 +123,6 @@ static nvmlReturn_t give(char *target, unsigned int length, const char *text)
     strcpy(target, text);
     return NVML_SUCCESS;
 }
-
-#define GIVE(target, value) \
-    do { *(target) = (value); return NVML_SUCCESS; } while (0)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *to, unsigned int length) { return give(to, length, driver); }
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *to, unsigned int length) { return give(to, length, "13.0"); }
@@ -182,8 +156,8 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
     return NVML_ERROR_NOT_FOUND;
 }
 
-nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *to, unsigned int length) { return give(to, length, d.handle->name); }
-nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned int length) { return give(to, length, d.handle->uuid); }
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t d, char *to, unsigned int size) { return give(to, size, d.handle->name); }
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t d, char *to, unsigned int size) { return give(to, size, d.handle->uuid); }
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t d, unsigned int *to) { GIVE(to, (unsigned int)d.handle->index); }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *memory)
@@ -271,152 +245,6 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t mig, nvmlDeviceAttributes_t
     a->sharedOfaCount = p->ofaCount;
     a->gpuInstanceSliceCount = a->computeInstanceSliceCount = p->sliceCount;
     GIVE(&a->memorySizeMB, p->memorySizeMB);
-}
-
-/* MIG: GPU instances */
-
-static Device *of_gpu_instance(nvmlGpuInstance_t instance) { return (Device *)instance.handle; }
-static Device *of_compute_instance(nvmlComputeInstance_t compute) { return (Device *)compute.handle; }
-
-nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t d, unsigned int profile, nvmlGpuInstanceProfileInfo_t *info)
-{
-    if (d.handle->mig < 0 || profile >= PROFILES || !d.handle->profiles[profile].there)
-        return NVML_ERROR_NOT_SUPPORTED;
-    GIVE(info, d.handle->profiles[profile].facts);
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t d, unsigned int id, nvmlGpuInstance_t *instances, unsigned int *found)
-{
-    *found = 0;
-    for (int at = 0; at < INSTANCES; at++)
-        if (d.handle->migs[at] && d.handle->migs[at]->profile->facts.id == id)
-            instances[(*found)++].handle = (struct nvmlGpuInstance_st *)d.handle->migs[at];
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t d, unsigned int id, nvmlGpuInstance_t *instance)
-{
-    if (id < 1 || id > INSTANCES || !d.handle->migs[id - 1])
-        return NVML_ERROR_NOT_FOUND;
-    GIVE(&instance->handle, (struct nvmlGpuInstance_st *)d.handle->migs[id - 1]);
-}
-
-nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t instance, nvmlGpuInstanceInfo_t *info)
-{
-    const Device *mig = of_gpu_instance(instance);
-    memset(info, 0, sizeof *info);
-    info->device.handle = mig->parent;
-    info->id = (unsigned int)mig->index + 1;
-    GIVE(&info->profileId, mig->profile->facts.id);
-}
-
-/* Whether the media engines that instances have leave some for one more. */
-static int has_engines(const Device *gpu, const Profile *wanted)
-{
-    nvmlGpuInstanceProfileInfo_t sum = wanted->facts;
-    for (int at = 0; at < INSTANCES; at++) {
-        if (!gpu->migs[at])
-            continue;
-        const nvmlGpuInstanceProfileInfo_t *one = &gpu->migs[at]->profile->facts;
-        sum.decoderCount += one->decoderCount, sum.encoderCount += one->encoderCount;
-        sum.jpegCount += one->jpegCount, sum.ofaCount += one->ofaCount;
-    }
-    return !gpu->shares_engines || (sum.decoderCount <= gpu->engines.decoderCount && sum.jpegCount <= gpu->engines.jpegCount
-        && sum.encoderCount <= gpu->engines.encoderCount && sum.ofaCount <= gpu->engines.ofaCount);
-}
-
-nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t d, unsigned int id, nvmlGpuInstance_t *instance)
-{
-    Device *gpu = d.handle;
-    Profile *profile = NULL;
-    unsigned int used = 0, alike = 0;
-    for (int at = 0; at < PROFILES; at++)
-        if (gpu->profiles[at].there && gpu->profiles[at].facts.id == id)
-            profile = &gpu->profiles[at];
-    if (!profile)
-        return NVML_ERROR_NOT_SUPPORTED;
-    for (int at = 0; at < INSTANCES; at++)
-        if (gpu->migs[at])
-            used |= gpu->migs[at]->slices, alike += gpu->migs[at]->profile == profile;
-    for (unsigned int start = 0; start < 32 && alike < profile->facts.instanceCount && has_engines(gpu, profile); start++) {
-        unsigned int slices = ((1U << profile->size) - 1) << start;
-        if (!(profile->starts >> start & 1) || used & slices)
-            continue;
-        Device *made = new_instance(gpu, profile, "MIG-made-here");
-        if (!made)
-            break;
-        made->start = start, made->slices = slices, changed = 1;
-        GIVE(&instance->handle, (struct nvmlGpuInstance_st *)made);
-    }
-    return NVML_ERROR_INSUFFICIENT_RESOURCES;
-}
-
-nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance)
-{
-    Device *mig = of_gpu_instance(instance);
-    if (mig->computes)
-        return NVML_ERROR_IN_USE;
-    mig->parent->migs[mig->index] = NULL;
-    free(mig);
-    changed = 1;
-    return NVML_SUCCESS;
-}
-
-/* MIG: compute instances. Profile N has the slices of NVML's constant N; an instance has one, of all its slices. */
-static const unsigned int slices_of[] = {1, 2, 3, 4, 7, 8, 6};
-
-nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t instance, unsigned int profile,
-                                                          unsigned int engines, nvmlComputeInstanceProfileInfo_t *info)
-{
-    unsigned int most = of_gpu_instance(instance)->profile->facts.sliceCount;
-    if (engines || profile >= sizeof slices_of / sizeof *slices_of || slices_of[profile] > most)
-        return NVML_ERROR_NOT_SUPPORTED;
-    memset(info, 0, sizeof *info);
-    info->instanceCount = most / slices_of[profile];
-    info->id = info->sliceCount = slices_of[profile];
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t instance, unsigned int id, nvmlComputeInstance_t *computes,
-                                                unsigned int *found)
-{
-    const Device *mig = of_gpu_instance(instance);
-    *found = mig->computes && mig->profile->facts.sliceCount == id;
-    if (*found)
-        computes[0].handle = (struct nvmlComputeInstance_st *)mig;
-    return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t instance, unsigned int id, nvmlComputeInstance_t *compute)
-{
-    if (id)
-        return NVML_ERROR_NOT_FOUND;
-    GIVE(&compute->handle, (struct nvmlComputeInstance_st *)instance.handle);
-}
-
-nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t compute, nvmlComputeInstanceInfo_t *info)
-{
-    Device *mig = of_compute_instance(compute);
-    memset(info, 0, sizeof *info);
-    info->device.handle = mig->parent;
-    info->gpuInstance.handle = (struct nvmlGpuInstance_st *)mig;
-    GIVE(&info->profileId, mig->profile->facts.sliceCount);
-}
-
-nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t instance, unsigned int id, nvmlComputeInstance_t *compute)
-{
-    Device *mig = of_gpu_instance(instance);
-    if (mig->computes || mig->profile->facts.sliceCount != id)
-        return NVML_ERROR_INSUFFICIENT_RESOURCES;
-    mig->computes = changed = 1;
-    GIVE(&compute->handle, (struct nvmlComputeInstance_st *)mig);
-}
-
-nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t compute)
-{
-    of_compute_instance(compute)->computes = 0;
-    changed = 1;
-    return NVML_SUCCESS;
 }
 
 /* Health: nothing ever happens. */

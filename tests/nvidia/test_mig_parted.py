@@ -68,7 +68,9 @@ def apply(node: Node, model: GpuModel, text: str, config: str) -> list[Layout] |
     """The instances of each GPU after `config` of a file was applied, or what mig-parted said."""
     node.fit(Cards(model, (None,) * cases.GPUS), "")
     (node.root / "config/mig.yaml").write_text(text)
-    command = node.command(MIG_PARTED, "apply", "--config-file=/config/mig.yaml", f"--selected-config={config}")
+    command = node.command(
+        MIG_PARTED, "apply", "--config-file=/config/mig.yaml", f"--selected-config={config}"
+    )
     done = subprocess.run(
         command, env=node.environment(None), capture_output=True, text=True, timeout=120, check=False
     )
@@ -101,7 +103,8 @@ def test_it_is_of_one_mind_with_our_placement(mig_node: Node, request_: tuple[st
     if verdict(MODELS[key], layout).fits:
         assert made == [layout, {}]
     else:
-        assert isinstance(made, str) and "all orderings failed" in made, made
+        assert isinstance(made, str), made
+        assert "all orderings failed" in made
 
 
 def test_all_is_disabled(mig_node: Node) -> None:
@@ -118,7 +121,7 @@ def test_all_is_disabled(mig_node: Node) -> None:
 
 
 def test_a_profile_of_another_card_does_nothing_and_is_called_a_success(mig_node: Node) -> None:
-    """Why the name of a profile is checked before it is rendered (mig-parted v0.13.1, types/mig_config.go)."""
+    """Why the name of a profile is checked before it is rendered (mig-parted, pkg/types/mig_config.go)."""
     entry = {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.5gb": 7}}
     text = yaml.safe_dump({"version": "v1", "mig-configs": {"asked": [entry]}})
     mig_node.fit(Cards(MODELS["a100-80gb"], (None,)), "")

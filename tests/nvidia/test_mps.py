@@ -1,4 +1,4 @@
-"""MPS as NVIDIA's control daemon (v0.19.0) has it: how many share a GPU at most, and what each of them gets."""
+"""MPS as NVIDIA's control daemon (v0.19.0) has it: how many share a GPU at most, and what each gets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHARED = [case for case in every_case() if case.pool.sharing.has_daemon]
 @pytest.mark.parametrize("case", sampling.drawn("nvidia", SHARED, 6), ids=str)
 def test_each_gets_an_equal_share(node: Node, case: Case) -> None:
     node.fit(case.cards, case.plugin_config)
-    told = started(node)
+    commands = started(node)
     per_gpu = sum(case.pool.sharing.slices_per_gpu(case.pool.gpu).values())
     share = case.pool.gpu.memory_mib // per_gpu
     limits = {f"set_default_device_pinned_mem_limit {gpu} {share}M" for gpu in range(GPUS)}
-    assert limits <= set(told)
-    assert f"set_default_active_thread_percentage {100 // per_gpu}" in told
+    assert limits <= set(commands)
+    assert f"set_default_active_thread_percentage {100 // per_gpu}" in commands
 
 
 @pytest.mark.parametrize("key", sampling.drawn("nvidia", list(load_catalog().models), 6))
@@ -38,11 +38,12 @@ def test_the_catalog_says_how_many_a_server_takes(node: Node, key: str) -> None:
         started(node)
 
 
-def test_mps_does_not_start_where_the_operator_says_mixed(node: Node) -> None:
-    """Why an operator with partitioned pools and MPS needs the variable taken out (plan/mig_strategy.py)."""
+def test_the_plugin_does_not_share_by_mps_where_the_operator_says_mixed(node: Node) -> None:
+    """It alone: with the operator's variable taken out of its container, all three work."""
     case = SHARED[0]
     node.fit(case.cards, case.plugin_config)
     with pytest.raises(Ended, match="using --mig-strategy=mixed is not supported with MPS"):
         advertised(node, "mixed")
     assert {name: len(offer.devices) for name, offer in advertised(node).items()} == case.pool.slices_per_node
     assert node.labels("mixed")["nvidia.com/mps.capable"] == "true"
+    assert any("thread_percentage" in command for command in started(node, "mixed"))

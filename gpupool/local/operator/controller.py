@@ -109,7 +109,7 @@ class Controller:
         try:
             gpus = hardware.of_node(node)
         except hardware.HardwareError as error:
-            await self._write(node, state.read(node), {}, {}, {_PLUGIN_FAILED: str(error)})
+            await self._write(node, state.read(node), {}, {}, {_PLUGIN_FAILED: str(error)}, {})
             return
         if gpus is None:
             return
@@ -118,7 +118,8 @@ class Controller:
         if settings is None or not node_view.operands_run(node, settings, memory):
             # No pod of the operator runs there: nothing is advertised, and nothing reports why.
             forgotten = OperandMemory(layouts=memory.layouts, labels=memory.labels)
-            await self._write(node, forgotten, {}, {}, {})
+            own = _own_labels(node, gpus) if settings else {}
+            await self._write(node, forgotten, {}, {}, {}, own)
             return
         await self._run_operands(node, gpus, settings, memory)
 
@@ -155,7 +156,7 @@ class Controller:
                 labels = None
                 troubles.setdefault(_PLUGIN_FAILED, str(error))
         current = self._current(node["metadata"]["name"]) or node
-        await self._write(current, memory, resources, labels, troubles)
+        await self._write(current, memory, resources, labels, troubles, _own_labels(current, gpus))
 
     async def _pending(self, node: Object, request: str, view: OperandView) -> None:
         metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
@@ -185,9 +186,10 @@ class Controller:
         resources: Mapping[str, int],
         labels: Mapping[str, str] | None,
         troubles: Mapping[str, str],
+        own: Mapping[str, str | None],
     ) -> None:
         """Write what differs: resources into the status, then labels and annotations. `troubles`: the reason
-        of the Event -> what is wrong.
+        of the Event -> what is wrong. `own`: labels of the operator itself.
 
         `labels` None keeps those that feature discovery wrote before.
         """
@@ -202,6 +204,7 @@ class Controller:
             wanted = {key: None for key in memory.labels if key not in labels}
             wanted |= labels
             memory.labels = sorted(labels)
+        wanted |= own
         if memory.mig_state or names.MIG_STATE_LABEL in have:
             wanted[names.MIG_STATE_LABEL] = memory.mig_state or None
         text = memory.as_text() if memory != OperandMemory(layouts=memory.layouts) or memory.layouts else None
@@ -254,6 +257,11 @@ class Controller:
                 await self._api.request("PATCH", path, None, body, MERGE)
             except (ApiError, UnreachableError) as error:
                 _LOG.warning("ClusterPolicy %s: %s", settings.name, error)
+
+
+def _own_labels(node: Object, gpus: hardware.Hardware) -> dict[str, str | None]:
+    labels = node["metadata"].get("labels") or {}
+    return node_view.operator_labels(labels, gpus.model.mig is not None)
 
 
 async def _delay(annotations: Mapping[str, str]) -> None:

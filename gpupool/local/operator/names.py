@@ -6,7 +6,9 @@ from __future__ import annotations
 PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 MIG_CONFIG_LABEL = "nvidia.com/mig.config"
 MIG_STATE_LABEL = "nvidia.com/mig.config.state"
-OPT_OUT_LABEL = "nvidia.com/gpu.deploy.operands"
+DEPLOY_PREFIX = "nvidia.com/gpu.deploy."
+OPT_OUT_LABEL = DEPLOY_PREFIX + "operands"
+PRESENT_LABEL = "nvidia.com/gpu.present"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 
 GPU = "nvidia.com/gpu"

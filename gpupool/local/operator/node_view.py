@@ -16,6 +16,24 @@ PLUGIN_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 """Resources that only the device plugin registers; the kubelet keeps them at zero once it is gone."""
 
 
+_OPERANDS = (
+    *("driver", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm", "dcgm-exporter"),
+    *("node-status-exporter", "operator-validator"),
+)
+"""Operands that the operator lets onto every node with GPUs (gpu-operator, controllers/state_manager.go)."""
+
+
+def operator_labels(labels: Mapping[str, str], mig_capable: bool) -> dict[str, str | None]:
+    """What the operator itself says of a node with GPUs: that it has some, and which operands may go there.
+    A value that somebody has set stays; None where a label goes."""
+    here: dict[str, str | None] = {names.PRESENT_LABEL: "true"}
+    if labels.get(names.OPT_OUT_LABEL) == "false":
+        ours = {key for key in labels if key.startswith(names.DEPLOY_PREFIX)} - {names.OPT_OUT_LABEL}
+        return here | dict.fromkeys(ours)
+    operands = [names.DEPLOY_PREFIX + name for name in (*_OPERANDS, *["mig-manager"] * mig_capable)]
+    return here | {key: labels.get(key, "true") for key in operands}
+
+
 def operands_run(node: Object, settings: Policy, memory: OperandMemory) -> bool:
     """Whether the operator's DaemonSets have pods on the node."""
     if (node["metadata"].get("labels") or {}).get(names.OPT_OUT_LABEL) == "false":

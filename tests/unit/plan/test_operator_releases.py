@@ -78,3 +78,6 @@ def test_variants_need_a_device_plugin_that_distinguishes_them() -> None:
     assert "1g.24gb-me" in problem.message
     assert release_problems(releases["v26.7.0"], gpu, wanted) == []
     assert release_problems(releases["v26.3.3"], gpu, MigSharing({"1g.24gb": 4})) == []
+    a100 = load_catalog()["a100-80gb"]
+    (problem,) = release_problems(releases["v26.3.0"], a100, MigSharing({"1g.10gb": 5, "1g.10gb+me": 1}))
+    assert "1g.10gb+me" in problem.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from gpupool.programs import gobuild
 from gpupool.programs.failures import LocalError
 from gpupool.programs.gobuild import Build
+from tests.programs import absent
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
 
@@ -96,6 +98,28 @@ def test_a_failed_build_shows_the_end_of_its_log_and_leaves_nothing(tmp_path: Pa
     with pytest.raises(LocalError, match=r"(?s)building tiny v1 failed.*main\.go:5.*go build example"):
         gobuild.build(job(module(tmp_path / "src", "unknown()"), target), lambda _: None)
     assert list(target.parent.iterdir()) == []
+
+
+@needs_go
+def test_parts_in_c_are_compiled_where_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("gcc") is None:
+        absent("no gcc")
+    source = module(tmp_path / "src", "println(C.answer())")
+    text = (source / "main.go").read_text()
+    in_c = text.replace("var name", '// static int answer(void) { return 42; }\nimport "C"\n\nvar name')
+    (source / "main.go").write_text(in_c)
+    target = tmp_path / "bin" / "tiny-v1" / "tiny"
+    with pytest.raises(LocalError, match="build constraints exclude all Go files"):
+        gobuild.build(job(source, target), lambda _: None)
+    with_c = dataclasses.replace(job(source, target), cgo=True)
+    with monkeypatch.context() as patched:
+        patched.setenv("CC", "no-such-compiler")
+        with pytest.raises(LocalError, match=r"tiny v1 has parts in C, and no-such-compiler.*Debian: apt"):
+            gobuild.build(with_c, lambda _: None)
+    gobuild.build(with_c, lambda _: None)
+    assert subprocess.run([target], capture_output=True, text=True, check=True).stderr == "42\n"
 
 
 @needs_go

@@ -17,6 +17,7 @@ MACHINE = "linux-amd64"
 SELDOM = {name for name, program in binaries.programs().items() if program.seldom}
 OLDER = {name for name in SELDOM if name.startswith("kube-apiserver-")}
 """API servers of older minors."""
+NVIDIA = {"nvidia-device-plugin", "gpu-feature-discovery", "mps-control-daemon", "nvidia-mig-parted"}
 BUILT = {"karpenter", "nats-server", "pulumi", "pulumi-resource-kubernetes"} | SELDOM
 """Programs with no release whose checksum is known."""
 
@@ -79,7 +80,9 @@ def test_the_page_names_what_is_downloaded_and_what_is_built() -> None:
 
 
 def test_what_few_tests_run_is_not_got_beforehand() -> None:
-    assert {"argocd", "gpu-operator", "helm4", "kustomize-controller"} == SELDOM - OLDER
+    known = {"argocd", "gpu-operator", "helm4", "kustomize-controller"}
+    assert known | NVIDIA == SELDOM - OLDER
+    assert {name for name, program in binaries.programs().items() if program.cgo} == NVIDIA
     assert {program_of(minor) for minor in MINORS if minor != NEWEST} == OLDER
     for name in OLDER:
         assert f"kube-apiserver-{binaries.programs()[name].version.removeprefix('v')}".startswith(name)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpupool import shipped
 from gpupool.catalog.load import load_catalog
-from gpupool.local.operator import plugin_config, policy, state
+from gpupool.local.operator import names, node_view, plugin_config, policy, state
 from gpupool.local.operator.advertise import PluginFailure, advertise
 from gpupool.local.operator.discovery import DiscoveryFailure, discover
 from gpupool.local.operator.hardware import Hardware
@@ -72,6 +72,17 @@ def test_only_no_execute_drives_running_operands_off() -> None:
         assert (policy.tolerated([taint], [], running=True) == taint) is goes
     not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     assert policy.tolerated([not_ready], [], running=False) is None
+
+
+def test_the_operator_says_where_operands_may_go_and_leaves_what_is_set() -> None:
+    plugin, manager = "nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.mig-manager"
+    first = node_view.operator_labels({}, mig_capable=True)
+    assert set(first.values()) == {"true"}
+    assert {"nvidia.com/gpu.present", plugin, manager} <= first.keys()
+    assert manager not in node_view.operator_labels({}, mig_capable=False)
+    assert node_view.operator_labels({plugin: "false"}, mig_capable=True)[plugin] == "false"
+    left = node_view.operator_labels({names.OPT_OUT_LABEL: "false", plugin: "true"}, mig_capable=True)
+    assert left == {"nvidia.com/gpu.present": "true", plugin: None}
 
 
 @given(st.integers(2, 48), st.booleans(), st.sampled_from(["time-slicing", "mps"]))
