@@ -104,7 +104,7 @@ class Operated:
             policy = self.policy()
             rows = {row["type"]: row for row in policy.get("status", {}).get("conditions", ())}
             assert policy.get("status", {}).get("state") == "ready", rows
-            assert rows["Ready"]["reason"] == "Reconciled", rows
+            assert rows.get("Ready", {}).get("reason") == "Reconciled", rows
             self.operands_run_on(plan)
             return True
 

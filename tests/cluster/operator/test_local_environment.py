@@ -37,7 +37,7 @@ def becomes_ready(kube: Kube) -> None:
         status = policy_status(kube)
         conditions = {row["type"]: row for row in status.get("conditions", ())}
         assert status.get("state") == "ready", status
-        assert conditions["Ready"]["reason"] == "Reconciled", conditions
+        assert conditions.get("Ready", {}).get("reason") == "Reconciled", conditions
         return True
 
     kube.wait("the ClusterPolicy is ready", check)
