@@ -74,7 +74,7 @@ def values(plan: Plan) -> dict[str, Any]:
         "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, *tolerations]}},
         "dcgmExporter": _exporter(plan),
     }
-    ours = merged(stated(ours), mig_strategy.chart_values(plan.pools))
+    ours = merged(mig_strategy.chart_values(plan.pools), stated(ours))
     chosen = merged(ours, plan.gpu_operator.values)
     chosen = merged(chosen, device_requests.values(plan.gpu_operator))
     if _reboots(plan):

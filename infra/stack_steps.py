@@ -18,6 +18,7 @@ from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.infra import (
     access,
     locks,
+    operator_changes,
     orphans,
     recovery,
     repartition_mark,
@@ -151,6 +152,12 @@ def go_on_after_an_interrupted_run(run: RunContext) -> None:
         run.stack.variables[UPSERT] = "true"
 
 
+def say_what_restarts(run: RunContext) -> None:
+    """The operator's pods, and the nodes that are cordoned for them."""
+    if run.operation in ("up", "preview"):
+        run.notes += operator_changes.notes(run.deployment, run.bundle)
+
+
 BEFORE_THE_ENGINE = (
     Step("reaching the cluster", require_cluster),
     Step("", require_charts),
@@ -166,6 +173,7 @@ PREPARATION = (
     Step("judging by policy", hear_policy),
     Step("", have_a_stack),
     Step("comparing the state with the cluster", require_same_cluster),
+    Step("", say_what_restarts),
     Step("looking for objects of the environment", look_for_our_objects),
     # Needs to know what is ours in the cluster, and that it is the same one.
     Step("looking for interrupted runs", go_on_after_an_interrupted_run),

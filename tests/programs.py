@@ -32,6 +32,14 @@ def require_definitions(listing: Path = crds.LISTING) -> list[dict[str, Any]]:
         return absent(f"no CRDs: {error}")
 
 
+def require_module(tool: str, module: str) -> Path:
+    """The source of the Go module that `tools/<tool>` pins."""
+    try:
+        return crds.module_folder(tool, module)
+    except (LocalError, OSError) as error:
+        return absent(f"no source of {module}: {error}")
+
+
 def absent(message: str) -> NoReturn:
     """What a test needs is not here, and the message says how to get it: fail in CI, skip elsewhere."""
     if os.environ.get("CI"):

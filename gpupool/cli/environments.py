@@ -157,6 +157,8 @@ def render(
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output, differences)
+    if format == "text":
+        _print_lacking(resolved)
     if check and (differences or (tried and tried.refused)):
         raise typer.Exit(1)
 
@@ -250,12 +252,25 @@ def _print_plan(plan: Plan) -> None:
     names = ", ".join(pool.name for pool in shared_pools(plan))
     if names and plan.operates and plan.cluster.platform != "local":
         print(f"\nGPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)")
+    _print_lacking(plan)
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
         chart = plan.queue.chart
         where = f"chart gpu-scheduler {chart.version} of {chart.repository}" if chart else _NO_CHART
         print(f"\nqueue: {where}")
         if chart and plan.monitoring.prometheus_operator and plan.queue.metrics_key is None:
             print("its metrics are not scraped: queue.metricsKeySecretRef names no key for Prometheus")
+
+
+def _print_lacking(plan: Plan) -> None:
+    """What the owner of an operator of somebody else's has to set, which `gpupool doctor` compares with the
+    cluster."""
+    from gpupool.generators.emit import yaml_text
+    from gpupool.generators.gpu_operator import lacking
+
+    wanted = lacking(plan)
+    if wanted and plan.operates and not plan.gpu_operator.install:
+        print("\nwhat the owner of the GPU Operator has to set in its chart's values:")
+        print("".join(f"  {line}\n" for line in yaml_text(wanted).splitlines()), end="")
 
 
 def _joining(plan: Plan) -> Iterator[str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from gpupool.cluster.live_objects import cluster_policy
 from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
+from gpupool.generators.emit import yaml_text
+from gpupool.generators.gpu_operator import lacking
 from gpupool.generators.manifest import HelmRelease
 from gpupool.infra import foreign_operator
 from gpupool.plan.model import SYSTEM_NAMESPACE
@@ -67,6 +69,9 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
             yield result(subject, Reason.OPERATOR_FOREIGN, name=patch.name)
         except foreign_operator.UnfitError as error:
             yield result(subject, Reason.OPERATOR_UNFIT, name=patch.name, problem=error)
+        wanted = lacking(inputs.plan, live["spec"]) if live else {}
+        if wanted:
+            yield result(subject, Reason.OPERATOR_LACKS, name=patch.name, values=yaml_text(wanted))
 
 
 def prometheus(inputs: Inputs) -> Iterator[CheckResult]:

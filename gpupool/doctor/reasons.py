@@ -174,6 +174,12 @@ class Reason(Enum):
     )
     OPERATOR_FOREIGN = (_OK, False, "ClusterPolicy {name} can follow the pools' configurations", "")
     OPERATOR_UNFIT = (_DIFFERS, True, "`up` would refuse ClusterPolicy {name}", "{problem}")
+    OPERATOR_LACKS = (
+        _DIFFERS,
+        False,
+        "ClusterPolicy {name} keeps pools from what the file says",
+        "its owner has to set in the values of its chart:\n{values}",
+    )
     OPERATOR_CLOUD = (_OK, False, "not needed here: the cloud's node pools share GPUs", "")
     OPERATOR_LOCAL = (_OK, False, "simulated by the local control plane", "")
     PROMETHEUS_FOUND = (_OK, False, "{version} {kind} is served", "")

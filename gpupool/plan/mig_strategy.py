@@ -12,7 +12,7 @@ internal/rm/device_map.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from gpupool.plan.model import Pool
@@ -24,20 +24,21 @@ OWN_START = "unset MIG_STRATEGY; exec /bin/entrypoint.sh"
 """Command of the device plugin's container, which a shell runs; the chart's own is the script alone (assets/
 state-device-plugin of gpu-operator v25.3.2 to v26.7.0)."""
 
+PER_NODE: Mapping[str, Any] = {"mig": {"strategy": "mixed"}, "devicePlugin": {"args": [OWN_START]}}
+"""Settings with which each node's configuration decides, whatever pools there are."""
+
 
 def of_pool(pool: Pool) -> Strategy:
     """Mixed names the profile in the resource, so that no pod lands on a whole GPU by mistake."""
     return "mixed" if pool.sharing.layout else "none"
 
 
-def chart_values(pools: Iterable[Pool]) -> dict[str, Any]:
+def chart_values(pools: Sequence[Pool]) -> dict[str, Any]:
     """The strategy of the operator; with partitioned pools beside pools with MPS also a start of the device
     plugin that leaves it to the node's configuration."""
     partitioned = any(pool.sharing.layout for pool in pools)
-    chosen: dict[str, Any] = {"mig": {"strategy": "mixed" if partitioned else "none"}}
-    if any(overridden(pool, chosen) for pool in pools):
-        chosen["devicePlugin"] = {"args": [OWN_START]}
-    return chosen
+    chosen = {"mig": {"strategy": "mixed" if partitioned else "none"}}
+    return dict(PER_NODE) if any(overridden(pool, chosen) for pool in pools) else chosen
 
 
 def overridden(pool: Pool, settings: Any) -> bool:

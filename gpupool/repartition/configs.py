@@ -27,6 +27,8 @@ from gpupool.generators.manifest import Bundle
 from gpupool.generators.metadata import content_name
 from gpupool.infra.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX, maps_of
 from gpupool.infra.resource_values import FIELD_MANAGER, properties
+from gpupool.plan import mig_strategy
+from gpupool.plan.helm_values import merged
 from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
 from gpupool.spec.environment import CLUSTER_POLICY
@@ -159,11 +161,12 @@ def point(api: KubeApi, bundle: Bundle, configs: Configs, temporary: bool) -> No
 
 
 def _policy(bundle: Bundle) -> tuple[dict[str, Any], str]:
-    """The ClusterPolicy as `up` applies it; where Helm makes it, the few fields that are ours to change."""
+    """The ClusterPolicy as `up` applies it; where Helm makes it, the few fields that are ours to change, and
+    a strategy that is right for nodes of both shapes."""
     for manifest in bundle:
         if manifest.kind == "ClusterPolicy":
             return properties(manifest), FIELD_MANAGER
-    spec: dict[str, Any] = {"devicePlugin": {"config": {}}, "migManager": {"config": {}}}
+    spec = merged(mig_strategy.PER_NODE, {"devicePlugin": {"config": {}}, "migManager": {"config": {}}})
     body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": CLUSTER_POLICY}}
     return {**body, "spec": spec}, MANAGER
 

@@ -321,7 +321,8 @@ def references(manifest: Manifest) -> list[tuple[str, str]]:
         found.append((reference["kind"], reference["name"]))
     if manifest.kind == "ClusterPolicy":
         operands = [body["spec"].get(operand, {}) for operand in ("devicePlugin", "migManager")]
-        found += [("ConfigMap", operand["config"]["name"]) for operand in operands if operand]
+        names = [operand["config"].get("name") for operand in operands if operand]
+        found += [("ConfigMap", name) for name in names if name]
     if manifest.kind == "Deployment":
         found.append(("PriorityClass", body["spec"]["template"]["spec"]["priorityClassName"]))
     return found

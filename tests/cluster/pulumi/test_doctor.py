@@ -19,6 +19,7 @@ from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.infra import rights
 from gpupool.plan.resolve import read_plan
+from tests.cluster.operator_policy import hand_made_policy
 from tests.command import gpupool
 
 ACCOUNT = "trial-deployer"
@@ -168,6 +169,17 @@ def test_an_administrator_is_told_what_else_is_missing(homelab: Any) -> None:
         "unknown",
         "will-be-installed",
     }
+
+
+def test_the_owner_of_an_operator_is_told_what_to_set(homelab: Any) -> None:
+    policy = hand_made_policy()
+    policy["spec"]["daemonsets"] = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+    homelab.kube.apply(policy)
+    homelab.spec["pools"][0]["taints"] = [{"key": "gpu", "effect": "NoSchedule"}]
+    found = looked(homelab)
+    assert reasons(found, "operator") == [Reason.OPERATOR_FOREIGN, Reason.OPERATOR_LACKS]
+    assert "- key: gpu\n      operator: Exists\n" in messages(found, Reason.OPERATOR_LACKS)
+    assert found.ready
 
 
 def test_karpenters_gate_and_the_kinds_of_a_cluster_without_them(world: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
 from gpupool.schema.published import CATALOG_FILE, text
 from gpupool.sharing.placement import masks
+from tests.programs import require_module
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "gpupool/catalog"
@@ -115,6 +117,18 @@ def test_the_largest_profile_is_the_whole_gpu(model: GpuModel) -> None:
     assert (whole.size, whole.compute_slices) == (model.mig.slots, model.mig.compute_slices)
     # NVIDIA derives the number in the name from the whole memory in GiB, rounded (go-nvlib, mig_profile.go).
     assert abs(int(whole.name.split(".")[1].split("gb")[0]) - model.memory_mib / 1024) <= 1.5
+
+
+def test_mps_clients_are_those_that_the_daemon_takes() -> None:
+    """The device plugin's daemon does not start with more replicas, whatever CUDA itself would serve."""
+    source = require_module("device-plugin", "github.com/NVIDIA/k8s-device-plugin")
+    text = (source / "cmd/mps-control-daemon/mps/device.go").read_text()
+    (from_there,) = re.findall(r'semver.Canonical\("v(\d+)\.(\d+)"\)', text)
+    newer, older = (int(count) for count in re.findall(r"return (\d+)\n", text))
+    for model in MODELS:
+        version = [int(part) for part in model.compute_capability.split(".")]
+        daemon = newer if version >= [int(part) for part in from_there] else older
+        assert model.mps_clients == daemon, model.key
 
 
 def test_an_instance_type_belongs_to_one_model() -> None:

@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.findings import GpupoolError
+from gpupool.generators import generate
 from gpupool.infra.repartition_mark import MARK
 from gpupool.plan.capacity import parse_window
-from gpupool.repartition.configs import Configs, held_key
+from gpupool.plan.mig_strategy import overridden
+from gpupool.plan.resolve import read_plan
+from gpupool.repartition.configs import Configs, _policy, held_key
 from gpupool.repartition.journal import Journal, _stale
 from gpupool.repartition.order import estimate, order
 from gpupool.repartition.shapes import GpuPod, LiveNode, Mark, Shape, read_node
@@ -25,6 +28,13 @@ from gpupool.repartition.windows import closes, is_open, opens
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)  # a Saturday
 SHAPE = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})
 NODE = LiveNode("n0", True, False, None, "pool", "2x3g", "success", SHAPE.slices, None)
+
+
+def test_where_helm_made_the_policy_each_node_keeps_its_own_strategy() -> None:
+    """The chart's strategy is for the old shapes or for the new ones, and both are on the nodes meanwhile."""
+    plan = read_plan("prod")
+    policy, _ = _policy(generate(plan))
+    assert not any(overridden(pool, policy["spec"]) for pool in plan.pools)
 
 
 @pytest.mark.parametrize(

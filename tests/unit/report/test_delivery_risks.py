@@ -53,7 +53,8 @@ def without_parted(data: Data) -> None:
 def test_a_removed_pool_that_stays_loses_what_its_nodes_need(
     engine: str, on_removal: str, text: str, tmp_path: Path
 ) -> None:
-    base = delivered(EKS, engine=engine, onRemoval=on_removal)
+    own = edited(EKS, lambda data: data["pools"][1].update(taints=[{"key": "own", "effect": "NoSchedule"}]))
+    base = delivered(own, engine=engine, onRemoval=on_removal)
     (risk,) = found(tmp_path, base, without_parted, "left")
     assert risk.severity == "danger"
     assert text in risk.text
