@@ -189,7 +189,7 @@ def test_every_operand_runs_on_every_node_of_the_pools(operated: Operated, name:
     assert operated.refused() == []
 
 
-@examples("operator", 8)
+@examples("operator", 4)
 @given(environment=environments("eks"))
 def test_any_environment_becomes_ready(
     kube: Kube,
