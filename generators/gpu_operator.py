@@ -114,14 +114,14 @@ def lacking(plan: Plan, settings: Mapping[str, Any] = CHART_DEFAULTS) -> dict[st
     """Helm values that the owner of an operator of somebody else's has to set for the pools; empty where its
     settings (a ClusterPolicy's spec) will do. gpupool sets none of them: tolerations are one field as a
     whole, and its owner's own would go."""
-    chosen, found = values(plan), dict[str, Any]()
+    chosen, missing = values(plan), dict[str, Any]()
     there = value_at(settings, ("daemonsets", "tolerations")) or CHART_DEFAULTS["daemonsets"]["tolerations"]
     hard = (t for pool in plan.pools for t in pool.taints if t.effect != "PreferNoSchedule")
     if not all(taint.tolerated_by(there) for taint in hard):
-        found |= {key: chosen[key] for key in ("daemonsets", "node-feature-discovery")}
+        missing |= {key: chosen[key] for key in ("daemonsets", "node-feature-discovery")}
     if any(mig_strategy.overridden(pool, settings) for pool in plan.pools):
-        found |= mig_strategy.chart_values(plan.pools)
-    return found
+        missing |= mig_strategy.chart_values(plan.pools)
+    return missing
 
 
 def _reboots(plan: Plan) -> bool:

@@ -52,4 +52,7 @@ def _problems(patch: Mapping[str, Any], live: Object) -> Iterator[str]:
                 "configurations"
             )
     for setting in undoing(live.get("spec"), partitioned="migManager" in patch):
-        yield f"{where}.{setting.name}: gpupool derives it: {setting.why}; remove it, or set what gpupool doctor prints"
+        yield (
+            f"{where}.{setting.name}: gpupool derives it: {setting.why}; remove it, or set what gpupool "
+            "doctor prints"
+        )

@@ -18,7 +18,9 @@ from gpupool.spec.yaml_source import value_at
 
 def notes(deployment: Mapping[str, Any], bundle: Bundle) -> Iterator[str]:
     """A line for what happens to the driver, and one for the other operands."""
-    rows = {row["urn"].rpartition("::")[2]: row.get("inputs") or {} for row in deployment.get("resources", ())}
+    rows = {
+        row["urn"].rpartition("::")[2]: row.get("inputs") or {} for row in deployment.get("resources", ())
+    }
     for release in bundle.releases:
         old = rows.get(f"Release/{release.name}")
         if release.chart == "gpu-operator" and old:

@@ -157,7 +157,6 @@ def render(
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output, differences)
-    if format == "text":
         _print_lacking(resolved)
     if check and (differences or (tried and tried.refused)):
         raise typer.Exit(1)
@@ -267,10 +266,9 @@ def _print_lacking(plan: Plan) -> None:
     from gpupool.generators.emit import yaml_text
     from gpupool.generators.gpu_operator import lacking
 
-    wanted = lacking(plan)
-    if wanted and plan.operates and not plan.gpu_operator.install:
+    if plan.operates and not plan.gpu_operator.install and (missing := lacking(plan)):
         print("\nwhat the owner of the GPU Operator has to set in its chart's values:")
-        print("".join(f"  {line}\n" for line in yaml_text(wanted).splitlines()), end="")
+        print("".join(f"  {line}\n" for line in yaml_text(missing).splitlines()), end="")
 
 
 def _joining(plan: Plan) -> Iterator[str]:

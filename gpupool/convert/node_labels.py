@@ -93,12 +93,22 @@ def default_taint(pool: str) -> dict[str, str]:
 def tolerations(listed: Part, pools: Sequence[DraftPool], chart: Sequence[Mapping[str, str]]) -> None:
     """Mark the tolerations that gpupool gives the operator's pods for the pools' taints, or that its chart
     has; list the others."""
-    keys = {POOL_LABEL} | {taint["key"] for pool in pools for taint in pool.taints or ()}
+    known = [*chart, {"key": POOL_LABEL, "operator": "Exists"}]
+    for pool in pools:
+        for taint in [default_taint(pool.name)] if pool.taints is None else pool.taints:
+            known += [{"key": taint["key"], "operator": "Exists"}, _toleration(taint)]
     for item in listed.each():
-        if item.value in chart or item.word("key") in keys:
+        if item.value in known:
             item.derived()
         else:
             item.left("tolerations are made from the pools' taints", "give a pool that taint")
+
+
+def _toleration(taint: dict[str, str]) -> dict[str, str]:
+    """The toleration of that taint and no other, as earlier versions gave it to the operator's pods."""
+    if taint.get("value"):
+        return {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}
+    return {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
 
 
 def taken(key: str, value: str) -> bool:

@@ -183,8 +183,10 @@ def _derived(part: Part, draft: Draft) -> None:
 
 def _strategy(part: Part, draft: Draft) -> None:
     start = part.at("devicePlugin", "args")
-    if start.value == [OWN_START]:
+    if start.value in ([], [OWN_START]):
         start.derived()
+    elif start.there:
+        start.left("a shell runs them in place of the script that starts the plugin")
     strategy = part.at("mig", "strategy")
     # Single is the chart's default.
     fine = ("", "mixed") if draft.partitioned else ("", "mixed", "none", "single")

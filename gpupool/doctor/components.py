@@ -69,9 +69,9 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
             yield result(subject, Reason.OPERATOR_FOREIGN, name=patch.name)
         except foreign_operator.UnfitError as error:
             yield result(subject, Reason.OPERATOR_UNFIT, name=patch.name, problem=error)
-        wanted = lacking(inputs.plan, live["spec"]) if live else {}
-        if wanted:
-            yield result(subject, Reason.OPERATOR_LACKS, name=patch.name, values=yaml_text(wanted))
+        missing = lacking(inputs.plan, live["spec"]) if live else {}
+        if missing:
+            yield result(subject, Reason.OPERATOR_LACKS, name=patch.name, values=yaml_text(missing))
 
 
 def prometheus(inputs: Inputs) -> Iterator[CheckResult]:

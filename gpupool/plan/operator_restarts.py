@@ -55,22 +55,22 @@ class DriverRestart:
 
 def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Restart, ...]:
     """What restarts where the settings `old` become `new`, in the table's order."""
-    found: dict[int, list[tuple[str, ...]]] = {}
+    by_row: dict[int, list[tuple[str, ...]]] = {}
     rows = _table()["settings"]
     for path in _differing(old, new, ()):
         known = [index for index, row in enumerate(rows) if path[: len(row["path"])] == tuple(row["path"])]
         row = max(known, key=lambda index: len(rows[index]["path"]), default=len(rows))
-        found.setdefault(row, []).append(path)
-    return tuple(_restart(index, tuple(paths)) for index, paths in sorted(found.items()))
+        by_row.setdefault(row, []).append(path)
+    return tuple(_restart(index, tuple(paths)) for index, paths in sorted(by_row.items()))
 
 
 def of_driver(change: DriverChange, releases: tuple[str, str], settings: Mapping[str, Any]) -> DriverRestart:
     """How a change of the driver's pods reaches the nodes. `releases`: before and after."""
     drivers = _table()["drivers"]
-    policy = value_at(settings, ("driver", "upgradePolicy")) or {}
-    at_once = policy.get("maxParallelUpgrades")
+    policy = ("driver", "upgradePolicy")
+    at_once = value_at(settings, (*policy, "maxParallelUpgrades"))
     at_once = at_once if isinstance(at_once, int) and at_once > 0 else 1
-    if policy.get("autoUpgrade") is False:
+    if value_at(settings, (*policy, "autoUpgrade")) is False:
         kind = "by-hand"
     elif change == "settings":
         kind = "upgrade"

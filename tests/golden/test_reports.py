@@ -41,6 +41,7 @@ CASES = {
     "maximum-lowered": "no node goes because of it",
     "image-pinned-again": "nodes may be replaced: it depends on the image",
     "operator-upgraded": "the driver with it: every node is cordoned, one after the other",
+    "taint-of-a-new-key": "every operand restarts, and each node is cordoned for the driver",
     "static-nodes-moved": "labels change in place, and the MIG manager repartitions",
     "quotas-and-budgets": "less for one, no bound for it, another tenant",
     "policy-weakened": "overrides, waivers and limits",

@@ -23,7 +23,7 @@ from gpupool.report.model import NodeEffect, PodFate
 from gpupool.spec.environment import GpuOperator
 
 _CONFIGURED = {("devicePlugin", "config"), ("migManager", "config")}
-"""Settings whose changes `_configurations` tells."""
+"""Settings whose changes `_configurations` reports."""
 _SWITCHED: Mapping[tuple[str, bool], str] = {
     ("install", True): "the operator is installed; one that others installed must be gone before",
     ("install", False): "the operator's release is removed: its device plugin, MIG manager and driver leave "
@@ -112,7 +112,7 @@ def _another(old: Plan, new: Plan) -> bool:
 
 
 def _restarts(old: Plan, new: Plan) -> list[Restart]:
-    """What restarts because of the operator's settings but for those that are told by themselves: the
+    """What restarts because of the operator's settings but for those that are reported apart: the
     driver's version, and the names of configurations."""
     was, now = (operator_values(plan) for plan in (old, new))
     for settings in (was, now):

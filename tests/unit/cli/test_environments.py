@@ -87,6 +87,31 @@ def test_plan_text() -> None:
     assert "\x1b" not in done.stdout, "no colour outside of a terminal"
 
 
+FOREIGN = """\
+apiVersion: gpupool.dev/v1alpha1
+kind: Environment
+metadata: {name: foreign}
+cluster: {platform: static, name: foreign}
+gpuOperator: {install: false}
+pools:
+  - {name: lab, gpu: a100-80gb, sharing: {mode: mig, layout: {3g.40gb: 2}}, nodes: {names: [a]}}
+"""
+
+
+def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: Path) -> None:
+    file = tmp_path / "foreign.yaml"
+    file.write_text(FOREIGN)
+    lines = "  mig:\n    strategy: mixed\n"
+    tolerations = "    - key: gpupool.dev/pool\n      operator: Exists\n"
+    for arguments in (["plan", str(file)], ["render", str(file), "-o", str(tmp_path / "out")]):
+        shown = gpupool(*arguments).stdout
+        assert "what the owner of the GPU Operator has to set in its chart's values:\n" in shown
+        assert lines in shown
+        assert tolerations in shown
+    file.write_text(FOREIGN.replace("{install: false}", "{}"))
+    assert "has to set" not in gpupool("plan", str(file)).stdout
+
+
 def test_plan_as_shell_variables() -> None:
     done = gpupool("plan", "local", "--format", "env")
     assert (done.returncode, done.stderr) == (0, "")
