@@ -54,7 +54,7 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@gpupool serve local --dev --echo http://example --background --kubeconfig "$${GPUPOOL_LOCAL_DIR:-.gpupool/local}/kubeconfig" --as $(LAUNCHER)
 	@gpupool jobs submit --pool research-a100 --tenant vision --image python:3.13 --wait --at-most 15m -- python3 -c 'print("hello")'
 	@$(if $(MONITORING),gpupool local monitoring local)
-	@$(if $(OPERATOR),echo && echo 'what the GPU Operator made:  kubectl get clusterpolicies,daemonsets -n gpu-operator')
+	@$(if $(OPERATOR),echo && echo 'what the GPU Operator made:  kubectl get daemonsets -n gpu-operator')
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'

@@ -10,6 +10,7 @@ may be sent twice.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from gpupool.cluster import kubeconfig
 from gpupool.findings import GpupoolError
 
 APPLY = "application/apply-patch+yaml"
+_HALVES = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -120,7 +122,7 @@ class KubeApi:
         headers = {"Accept": accept} | ({} if body is None else {"Content-Type": content_type})
         # The library refreshes tokens of exec plugins here.
         self._client.update_params_for_auth(headers, [], ["BearerToken", "BasicAuth"], path, method, body)
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else encoded(body, content_type)
         pool = self._client.rest_client.pool_manager
         try:
             answer = pool.request(
@@ -247,6 +249,15 @@ class KubeApi:
         path = where.path(metadata.get("namespace"), metadata["name"])
         status, value = self.request("PATCH", path, query, body, APPLY)
         return status, value
+
+
+def encoded(body: Any, content_type: str) -> bytes:
+    """The body as JSON. What is applied is read as YAML, where a character beyond U+FFFF stands for itself:
+    JSON's escape of two halves is refused."""
+    text = json.dumps(body)
+    if content_type == APPLY:
+        text = _HALVES.sub(lambda halves: str(json.loads(f'"{halves[0]}"')), text)
+    return text.encode()
 
 
 def in_words(message: str) -> str:

@@ -21,8 +21,8 @@ RELEASE = "gpu-operator"
 
 
 OF_THE_PINNED_CHART = {"validator": {"plugin": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}}
-"""Without it that chart writes `spec.validator.plugin: null`, which server-side apply refuses, whatever else is
-given. Charts of releases have this as a default (v25.3.2), or write an empty list (v25.10.1 and later)."""
+"""Without it that chart writes `spec.validator.plugin: null`, which server-side apply refuses, whatever else
+is given. Charts of releases have this as a default (v25.3.2), or write an empty list (v25.10.1 and later)."""
 
 
 def values(plan: Plan) -> Object:

@@ -37,7 +37,7 @@ def becomes_ready(kube: Kube) -> None:
         status = policy_status(kube)
         conditions = {row["type"]: row for row in status.get("conditions", ())}
         assert status.get("state") == "ready", status
-        assert conditions["Ready"]["reason"] == "Reconciled", conditions
+        assert conditions.get("Ready", {}).get("reason") == "Reconciled", conditions
         return True
 
     kube.wait("the ClusterPolicy is ready", check)
@@ -74,7 +74,13 @@ def test_the_local_environment_runs_jobs_under_the_real_controller(
 
     kube.wait("every pool's nodes have the operands", operands)
     kube.stays("ready", lambda: policy_status(kube)["state"] == "ready", QUIET_SECONDS)
-    kube.wait("assert says so", lambda: "drifting: the cluster is what" in commands.run("assert"))
+
+    def asserted() -> bool:
+        drifts = commands.json("assert")["drifts"]
+        assert not drifts, drifts
+        return True
+
+    kube.wait("the cluster is what the file says", asserted)
     listening(operated_plane)
     commands.run("destroy", "--yes")
     kube.wait("the operands are gone", lambda: not kube.api.list("apps/v1", "DaemonSet", OPERATOR_NAMESPACE))
