@@ -48,14 +48,14 @@ def in_the_way(
     name in Pulumi. Raises ForeignReleaseError where one is in neither and its namespace is not of this
     environment.
     """
-    found: list[Record] = []
+    obstacles: list[Record] = []
     for release in releases:
         records = _records(api, release)
         name = f"Release/{release.name}"
         if name in known:
-            found += [record for record in records if record.status in _AT_WORK]
+            obstacles += [record for record in records if record.status in _AT_WORK]
         elif records and (name in begun or _owns_namespace(api, environment, release.namespace)):
-            found += records
+            obstacles += records
         elif records:
             raise ForeignReleaseError(
                 f"Helm release {release.namespace}/{release.name} already exists and was not installed by "
@@ -63,7 +63,7 @@ def in_the_way(
                 f"kubernetes:helm.sh/v3:Release {name} {release.namespace}/{release.name}`. "
                 "Nothing was changed"
             )
-    return found
+    return obstacles
 
 
 def delete(api: KubeApi, records: Iterable[Record]) -> None:

@@ -49,15 +49,15 @@ def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
 
 def _refusals(run: RunContext, api: KubeApi, manifests: list[Manifest]) -> list[tuple[Manifest, str]]:
     try:
-        found = dry_run(api, manifests, FIELD_MANAGER, lambda _: None).refused
+        refused = dry_run(api, manifests, FIELD_MANAGER, lambda _: None).refused
     except ApiError as error:  # the account may not write
         return [(manifests[0], f"{error}; `gpupool doctor {run.stack_name}` shows what the account lacks")]
-    return [(refusal.object, refusal.message) for refusal in found]
+    return [(refusal.object, refusal.message) for refusal in refused]
 
 
 def _note(outcome: EngineOutcome, entry: ObjectChange, message: str) -> None:
     urn = next(urn for urn, known in outcome.objects.items() if known is entry)
     entry.error = message
-    line = message if message.startswith(f"{entry.kind} ") else f"{entry}: {message}"
+    line = f"{entry}: {message}"
     outcome.errors = [line, *(row for row in outcome.errors if row != outcome.lines.get(urn))]
     outcome.lines[urn] = line

@@ -44,9 +44,6 @@ EXCUSED = {
     ("gpupool/", 'pip install "gpupool['): (
         "advice in a message: the gpupool that is installed, with an extra; pip takes the installed one"
     ),
-    ("gpupool/pulumi_plugins/env.py", "pulumi plugin install"): (
-        "advice in a message: the plugin is Pulumi's own, and no checksum of it is written down here"
-    ),
 }
 
 _RESERVED = r"(?:[\w.-]+\.)?(?:example(?:\.(?:com|org|net))?|invalid)(?:[:/]|$)"

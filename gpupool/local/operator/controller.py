@@ -199,17 +199,17 @@ class Controller:
             await self._patch(node, "/status", {"status": status})
         have = node["metadata"].get("labels") or {}
         notes = node["metadata"].get("annotations") or {}
-        wanted: dict[str, str | None] = {}
+        target: dict[str, str | None] = {}
         if labels is not None:
-            wanted = {key: None for key in memory.labels if key not in labels}
-            wanted |= labels
+            target = {key: None for key in memory.labels if key not in labels}
+            target |= labels
             memory.labels = sorted(labels)
-        wanted |= own
+        target |= own
         if memory.mig_state or names.MIG_STATE_LABEL in have:
-            wanted[names.MIG_STATE_LABEL] = memory.mig_state or None
+            target[names.MIG_STATE_LABEL] = memory.mig_state or None
         text = memory.as_text() if memory != OperandMemory(layouts=memory.layouts) or memory.layouts else None
         annotations = {names.STATE_ANNOTATION: text, names.ERROR_ANNOTATION: trouble or None}
-        changed_labels = {key: value for key, value in wanted.items() if have.get(key) != value}
+        changed_labels = {key: value for key, value in target.items() if have.get(key) != value}
         changed_notes = {key: value for key, value in annotations.items() if notes.get(key) != value}
         if changed_labels or changed_notes:
             body = {"metadata": {"labels": changed_labels, "annotations": changed_notes}}
