@@ -27,7 +27,7 @@ class ForeignReleaseError(GpupoolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ReleaseRecord:
     """One revision of a release."""
 
     release: HelmRelease
@@ -41,14 +41,14 @@ def in_the_way(
     releases: Iterable[HelmRelease],
     known: Collection[str],
     begun: Collection[str],
-) -> list[Record]:
+) -> list[ReleaseRecord]:
     """Records because of which the provider could not install or upgrade a release.
 
     `known` are the releases in the stack's state and `begun` those that an interrupted run was working on, by
     name in Pulumi. Raises ForeignReleaseError where one is in neither and its namespace is not of this
     environment.
     """
-    obstacles: list[Record] = []
+    obstacles: list[ReleaseRecord] = []
     for release in releases:
         records = _records(api, release)
         name = f"Release/{release.name}"
@@ -66,18 +66,19 @@ def in_the_way(
     return obstacles
 
 
-def delete(api: KubeApi, records: Iterable[Record]) -> None:
+def delete(api: KubeApi, records: Iterable[ReleaseRecord]) -> None:
     """Delete the records; what the releases have installed stays."""
     for record in records:
         api.delete("v1", "Secret", record.secret, record.release.namespace)
 
 
-def _records(api: KubeApi, release: HelmRelease) -> list[Record]:
+def _records(api: KubeApi, release: HelmRelease) -> list[ReleaseRecord]:
     path = api.require("v1", "Secret").collection(release.namespace)
     query = {"labelSelector": _SELECTOR.format(release.name)}
     rows = api.request("GET", path, query, accept=METADATA)[1]["items"] or ()
     return [
-        Record(release, row["metadata"]["name"], str(row["metadata"]["labels"].get("status"))) for row in rows
+        ReleaseRecord(release, row["metadata"]["name"], str(row["metadata"]["labels"].get("status")))
+        for row in rows
     ]
 
 

@@ -12,7 +12,7 @@ from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 
 FIELD_MANAGER, PROVIDER_MANAGER = ENGINE_FACTS["pulumi"].managers
 """Who owns the fields of what `up` applies. We name the first. A provider uses the second where it creates
-an object plainly (pulumi-kubernetes from 4.29.0 on, unless it has `upsertExistingObjects`)."""
+an object plainly (pulumi-kubernetes from 4.29.0 on, unless it has the option upsertExistingObjects)."""
 
 OURS = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}"
 """A selector of every object that was made from an environment's file."""
