@@ -1,8 +1,8 @@
 """What an interrupted run leaves behind, and how the next one gets past it.
 
 Two things in the state: operations noted as begun and never as ended; objects that were made but never
-noted, which the provider takes over (the option upsertExistingObjects). The state itself is never edited but for the
-notes. `locks` and `state_files` handle left-over locks and files.
+noted, which the provider takes over. The state itself is never edited but for the notes. `locks` and
+`state_files` handle left-over locks and files.
 """
 
 from __future__ import annotations
