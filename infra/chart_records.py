@@ -44,16 +44,18 @@ def in_the_way(
 ) -> list[ReleaseRecord]:
     """Records because of which the provider could not install or upgrade a release.
 
-    `known` are the releases in the stack's state and `begun` those that an interrupted run was working on, by
-    name in Pulumi. Raises ForeignReleaseError where one is in neither and its namespace is not of this
-    environment.
+    `known` are the releases in the stack's state and `begun` those that an interrupted run may have been
+    working on, by name in Pulumi. Raises ForeignReleaseError where one is in neither and its namespace is not
+    of this environment.
     """
     obstacles: list[ReleaseRecord] = []
     for release in releases:
         records = _records(api, release)
         name = f"Release/{release.name}"
         if name in known:
-            obstacles += [record for record in records if record.status in _AT_WORK]
+            # Not those of somebody who is upgrading it right now.
+            at_work = [record for record in records if record.status in _AT_WORK]
+            obstacles += at_work if name in begun else []
         elif records and (name in begun or _owns_namespace(api, environment, release.namespace)):
             obstacles += records
         elif records:

@@ -2,16 +2,15 @@
 
 A provider wraps the server's answer into advice of its own, other in each version, and passes over some
 refusals in a preview (pulumi-kubernetes 4.25, provider.go: Create and Update, Forbidden). So the server is
-asked again, by a dry run, and its own answer shown; where it does not answer, that alone is.
+asked again, by a dry run, and its own answer is shown. Where it does not answer, only that is shown.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.generators.manifest import Manifest
 from gpupool.infra import access
 from gpupool.infra.dry_run import dry_run
 from gpupool.infra.resource_values import logical_name
@@ -43,16 +42,14 @@ def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
         return
     with contextlib.suppress(KubeconfigError, UnreachableError):
         api = access.connect(run.plan)
-        for manifest, message in _refusals(run, api, manifests):
-            _note(outcome, objects[logical_name(manifest)], message)
-
-
-def _refusals(run: RunContext, api: KubeApi, manifests: list[Manifest]) -> list[tuple[Manifest, str]]:
-    try:
-        refused = dry_run(api, manifests, FIELD_MANAGER, lambda _: None).refused
-    except ApiError as error:  # the account may not write
-        return [(manifests[0], f"{error}; `gpupool doctor {run.stack_name}` shows what the account lacks")]
-    return [(refusal.object, refusal.message) for refusal in refused]
+        try:
+            tried = dry_run(api, manifests, FIELD_MANAGER, lambda _: None)
+        except ApiError as error:  # the account may not write, as one that only previews changes
+            lacks = f"{error}; `gpupool doctor {run.stack_name}` shows what the account lacks"
+            (outcome.errors if failed else outcome.warnings).append(lacks)
+            return
+        for refusal in tried.refused:
+            _note(outcome, objects[logical_name(refusal.object)], refusal.message)
 
 
 def _note(outcome: EngineOutcome, entry: ObjectChange, message: str) -> None:

@@ -157,7 +157,9 @@ def clear_records_of_charts(run: RunContext) -> None:
         return
     with contextlib.suppress(*(() if run.operation == "up" else (UnreachableError, KubeconfigError))):
         api, known = access.connect(run.plan), recovery.recorded(run.deployment)
-        records = chart_records.in_the_way(api, run.stack_name, run.bundle.releases, known, run.under_way)
+        # A run that saves its state once leaves a mark, and no note of what it was working on.
+        begun = run.under_way | (known if run.marks.left else frozenset())
+        records = chart_records.in_the_way(api, run.stack_name, run.bundle.releases, known, begun)
         if records and run.operation == "up":
             names = ", ".join(sorted({record.release.name for record in records}))
             run.note(

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from gpupool import shipped
+from gpupool.cluster.kube_api import MERGE
 from gpupool.generators import gpu_operator, karpenter
 from gpupool.generators.manifest import HelmRelease
 from gpupool.infra import chart_records, stack
@@ -32,6 +33,7 @@ PATIENCE = 300
 UP = """
 import sys
 from gpupool import shipped
+from gpupool.cluster.kube_api import MERGE
 from gpupool.generators import gpu_operator, karpenter
 gpu_operator.REPOSITORY = sys.argv.pop(1)
 from gpupool.cli import main
@@ -224,9 +226,15 @@ def test_a_release_of_somebody_else_is_refused(kube: Any) -> None:
     try:
         with pytest.raises(ForeignReleaseError, match=r"^Helm release default/karpenter already exists"):
             chart_records.in_the_way(kube.api, "trial", [release], known=(), begun=())
-        assert chart_records.in_the_way(kube.api, "trial", [release], {"Release/karpenter"}, ()) == []
+        ours = {"Release/karpenter"}
+        assert chart_records.in_the_way(kube.api, "trial", [release], ours, ()) == []
+        path = f"/api/v1/namespaces/default/secrets/{name['name']}"
+        patch = {"metadata": {"labels": {"status": "pending-upgrade"}}}
+        kube.api.request("PATCH", path, None, patch, MERGE)
+        assert chart_records.in_the_way(kube.api, "trial", [release], ours, ()) == [], "somebody is at it"
+        assert chart_records.in_the_way(kube.api, "trial", [release], ours, ours) != []
         (begun,) = chart_records.in_the_way(kube.api, "trial", [release], (), {"Release/karpenter"})
-        assert (begun.secret, begun.status) == (name["name"], "deployed")
+        assert (begun.secret, begun.status) == (name["name"], "pending-upgrade")
     finally:
         kube.api.delete("v1", "Secret", name["name"], "default")
 
