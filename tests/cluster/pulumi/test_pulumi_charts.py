@@ -239,10 +239,15 @@ def test_a_release_of_somebody_else_is_refused(kube: Any) -> None:
         kube.api.delete("v1", "Secret", name["name"], "default")
 
 
-def test_a_preview_without_the_repository_names_the_chart(charted: Any, repository: ChartRepository) -> None:
-    """Nothing is served under this version."""
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:9"], ids=["no such version", "no answer"])
+def test_a_preview_without_the_chart_names_it(
+    charted: Any, repository: ChartRepository, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """The repository has no chart of this version, or does not answer, as on a machine without a network."""
+    monkeypatch.setattr(gpu_operator, "REPOSITORY", address or repository.url)
+    repository.add(files.chart(), "v1.0.0")
     with pytest.raises(StackError) as failed:
         charted.preview()
     lines = str(failed.value).splitlines()
     assert len(lines) <= 2
-    assert "gpu-operator" in lines[0]
+    assert lines[0].startswith("Release/gpu-operator: ")
