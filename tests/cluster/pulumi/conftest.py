@@ -246,7 +246,7 @@ def world(
 def homelab(world: Any, make_node: Callable[..., str], request: pytest.FixtureRequest) -> Any:
     """A static environment with one node that has labels and taints of its own. Its state is in the checkout,
     so that each module has one of its own name: they run side by side."""
-    name = "trial-home" if "static" in request.module.__name__ else "trial-doctor"
+    name = f"trial-{request.path.stem.rpartition('_')[2]}"
     make_node("k3s-gpu-0", labels=OWN_LABELS, taints=OWN_TAINTS)
     world.spec["metadata"]["name"] = name
     world.spec["cluster"] = {"platform": "static", "name": name}

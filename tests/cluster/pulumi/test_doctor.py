@@ -241,7 +241,7 @@ def test_kinds_that_a_cluster_lacks_are_told_apart(homelab: Any) -> None:
         ("v1", "Namespace"),
     )
     target = NamedCluster(plan.environment, plan.cluster)
-    inputs = Inputs("trial-home", lambda _: None, target, plan=plan, bundle=wanted, api=homelab.kube.api)
+    inputs = Inputs("trial-nodes", lambda _: None, target, plan=plan, bundle=wanted, api=homelab.kube.api)
     said = {row.subject: row for row in kinds.kinds(inputs)}
     assert {name: row.reason for name, row in said.items()} == {
         "NodePool": Reason.KIND_OTHER_VERSION,

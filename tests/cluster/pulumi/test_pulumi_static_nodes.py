@@ -110,7 +110,7 @@ def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     assert idle.objects == []
     (note,) = [note for note in idle.notes if "pool homelab" in note]
     assert "1 node has other slices than the file says" in note
-    assert "gpupool refresh trial-home && gpupool up trial-home" in note
+    assert "gpupool refresh trial-nodes && gpupool up trial-nodes" in note
     offers(2)
     homelab.refresh()
     restored = homelab.up()
@@ -174,7 +174,7 @@ def test_plain_destroy_asks_for_the_program_and_then_gives_back(
     variables = {**os.environ, **pulumi_env.environment("static", engine)}
 
     def destroy(*more: str) -> subprocess.CompletedProcess[str]:
-        command = ["pulumi", "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
+        command = ["pulumi", "destroy", "--yes", "--skip-preview", "--stack", "trial-nodes", *more]
         return subprocess.run(
             command, cwd=project, env=variables, capture_output=True, text=True, timeout=300, check=False
         )
