@@ -102,7 +102,9 @@ def _fail(run: RunContext, failure: BaseException | None, interrupted: bool) -> 
     if isinstance(failure, automation_errors.ConcurrentUpdateError):
         raise locks.locked(run.backend, PROJECT, run.stack_name) from None
     outcome = run.result.outcome
-    reported = [error for error in outcome.errors if not (interrupted and error in _STOPPED)]
+    # What was under way was cut off, which each provider says in its own words.
+    expected = {*_STOPPED, *outcome.lines.values()} if interrupted else set()
+    reported = [error for error in outcome.errors if error not in expected]
     written = [] if failure is None else [plain_error(failure)]
     disk = state_files.disk_problem([*reported, *written], run.backend)
     # What an interrupted engine writes itself is that it was interrupted.

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gpupool.generators.manifest import Manifest
-from gpupool.infra import access, engine_run, orphans, readiness, recovery, repartition_mark, resource_values
+from gpupool.infra import (
+    access,
+    engine_run,
+    orphans,
+    readiness,
+    recovery,
+    repartition_mark,
+    resource_values,
+    unseen_changes,
+)
 from gpupool.infra.engine import opened
 from gpupool.infra.recovery import ProtectedError
 from gpupool.infra.run_context import RunContext
@@ -108,12 +117,17 @@ OPERATIONS: Mapping[str, tuple[Step, ...]] = {
         Step("looking for what would be lost", find_losses),
         Step("checking the consent", require_consent),
         ENGINE,
+        Step("", unseen_changes.finish),
         # The engine has made what takes their place, and the namespaces that are to stay.
         Step("removing what the state does not know", remove_orphans),
         Step("clearing up after repartitions", clear_repartition),
         Step("waiting for what was applied", require_readiness),
     ),
-    "refresh": (ENGINE,),
+    "refresh": (
+        ENGINE,
+        # Of what the engine has read.
+        Step("looking for what the provider does not compare", unseen_changes.record),
+    ),
     "destroy": (
         Step("allowing deletions", unprotect_everything),
         Step("removing what must go first", remove_first_orphans),

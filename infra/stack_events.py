@@ -202,6 +202,14 @@ def deletion(row: Mapping[str, Any]) -> ObjectChange:
     return _object("delete", SimpleNamespace(urn=row["urn"], type=row["type"], old=old, new=None))
 
 
+def drifted(row: Mapping[str, Any], inputs: Mapping[str, Any]) -> ObjectChange:
+    """The change that others have made to a resource: as the state has it, to `inputs`."""
+    old, new = SimpleNamespace(inputs=row.get("inputs")), SimpleNamespace(inputs=inputs)
+    change = _object("update", SimpleNamespace(urn=row["urn"], type=row["type"], old=old, new=new))
+    change.done = True
+    return change
+
+
 def removal(manifest: Manifest, done: bool = False, error: str | None = None) -> ObjectChange:
     """The deletion of an object that the engine does not know."""
     return ObjectChange(
