@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpupool.generators.manifest import Bundle, HelmRelease
+from gpupool.infra.recovery import name_of
 from gpupool.infra.resource_values import logical_name
 from gpupool.plan import operator_restarts
 from gpupool.plan.operator_restarts import Restart
@@ -18,9 +19,7 @@ from gpupool.spec.yaml_source import value_at
 
 def notes(deployment: Mapping[str, Any], bundle: Bundle) -> Iterator[str]:
     """A line for what happens to the driver, and one for the other operands."""
-    rows = {
-        row["urn"].rpartition("::")[2]: row.get("inputs") or {} for row in deployment.get("resources", ())
-    }
+    rows = {name_of(row["urn"]): row.get("inputs") or {} for row in deployment.get("resources", ())}
     for release in bundle.releases:
         old = rows.get(f"Release/{release.name}")
         if release.chart == "gpu-operator" and old:

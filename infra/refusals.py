@@ -15,7 +15,7 @@ from gpupool.infra import access
 from gpupool.infra.dry_run import dry_run
 from gpupool.infra.resource_values import logical_name
 from gpupool.infra.run_context import RunContext
-from gpupool.infra.stack_events import EngineOutcome, ObjectChange
+from gpupool.infra.stack_events import EngineOutcome
 from gpupool.objects.owner import FIELD_MANAGER
 
 _APPLIES = ("create", "update", "replace")
@@ -31,13 +31,13 @@ def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
             return
     if run.operation not in ("up", "preview"):
         return
-    objects = {
-        entry.resource: entry
-        for entry in outcome.objects.values()
+    urns = {
+        entry.resource: urn
+        for urn, entry in outcome.objects.items()
         if entry.op in _APPLIES and (entry.error or (run.operation == "preview" and not failed))
     }
     # What a Node's patch says is worked out for each node while the program runs.
-    manifests = [m for m in run.bundle if logical_name(m) in objects and not (m.patch and m.kind == "Node")]
+    manifests = [m for m in run.bundle if logical_name(m) in urns and not (m.patch and m.kind == "Node")]
     if not manifests:
         return
     with contextlib.suppress(KubeconfigError, UnreachableError):
@@ -49,11 +49,11 @@ def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
             (outcome.errors if failed else outcome.warnings).append(lacks)
             return
         for refusal in tried.refused:
-            _note(outcome, objects[logical_name(refusal.object)], refusal.message)
+            _note(outcome, urns[logical_name(refusal.object)], refusal.message)
 
 
-def _note(outcome: EngineOutcome, entry: ObjectChange, message: str) -> None:
-    urn = next(urn for urn, known in outcome.objects.items() if known is entry)
+def _note(outcome: EngineOutcome, urn: str, message: str) -> None:
+    entry = outcome.objects[urn]
     entry.error = message
     line = f"{entry}: {message}"
     outcome.errors = [line, *(row for row in outcome.errors if row != outcome.lines.get(urn))]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
@@ -140,6 +142,17 @@ def begun(world: World, variables: dict[str, str], verb: str, steps: int) -> sub
     return process
 
 
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command and everything that belongs to it."""
+    ours = psutil.Process(process.pid)
+    # The parent first and stopped, so that it starts nothing more while the others are looked for.
+    ours.send_signal(signal.SIGSTOP)
+    for victim in (*ours.children(recursive=True), ours):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
+    process.communicate(timeout=300)
+
+
 class World:
     """The environment of one test. `spec` is what the next command will read."""
 
@@ -253,7 +266,7 @@ def homelab(world: Any, make_node: Callable[..., str], request: pytest.FixtureRe
     world.forget()
     world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
     world.spec["tenants"] = []
-    # Somebody else runs the operator there: a Helm chart can't be installed without the real plugin.
+    # Somebody else runs the operator there; charts have tests of their own (test_pulumi_charts.py).
     world.spec["gpuOperator"] = {"install": False}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
     world.kube.api.create(namespace)

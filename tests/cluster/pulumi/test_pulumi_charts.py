@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
@@ -27,6 +24,7 @@ from gpupool.local.nvidia_operator import files
 from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
 from tests.cluster.pulumi.chart_repository import ChartRepository, chart_repository
+from tests.cluster.pulumi.conftest import kill_all
 from tests.programs import absent, require
 
 PATIENCE = 300
@@ -114,12 +112,7 @@ def killed_at(charted: Any, repository: ChartRepository, variables: dict[str, st
         assert process.poll() is None, process.communicate()[0].decode()
         assert time.monotonic() < until, records(charted)
         time.sleep(0.05)
-    ours = psutil.Process(process.pid)
-    ours.send_signal(signal.SIGSTOP)
-    for victim in (*ours.children(recursive=True), ours):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
-    process.communicate(timeout=PATIENCE)
+    kill_all(process)
 
 
 def test_a_chart_is_installed_changed_taken_back_and_removed(

@@ -6,15 +6,12 @@ tried, chosen by the run's seed; twenty in `make test-all`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
-import signal
 from collections import Counter
 from typing import Any
 
-import psutil
 import pytest
 
 from gpupool.generators import generate
@@ -22,10 +19,9 @@ from gpupool.generators.kinds import KINDS
 from gpupool.infra.orphans import Key, key_of
 from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.plan.resolve import read_plan
-from tests.cluster.pulumi.conftest import World, begun
+from tests.cluster.pulumi.conftest import World, begun, kill_all
 from tests.sampling import SEED
 
-PATIENCE = 300
 KILLS = 20 if os.environ.get("GPUPOOL_TESTS") == "all" else 2
 
 
@@ -47,13 +43,7 @@ def tenants(count: int) -> list[dict[str, Any]]:
 def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
     """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
     process = begun(world, variables, verb, steps)
-    ours = psutil.Process(process.pid)
-    # The parent first and stopped, so that it starts nothing more while the others are looked for.
-    ours.send_signal(signal.SIGSTOP)
-    for victim in (*ours.children(recursive=True), ours):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            victim.kill()
-    process.communicate(timeout=PATIENCE)
+    kill_all(process)
 
 
 def rows(world: World) -> list[dict[str, Any]]:
