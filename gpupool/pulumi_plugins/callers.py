@@ -25,6 +25,8 @@ import psutil
 
 ADDRESS = "127.0.0.1"
 """The only one that servers of this process listen on."""
+_UNIX = "unix:"
+"""How gRPC begins the address and the peer of a Unix socket that is a file (grpc, doc/naming.md)."""
 _PEER = re.compile(r"ipv4:127\.0\.0\.1:(\d+)")
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _TRIES = 3
@@ -42,15 +44,20 @@ def guard() -> None:
 
 
 def server(*arguments: Any, **options: Any) -> grpc.Server:
-    """`grpc.server` for calls over 127.0.0.1 by this account; all others get PERMISSION_DENIED."""
+    """`grpc.server` that answers calls over 127.0.0.1 by this account alone; others get PERMISSION_DENIED.
+
+    A Unix socket is left to the rights of its folder, which the kernel holds.
+    """
     gate = _Gate()
     options["interceptors"] = [gate, *(options.get("interceptors") or ())]
     guarded = _unguarded(*arguments, **options)
     listen = guarded.add_insecure_port
 
     def add_insecure_port(address: str) -> int:
-        gate.port = listen(address)
-        return gate.port
+        bound: int = listen(address)
+        if not address.startswith(_UNIX):
+            gate.port = bound
+        return bound
 
     guarded.add_insecure_port = add_insecure_port
     return guarded
@@ -60,7 +67,7 @@ class _Gate(grpc.ServerInterceptor):  # type: ignore[misc]
     """Asks before each RPC: the number of a connection that has ended may soon be another account's."""
 
     port = 0
-    """Where the server listens."""
+    """Where the server listens; 0 where it does so on no port."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
         handler = continuation(details)
@@ -70,7 +77,8 @@ class _Gate(grpc.ServerInterceptor):  # type: ignore[misc]
         serve = getattr(handler, kind)
 
         def checked(request: Any, context: grpc.ServicerContext) -> Any:
-            if not is_ours(context.peer(), self.port):
+            peer = context.peer()
+            if not peer.startswith(_UNIX) and not is_ours(peer, self.port):
                 context.abort(grpc.StatusCode.PERMISSION_DENIED, "only for the account that runs this")
             return serve(request, context)
 

@@ -97,6 +97,30 @@ def test_servers_that_pulumis_library_makes_are_guarded(
         server.stop(None)
 
 
+def test_a_socket_in_a_folder_is_left_to_the_rights_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of somebody else's in this process, as a test's kubelet is, goes on working."""
+    monkeypatch.setattr(grpc, "server", grpc.server)
+    callers.guard()
+
+    class Host(language_pb2_grpc.LanguageRuntimeServicer):
+        def About(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+            return language_pb2.AboutResponse(executable="here")
+
+    server = grpc.server(automation_stack.futures.ThreadPoolExecutor(max_workers=1))
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(Host(), server)
+    address = f"unix:{tmp_path / 'host.sock'}"
+    server.add_insecure_port(address)
+    server.start()
+    try:
+        with grpc.insecure_channel(address) as channel:
+            stub: Any = language_pb2_grpc.LanguageRuntimeStub(channel)
+            assert stub.About(empty_pb2.Empty(), timeout=10).executable == "here"
+    finally:
+        server.stop(None)
+
+
 CONNECT = """
 import encodings.idna, os, socket, sys, time
 os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
