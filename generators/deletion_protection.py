@@ -6,11 +6,11 @@ every engine.
 
 from __future__ import annotations
 
-from gpupool.generators import quotas
 from gpupool.generators.kinds import BOUNDS, kind_of
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.plan.pods import LAUNCHER_ACCOUNT
+from gpupool.plan.tenant_quotas import ALL
 
 
 def holds_work(manifest: Manifest) -> bool:
@@ -18,6 +18,6 @@ def holds_work(manifest: Manifest) -> bool:
     lose its quota, otherwise the namespace could use every GPU, nor the queue's rights: they end what runs
     there, and take the queue's finalizer off it."""
     kind = kind_of(manifest.kind)
-    bounds = kind.wave is BOUNDS and manifest.name == quotas.NAME and TENANT_LABEL in manifest.labels
+    bounds = kind.wave is BOUNDS and manifest.name == ALL and TENANT_LABEL in manifest.labels
     launcher = manifest.kind == "RoleBinding" and manifest.name == LAUNCHER_ACCOUNT
     return manifest.protect or kind.holds_jobs or bounds or launcher

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
-from gpupool.plan.pods import BORROWED_CLASS, RUN_LOCALLY
+from gpupool.plan.pods import RUN_LOCALLY
+from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
@@ -85,6 +86,9 @@ def _tenants(plan: Plan) -> dict[str, str]:
     for tenant in sorted(plan.tenants, key=lambda tenant: tenant.namespace):
         data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
         data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
+        if counted_apart(plan, tenant):
+            data[f"classes.{tenant.namespace}"] = _classes(plan, tenant, queue_only=False)
+            data[f"queue-classes.{tenant.namespace}"] = _classes(plan, tenant, queue_only=True)
         data[f"exposure.{tenant.namespace}"] = _words(tenant.exposure)
         taints = (taint for name in tenant.grants for taint in plan.pool(name).tolerated)
         data[f"tolerations.{tenant.namespace}"] = _words(map(_taint, taints))
@@ -96,11 +100,21 @@ def _tenants(plan: Plan) -> dict[str, str]:
 
 def _priorities(plan: Plan, tenant: Tenant) -> str:
     """The classes that the tenant may use with their values, highest first."""
-    names = [priority.name for priority in plan.priorities]
-    if tenant.max_priority not in names:
+    if highest_value(plan, tenant) is None:
         return ""
-    allowed = plan.priorities[names.index(tenant.max_priority) :]
-    return " ".join(f"{priority.name}={priority.value}" for priority in allowed)
+    pools = [None, *counted_apart(plan, tenant)]
+    rows = [row for pool in pools for row in classes_of(plan, tenant, pool) if not row.queue_only]
+    return " ".join(f"{row.name}={row.value}" for row in sorted(rows, key=lambda row: -row.value))
+
+
+def _classes(plan: Plan, tenant: Tenant, queue_only: bool) -> str:
+    """Which classes pods may carry on the pools that are counted apart, `pool=class`."""
+    return _words(
+        f"{pool}={row.name}"
+        for pool in counted_apart(plan, tenant)
+        for row in classes_of(plan, tenant, pool)
+        if row.queue_only == queue_only
+    )
 
 
 def _owners(plan: Plan) -> dict[str, str]:
@@ -110,10 +124,7 @@ def _owners(plan: Plan) -> dict[str, str]:
         "groups": " ".join(_OWNER_GROUPS),
         "labels": _words(labels),
         "taints": _words(taint.key for pool in plan.pools for taint in pool.taints),
-        "queueClasses": _words(
-            [p.queue_class for p in plan.priorities if p.queue_class != p.name]
-            + ([BORROWED_CLASS] if plan.borrows else [])
-        ),
+        "queueClasses": _words(row.name for row in priority_classes(plan) if row.queue_only),
         "queueAnnotations": "" if plan.cluster.platform == "local" else RUN_LOCALLY,
     }
 

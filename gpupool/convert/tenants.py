@@ -75,7 +75,7 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
         first = values.get(name.removesuffix(QUEUED))
         if name.startswith("system-") or name in (WARM_CLASS, BORROWED_CLASS):
             part.of_cluster()
-        elif name.endswith(QUEUED) and ours(part) and first is not None and first == number:
+        elif ours(part) and (part.at("metadata", "labels", POOL_LABEL) or _of_queue(name, first, number)):
             part.derived()
         elif number is None or abs(number) > 10**9 or not fits("name", name):
             part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
@@ -89,6 +89,11 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
             continue
         rows.append(_priority(part, number, rank, len(found), rows))
     return rows
+
+
+def _of_queue(name: str, first: object, value: int | None) -> bool:
+    """Whether a class of that name and value is the queue's own of a priority whose value is `first`."""
+    return name.endswith(QUEUED) and first is not None and first == value
 
 
 def _priority(
@@ -156,7 +161,8 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
     """Resource -> GPUs that a quota allows to all pods of its namespace, and where it says so."""
     quota.named("namespace")
     counts: dict[str, tuple[int, Part]] = {}
-    if quota.document.name in (_PRIORITIES, _GRANTED) and ours(quota):
+    of_pool = quota.at("metadata", "labels", POOL_LABEL)
+    if (quota.document.name in (_PRIORITIES, _GRANTED) or of_pool) and ours(quota):
         quota.derived()
         return counts
     scoped = next((part for name in ("scopes", "scopeSelector") if (part := quota.at("spec", name))), None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
-from gpupool.generators.quotas import quotas_of
+from gpupool.plan.tenant_quotas import TenantQuota, quotas_of
 from gpupool.plan.tenants import Tenant
 from vapcheck.server.canonical_text import quantity
 
@@ -14,20 +14,21 @@ from vapcheck.server.canonical_text import quantity
 def check(inputs: DriftInput) -> Iterator[Drift]:
     """What the quota counts against what the file gives now."""
     for tenant in inputs.plan.tenants:
-        for name, (granted, _) in quotas_of(tenant).items():
-            yield from _exceeded(inputs, tenant, name, granted)
+        for quota in quotas_of(inputs.plan, tenant):
+            yield from _exceeded(inputs, tenant, quota)
 
 
-def _exceeded(inputs: DriftInput, tenant: Tenant, name: str, granted: Mapping[str, int]) -> Iterator[Drift]:
-    live = inputs.snapshot.find("v1", "ResourceQuota", name, tenant.namespace)
+def _exceeded(inputs: DriftInput, tenant: Tenant, quota: TenantQuota) -> Iterator[Drift]:
+    live = inputs.snapshot.find("v1", "ResourceQuota", quota.name, tenant.namespace)
     used = ((live or {}).get("status") or {}).get("used") or {}
-    for resource in inputs.plan.resources:
-        given = granted.get(resource, 0)
+    for resource, given in quota.counts.items():
         count = str(quantity(str(used.get(f"requests.{resource}", "0"))))
         if count.isdigit() and int(count) > given:
-            pools = ", ".join(name for name, grant in tenant.grants.items() if resource in grant)
+            pools = quota.pool or ", ".join(
+                name for name, grant in tenant.grants.items() if resource in grant
+            )
             where = f"tenants[{tenant.name}].pools" + (f" ({pools})" if pools else "")
-            short = resource.removeprefix("nvidia.com/")
+            short = resource.removeprefix("nvidia.com/") + (f" of pool {quota.pool}" if quota.pool else "")
             yield Drift(
                 layer="tenants",
                 kind="quota-exceeded",

@@ -18,6 +18,7 @@ from gpupool.generators import restricted_pod
 from gpupool.generators.metadata import content_name
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.plan.pods import pod_fields
+from gpupool.plan.priority_classes import own_class
 from gpupool.plan.tenants import Tenant
 
 _MANAGER = "gpupool-sample"
@@ -70,7 +71,7 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolOnC
             raise GpupoolError(
                 f"namespace {tenant.namespace} is not there; apply first: gpupool up {plan.environment}"
             )
-        _ensure(api, _job(pool, tenant))
+        _ensure(api, _job(plan, pool, tenant))
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         states = pool_states(plan, api)
@@ -106,9 +107,9 @@ def _tenant(plan: Plan, pool: Pool) -> Tenant | None:
     return next((tenant for tenant in plan.tenants if pool.name in tenant.grants), None)
 
 
-def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
+def _job(plan: Plan, pool: Pool, tenant: Tenant) -> dict[str, Any]:
     resource = next(iter(pool.slices_per_node))
-    fields = pod_fields(pool, resource)
+    fields = pod_fields(pool, resource, priority_class=own_class(plan, tenant, pool.name))
     labels = {LABEL: pool.name, **fields.labels}
     pod = {
         "restartPolicy": "Never",
@@ -151,7 +152,7 @@ def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[
     slices = {name: sum(int(each.get(name, 0)) for each in offered) for name in pool.slices_per_node}
     tenant = _tenant(plan, pool)
     # The pod of an earlier shape runs on for a moment after its job is gone: it proves nothing.
-    wanted = _job(pool, tenant)["metadata"]["name"] if tenant else ""
+    wanted = _job(plan, pool, tenant)["metadata"]["name"] if tenant else ""
     found = [
         pod
         for pod in pods

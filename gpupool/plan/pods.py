@@ -51,19 +51,21 @@ class PodFields:
     annotations: Mapping[str, str]
     """Where nothing divides a GPU's memory: the equal part that the pod keeps to."""
     spec: Mapping[str, Any]
-    """nodeSelector and tolerations."""
+    """nodeSelector and tolerations; priorityClassName where the pool's quota counts by it."""
     limits: Mapping[str, str]
     """Resource limits of the container that uses the GPU."""
 
 
-def pod_fields(pool: Pool, resource: str, count: int = 1) -> PodFields:
-    """What a pod says to get `count` of `resource` on a node of `pool`."""
+def pod_fields(pool: Pool, resource: str, count: int = 1, priority_class: str | None = None) -> PodFields:
+    """What a pod says to get `count` of `resource` on a node of `pool`. Its `priority_class` is that of
+    `gpupool.plan.priority_classes`."""
     return PodFields(
         labels={SHARES_LABEL: "true"} if pool.lends_whole_gpus else {},
         annotations={MEMORY: f"{pool.gpu_memory_mib}Mi"} if pool.gpu_memory_mib is not None else {},
         spec={
             "nodeSelector": {POOL_LABEL: pool.name},
             "tolerations": [taint.toleration() for taint in pool.tolerated],
+            **({"priorityClassName": priority_class} if priority_class else {}),
         },
         limits={resource: str(count)},
     )

@@ -193,7 +193,8 @@ def _requests(
         for resource, count in grant.items()
     ]
     known = [share * count for share, count in shares if share is not None]
-    bounded = bool(shares) or extra != NOTHING
+    # A tenant that only borrows has no GPUs that CPU and memory of its own pods could follow from.
+    bounded = any(count for _, count in shares) or extra != NOTHING
     return sum(known, extra) if bounded and len(known) == len(shares) else None
 
 

@@ -16,10 +16,9 @@ from typing import Any
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, ClusterSnapshot, labels, notes, take
-from gpupool.generators.quotas import GRANTED, NAME, quotas_of
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
-from gpupool.plan.pods import BORROWED_CLASS
+from gpupool.plan.tenant_quotas import ALL, TenantQuota, quotas_of
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodeChange, TenantUse
@@ -105,17 +104,24 @@ class Live:
             for state in (self.before, self.after)
         )
         for namespace, tenant in (before | after).items():
-            own = [pod for pod in pods[namespace] if pod["spec"].get("priorityClassName") != BORROWED_CLASS]
-            quotas = quotas_of(after[namespace]) if namespace in after else {NAME: ({}, None)}
             over: dict[str, TenantUse] = {}
-            for name, (quota, _) in quotas.items():
-                counted = own if name == GRANTED else pods[namespace]
-                used = sum((Counter(requested(pod)) for pod in counted), Counter[str]())
+            for quota in self._quotas(namespace):
+                used = Counter[str]()
+                for pod in pods[namespace]:
+                    if quota.counts_class(pod["spec"].get("priorityClassName") or ""):
+                        used.update(requested(pod))
                 for resource, count in used.items():
-                    there = quota.get(resource, 0)
-                    if count > there:
+                    there = quota.counts.get(resource, 0)
+                    if count > there and (resource in quota.counts or quota.pool is None):
                         over[resource] = TenantUse(tenant.name, namespace, resource, count, there)
             yield from (over[resource] for resource in sorted(over))
+
+    def _quotas(self, namespace: str) -> tuple[TenantQuota, ...]:
+        """What will bound a namespace: all its GPU pods are too many where it is no tenant's any more."""
+        for tenant in self.after.plan.tenants if self.after else ():
+            if tenant.namespace == namespace and self.after:
+                return quotas_of(self.after.plan, tenant)
+        return (TenantQuota(ALL, {}),)
 
 
 def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> PodAtRisk:

@@ -67,6 +67,7 @@ RULES: tuple[Rule[ObjectSet], ...] = (
     _rule("priorities-as-planned", priority_classes.planned),
     _rule("tenant-priorities-bounded", priority_classes.bounded),
     _rule("tenants-have-quotas", quotas.present),
+    _rule("pools-have-quotas", quotas.of_pools),
     _rule("quotas-as-granted", quotas.as_granted),
     _rule("quotas-within-capacity", quotas.within_capacity),
     _rule("pools-not-oversubscribed", quotas.oversubscribed),

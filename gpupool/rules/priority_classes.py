@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpupool.plan.model import POOL_LABEL
+from gpupool.plan.priority_classes import highest_value, priority_classes
 from gpupool.rules.bundle import BundleObject, ObjectSet
 from gpupool.rules.fields import at, count, items, text
 from gpupool.rules.rule import RuleViolation
@@ -11,9 +13,11 @@ from gpupool.spec.environment import QUEUED
 
 
 def values(bundle: ObjectSet) -> Iterator[RuleViolation]:
-    """One value each; the two classes of a priority that preempts are one priority."""
+    """One value each; the classes of a priority that preempts, and those of its pools, are one priority."""
     first: dict[int, BundleObject] = {}
     for item in bundle.of_kind("PriorityClass"):
+        if POOL_LABEL in item.labels:
+            continue
         value = item.body.get("value")
         if isinstance(value, int) and not isinstance(value, bool):
             other = first.setdefault(value, item)
@@ -35,25 +39,22 @@ def planned(bundle: ObjectSet) -> Iterator[RuleViolation]:
     if bundle.plan is None:
         return
     classes = {item.name: item for item in bundle.of_kind("PriorityClass")}
-    wanted = [(one, one.name, one.preempts) for one in bundle.plan.priorities]
-    wanted += [(one, one.queue_class, False) for one in bundle.plan.priorities if one.preempts]
-    for priority, name, may_preempt in wanted:
+    for planned_class in priority_classes(bundle.plan):
+        name = planned_class.name
         item = classes.get(name)
         if item is None:
-            yield RuleViolation(
-                f"priority {priority.name!r} has no PriorityClass {name}", path=f"priorities {name}"
-            )
+            yield RuleViolation(f"PriorityClass {name} is missing", path=f"priorities {name}")
             continue
         value = item.body.get("value")
-        if value != priority.value:
-            message = f"value is {value}, the environment says {priority.value}"
-            yield RuleViolation(message, item, "value", {"value": value, "planned": priority.value})
+        if value != planned_class.value:
+            message = f"value is {value}, the environment says {planned_class.value}"
+            yield RuleViolation(message, item, "value", {"value": value, "planned": planned_class.value})
         # Absent means that it preempts (Kubernetes 1.36, PriorityClass).
         preempts = (text(item.body, "preemptionPolicy") or "PreemptLowerPriority") != "Never"
-        if preempts != may_preempt:
+        if preempts != planned_class.preempts:
             word = "may" if preempts else "may not"
             message = f"its pods {word} push others out, which the environment says otherwise"
-            yield RuleViolation(message, item, "preemptionPolicy", {"planned": may_preempt})
+            yield RuleViolation(message, item, "preemptionPolicy", {"planned": planned_class.preempts})
 
 
 def bounded(bundle: ObjectSet) -> Iterator[RuleViolation]:
@@ -62,11 +63,10 @@ def bounded(bundle: ObjectSet) -> Iterator[RuleViolation]:
         return
     classes = [(item.name, item.body.get("value")) for item in bundle.of_kind("PriorityClass")]
     quotas = bundle.by_namespace("ResourceQuota")
-    highest = {priority.name: priority.value for priority in bundle.plan.priorities}
     for tenant in bundle.plan.tenants:
-        if tenant.max_priority is None:
+        most = highest_value(bundle.plan, tenant)
+        if most is None:
             continue
-        most = highest[tenant.max_priority]
         closed = _closed(quotas.get(tenant.namespace, ()))
         above = [name for name, value in classes if isinstance(value, int) and value > most]
         opened = sorted(set(above) - closed)

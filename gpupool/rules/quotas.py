@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.plan.tenant_quotas import quotas_of
 from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, mapping
+from gpupool.rules.fields import at, count, items, mapping, text
 from gpupool.rules.rule import RuleViolation
 
 OVERSUBSCRIBED = 4
@@ -42,10 +43,23 @@ def scoped(quota: BundleObject) -> bool:
     return any(at(quota.body, "spec", name) for name in ("scopes", "scopeSelector"))
 
 
+def _counted_classes(quota: BundleObject) -> set[str]:
+    """The PriorityClasses whose pods alone it counts; empty where it does not name them."""
+    return {
+        str(name)
+        for row in items(quota.body, "spec", "scopeSelector", "matchExpressions")
+        if text(row, "scopeName") == "PriorityClass" and text(row, "operator") == "In"
+        for name in items(row, "values")
+    }
+
+
 def by_namespace(quotas: Iterable[BundleObject]) -> dict[str, dict[str, int]]:
-    """Namespace -> GPU resource -> count: of several quotas the least holds."""
+    """Namespace -> GPU resource -> count: of several quotas the least holds. Those of some PriorityClasses
+    alone are left out: they bound no sum."""
     result: dict[str, dict[str, int]] = {}
     for quota in quotas:
+        if _counted_classes(quota):
+            continue
         total = result.setdefault(quota.namespace, {})
         for resource, number in granted(quota).items():
             total[resource] = min(number, total.get(resource, number))
@@ -117,14 +131,38 @@ def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
     return {item.name: item for item in bundle.of_kind("Namespace") if _TENANT_LABEL in item.labels}
 
 
+def of_pools(bundle: ObjectSet) -> Iterator[RuleViolation]:
+    """Where pools of a tenant share a resource's name, a quota for each counts its PriorityClasses."""
+    quotas = bundle.by_namespace("ResourceQuota")
+    for tenant in bundle.plan.tenants if bundle.plan else ():
+        there = {quota.name: quota for quota in quotas.get(tenant.namespace, ())}
+        for expected in quotas_of(bundle.plan, tenant) if bundle.plan else ():
+            quota = there.get(expected.name)
+            classes = _counted_classes(quota) if quota else set()
+            named = granted(quota).keys() if quota else set()
+            if expected.only is not None and (
+                classes != set(expected.only) or not expected.counts.keys() <= named
+            ):
+                message = (
+                    f"no quota of namespace {tenant.namespace!r} counts {', '.join(expected.counts)} of the "
+                    f"PriorityClasses of pool {expected.pool!r}: grants on other pools pay for it"
+                )
+                source = quota or bundle.find("Namespace", tenant.namespace)
+                yield RuleViolation(message, source, values={"counted": sorted(classes)})
+
+
 def as_granted(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The figures are those of the environment file."""
     quotas = bundle.by_namespace("ResourceQuota")
     for tenant in bundle.plan.tenants if bundle.plan else ():
+        expected = (
+            {quota.name: quota.counts for quota in quotas_of(bundle.plan, tenant)} if bundle.plan else {}
+        )
         for quota in quotas.get(tenant.namespace, ()):
+            own = scoped(quota)
+            counts = expected.get(quota.name, tenant.quota if own else tenant.quota_up_to)
             for resource, number in granted(quota).items():
-                own = scoped(quota)
-                planned = (tenant.quota if own else tenant.quota_up_to).get(resource, 0)
+                planned = counts.get(resource, 0)
                 if number != planned:
                     has = "is granted" if own or not tenant.up_to else "may use, with what it borrows,"
                     message = f"allows {number} x {resource}; tenant {tenant.name!r} {has} {planned}"

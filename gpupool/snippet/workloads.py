@@ -16,6 +16,7 @@ from gpupool.expansion import escaped
 from gpupool.findings import UsageError
 from gpupool.generators.emit import yaml_text
 from gpupool.plan.pods import pod_fields
+from gpupool.plan.priority_classes import own_class
 from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, memory_quantity
 from gpupool.snippet.wish import SnippetRequest
 
@@ -162,7 +163,8 @@ def _template(
 ) -> Object:
     """A pod template with one container, which gets its share of the node's CPU and memory, less what is for
     containers that an operator adds `beside` it."""
-    fields = pod_fields(wish.pool, wish.resource, wish.count)
+    priority_class = own_class(wish.plan, wish.tenant, wish.pool.name) if wish.tenant else None
+    fields = pod_fields(wish.pool, wish.resource, wish.count, priority_class)
     share = wish.pool.share(wish.resource) if requests else None
     asked = {"requests": _left(wish, share * wish.count, beside).as_dict()} if share else {}
     whole = wish.pool.share(wish.resource)

@@ -15,7 +15,6 @@ from gpupool.expansion import escaped
 from gpupool.plan.model import SPOT_FIRST, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
-    BORROWED_CLASS,
     BORROWED_LABEL,
     DATABASE_LABEL,
     JOB_LABEL,
@@ -24,6 +23,7 @@ from gpupool.plan.pods import (
     SHARES_LABEL,
     pod_fields,
 )
+from gpupool.plan.priority_classes import classes_of
 from gpupool.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.variables import POD, pod_variables, variables
@@ -277,15 +277,16 @@ def _variables(job: Job, nodes: int) -> list[Object]:
 
 
 def _class(job: Job, plan: Plan) -> str | None:
-    """The PriorityClass of the job's level: the highest that the tenant may use; of a borrowed job its own.
-    It never preempts: the queue preempts, and two of them must not act at once."""
-    tenant = next(one for one in plan.tenants if one.name == job.tenant)
-    names = [priority.name for priority in plan.priorities]
+    """The PriorityClass of the job's level: the highest that the tenant may use on its pool; of a borrowed
+    job its own. It never preempts: the queue preempts, and two of them must not act at once."""
+    tenant = next(row for row in plan.tenants if row.name == job.tenant)
+    classes = [planned for planned in classes_of(plan, tenant, job.pool) if planned.queued]
     if job.borrowed and plan.borrows:
-        return BORROWED_CLASS
-    allowed = plan.priorities[names.index(tenant.max_priority) if tenant.max_priority in names else 0 :]
-    same = [priority for priority in allowed if priority.level == job.level.name.lower()]
-    return same[0].queue_class if same else None
+        return next(planned.name for planned in classes if planned.borrowed)
+    level = job.level.name.lower()
+    of_level = [planned for planned in classes if planned.priority and planned.priority.level == level]
+    unranked = [planned for planned in classes if planned.priority is None and not planned.borrowed]
+    return next((planned.name for planned in of_level + unranked), None)
 
 
 def _in_one_zone(labels: Mapping[str, str]) -> Object:
