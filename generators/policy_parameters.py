@@ -9,6 +9,7 @@ a changed ResourceQuota and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
@@ -16,6 +17,7 @@ from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE,
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
+from vapcheck.server.canonical_text import quantity
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
 OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
@@ -78,7 +80,18 @@ def _pool(pool: Pool) -> dict[str, str]:
         cpu = (f"{name}={cpu_quantity(share.cpu_millis)}" for name, share in known.items())
         memory = (f"{name}={memory_quantity(share.memory_mib)}" for name, share in known.items())
         data |= {f"node-cpu.{pool.name}": " ".join(cpu), f"node-memory.{pool.name}": " ".join(memory)}
-    return data
+    extended = (
+        f"{resource}:{name}={_milli(share)}"
+        for resource in pool.slices_per_node
+        for name, share in pool.extended_share(resource).items()
+    )
+    return data | {f"node-extended.{pool.name}": _words(extended)}
+
+
+def _milli(share: Fraction) -> str:
+    """As a quantity: a part of a card with each GPU is whole cards with several. Rounded up by a thousandth,
+    so that all GPUs of a node have all of its cards."""
+    return str(quantity(f"{-(-share.numerator * 1000 // share.denominator)}m"))
 
 
 def _tenants(plan: Plan) -> dict[str, str]:

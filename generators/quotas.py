@@ -32,7 +32,8 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _quota(plan: Plan, tenant: Tenant, quota: TenantQuota) -> Manifest:
     compute = quota.requests.as_dict() if quota.requests else {}
-    hard = quantities({f"requests.{resource}": count for resource, count in quota.counts.items()})
+    counts = {**quota.counts, **quota.extended}
+    hard = quantities({f"requests.{resource}": count for resource, count in counts.items()})
     hard |= {f"requests.{key}": amount for key, amount in compute.items()}
     scope = {"scopeSelector": {"matchExpressions": [row]}} if (row := _scope(quota)) else {}
     return manifest_of(

@@ -173,7 +173,7 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
     for key, part in quota.at("spec", "hard").items():
         resource = key.removeprefix("requests.").removeprefix("limits.")
         amount = quantity(part.value)
-        if resource in ("cpu", "memory") and ours(quota):
+        if not resource.startswith("nvidia.com/") and ours(quota):
             part.derived()  # they follow from the grants
         elif not resource.startswith("nvidia.com/"):
             part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")

@@ -21,6 +21,8 @@ _WINDOW = re.compile(
     r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC",
     re.ASCII,
 )
+EFA = "vpc.amazonaws.com/efa"
+"""Resource of AWS' device plugin (aws-efa-k8s-device-plugin): a network card."""
 _MODES = {mode.mode: mode for mode in sharing_modes}
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
@@ -39,7 +41,8 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
     if static:
         gpus = nodes.gpus or 1
         size = share_of(nodes.size) if nodes.size else None
-        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, 0.0, size),)
+        slices = _times(per_gpu, gpus)
+        return (Machine(None, gpus, slices, 0.0, 0.0, 0.0, size, nodes.extended_resources),)
     result = []
     for name in nodes.instance_types:
         instance_type = gpu.instance_type(name)
@@ -51,9 +54,10 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
         spot = spot if usd_per_hour.spot is None else usd_per_hour.spot
         reserved = usd if usd_per_hour.reserved is None else usd_per_hour.reserved
         size = MachineShare(instance_type.vcpus * 1000, int(instance_type.memory_gib * 1024))
-        result.append(
-            Machine(name, instance_type.gpus, _times(per_gpu, instance_type.gpus), usd, spot, reserved, size)
-        )
+        slices = _times(per_gpu, instance_type.gpus)
+        # Karpenter starts a machine with EFA for any pod that asks for it (aws provider 1.14, instancetype).
+        extended = ({EFA: instance_type.efa} if instance_type.efa else {}) | nodes.extended_resources
+        result.append(Machine(name, instance_type.gpus, slices, usd, spot, reserved, size, extended))
     return tuple(result)
 
 

@@ -101,6 +101,8 @@ class Machine:
     """What the node costs where it is reserved, used or not."""
     size: MachineShare | None
     """CPU and memory of one such node; None where the file says nothing of an existing node."""
+    extended: Mapping[str, int] = field(default_factory=dict)
+    """Extended resource -> count on one such node, of those that are no GPUs."""
 
 
 SPOT_FIRST = "spot-first"
@@ -311,6 +313,16 @@ class Pool:
             max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares)
         )
 
+    def extended_share(self, resource: str) -> Mapping[str, Fraction]:
+        """Extended resource that is no GPU -> what comes with each unit of `resource`, on the machine that
+        has most of it for each GPU. Not rounded: half a card with each of eight GPUs is four for all."""
+        part = self.equivalents[resource]
+        names = sorted({name for machine in self.machines for name in machine.extended})
+        return {
+            name: max(part * machine.extended.get(name, 0) / machine.gpus for machine in self.machines)
+            for name in names
+        }
+
     def disk_share_mib(self, resource: str) -> int:
         """What a job may write to its node's disk with each unit of `resource`: the least that every node
         has for it."""
@@ -415,6 +427,13 @@ class Plan:
     def resources(self) -> tuple[str, ...]:
         """Every extended resource that some pool hands out, sorted."""
         return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
+
+    @property
+    def extended_resources(self) -> tuple[str, ...]:
+        """Every extended resource of some pool's machines that is no GPU, sorted."""
+        return tuple(
+            sorted({name for pool in self.pools for machine in pool.machines for name in machine.extended})
+        )
 
     @property
     def slices_max(self) -> Mapping[str, int]:

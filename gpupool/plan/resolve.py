@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -180,6 +181,8 @@ def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
         extra=extra,
         requests=_requests(context, grants, extra),
         requests_up_to=_requests(context, {**grants, **up_to}, extra),
+        extended=_extended(context, grants),
+        extended_up_to=_extended(context, {**grants, **up_to}),
     )
 
 
@@ -196,6 +199,16 @@ def _requests(
     # A tenant that only borrows has no GPUs that CPU and memory of its own pods could follow from.
     bounded = any(count for _, count in shares) or extra != NOTHING
     return sum(known, extra) if bounded and len(known) == len(shares) else None
+
+
+def _extended(context: CheckContext, grants: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
+    """Its share of what the machines have beside GPUs, CPU and memory."""
+    total: dict[str, Fraction] = {}
+    for name, grant in grants.items():
+        for resource, count in grant.items():
+            for extended, share in context.pools[name].extended_share(resource).items():
+                total[extended] = total.get(extended, Fraction(0)) + count * share
+    return {name: int(amount) for name, amount in sorted(total.items())}
 
 
 def _policies(context: CheckContext) -> Policies:

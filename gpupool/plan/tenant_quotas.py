@@ -9,7 +9,7 @@ is granted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import BORROWED_CLASS
@@ -29,6 +29,8 @@ class TenantQuota:
     """Extended resource -> count."""
     requests: MachineShare | None = None
     """CPU and memory; None: not bounded by this quota."""
+    extended: Mapping[str, int] = field(default_factory=dict)
+    """Extended resource that is no GPU -> count; what the quota does not name is not bounded by it."""
     pool: str | None = None
     """The pool whose pods it counts; None: those of all pools."""
     only: frozenset[str] | None = None
@@ -45,11 +47,16 @@ def quotas_of(plan: Plan, tenant: Tenant) -> tuple[TenantQuota, ...]:
     """All quotas that count a tenant's GPUs. What is borrowed counts in those of what it may use in all."""
     nothing = dict.fromkeys(plan.resources, 0)
     carried = {pool: classes_of(plan, tenant, pool) for pool in counted_apart(plan, tenant)}
-    quotas = [TenantQuota(ALL, nothing | dict(tenant.quota_up_to), tenant.requests_up_to)]
+    unshared = dict.fromkeys(plan.extended_resources, 0)
+    most = nothing | dict(tenant.quota_up_to)
+    extended = unshared | dict(tenant.extended_up_to)
+    quotas = [TenantQuota(ALL, most, tenant.requests_up_to, extended)]
     if tenant.up_to:
         lent = {row.name for classes in carried.values() for row in classes if row.borrowed}
         never = frozenset(lent | {BORROWED_CLASS})
-        quotas.append(TenantQuota(GRANTED, nothing | dict(tenant.quota), tenant.requests, never=never))
+        granted = nothing | dict(tenant.quota)
+        extended = unshared | dict(tenant.extended)
+        quotas.append(TenantQuota(GRANTED, granted, tenant.requests, extended, never=never))
     for pool, classes in carried.items():
         granted = dict.fromkeys(plan.pool(pool).slices_per_node, 0) | dict(tenant.grants[pool])
         most = granted | dict(tenant.up_to.get(pool, {}))

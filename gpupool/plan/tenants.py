@@ -94,6 +94,10 @@ class Tenant:
 
     requests_up_to: MachineShare | None
     """The same with what is borrowed."""
+    extended: Mapping[str, int]
+    """Extended resource that is no GPU -> what comes with its grants, rounded down."""
+    extended_up_to: Mapping[str, int]
+    """The same with what is borrowed."""
 
     @property
     def quota(self) -> Mapping[str, int]:

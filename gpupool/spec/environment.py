@@ -21,6 +21,7 @@ from gpupool.spec.field_types import (
     Count,
     Duration,
     DurationOrNever,
+    ExtendedResource,
     Hint,
     LabelKey,
     LabelValue,
@@ -278,6 +279,9 @@ class Nodes(Model):
     """GPUs per existing node (static); default 1."""
     size: Compute | None = None
     """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
+    extended_resources: Annotated[dict[ExtendedResource, Positive], Field(max_length=20)] = {}
+    """Extended resources of each node beside its GPUs, such as rdma/hca: pods share them as they do its CPU.
+    EFA cards of instance types are known (`vpc.amazonaws.com/efa`)."""
     disk: Memory | None = None
     """Disk of one node that the queue's jobs share for local files; default: 20Gi for each slice."""
 

@@ -37,6 +37,13 @@ _LABEL_HINT = Hint("at most 63 letters, digits, '-', '_' and '.', a letter or di
 _NAME_HINT = Hint("lower-case letters, digits and '-', a letter or digit at both ends")
 Text = Annotated[str, StringConstraints(min_length=1)]
 Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63), _NAME_HINT]
+ExtendedResource = Annotated[
+    str,
+    StringConstraints(
+        pattern=rf"^{_DNS_NAME}/[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$", max_length=253
+    ),
+    Hint("an extended resource other than GPUs, as domain/name: vpc.amazonaws.com/efa, rdma/hca"),
+]
 NodeName = Annotated[
     str,
     StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253),

@@ -80,6 +80,7 @@ def _machine(pool: Pool) -> dict[str, str | None]:
         "nodes.placementGroup": _words(machine.placement_group.body()) if machine.placement_group else None,
         "nodes.tags": _words(machine.tags),
         "nodes.efa": f"{machine.efa} cards" if machine.efa else None,
+        "nodes.extendedResources": _words(pool.machines[0].extended),
     }
 
 

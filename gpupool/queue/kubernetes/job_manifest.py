@@ -12,6 +12,7 @@ from typing import Any
 
 from gpupool import workspace
 from gpupool.expansion import escaped
+from gpupool.plan.capacity import EFA
 from gpupool.plan.model import SPOT_FIRST, Plan, Pool
 from gpupool.plan.pods import (
     ATTEMPT_LABEL,
@@ -45,8 +46,6 @@ USER: Object = {
 TTL_S = 600
 """How long an ended Job stays for people to see; its result is the queue's by then (the finalizer)."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
-EFA = "vpc.amazonaws.com/efa"
-"""Resource of AWS' device plugin (aws-efa-k8s-device-plugin): a network card."""
 ZONE = "topology.kubernetes.io/zone"
 NODE_POOL = "karpenter.sh/nodepool"
 HOSTNAME = "kubernetes.io/hostname"
