@@ -17,6 +17,7 @@ from gpupool.generators.metadata import content_name, manifest_of
 from gpupool.plan import mig_strategy
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing.replicated import Replicated
 
 DEFAULT_KEY = "gpupool.default"
 """For nodes without the label: no sharing. No pool name has a dot, so none can take it."""
@@ -38,13 +39,12 @@ def _data(plan: Plan) -> dict[str, str]:
 
 def _settings(pool: Pool) -> dict[str, Any]:
     settings = {"version": "v1", "flags": {"migStrategy": mig_strategy.of_pool(pool)}}
-    if pool.sharing.plugin_key is None:
+    if not isinstance(pool.sharing, Replicated) or pool.sharing.plugin_key is None:
         return settings
-    replicas = pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
     sharing = {
-        "renameByDefault": False,
+        "renameByDefault": pool.sharing.rename_by_default,
         # More than one slice per container buys nothing: both may be the same GPU (plugin README).
         "failRequestsGreaterThanOne": True,
-        "resources": [{"name": GPU_RESOURCE, "replicas": replicas}],
+        "resources": [{"name": GPU_RESOURCE, "replicas": pool.sharing.replicas}],
     }
     return {**settings, "sharing": {pool.sharing.plugin_key: sharing}}

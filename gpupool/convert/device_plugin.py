@@ -30,10 +30,8 @@ NOT_MIXED = (
 """Why another MIG strategy is left, and what to do."""
 RENAMED = ".shared"
 """What the plugin adds to a shared resource with renameByDefault."""
-NOT_RENAMED = (
-    "gpupool keeps the usual resource name",
-    "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",
-)
+RENAME = {"renameByDefault": True}
+"""In `sharing` of a pool whose slices are called nvidia.com/gpu.shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +68,11 @@ def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     if section and method:
         replicas = _replicas(section)
         _behaviour(section)
+        rename = section.at("renameByDefault")
+        if rename.value is True:
+            rename.used()
         if replicas is not None:
-            sharing = {"mode": method, "replicas": replicas}
+            sharing = {"mode": method, "replicas": replicas} | (RENAME if rename.value is True else {})
     return NamedPluginConfig(name, config_map, part, sharing)
 
 
@@ -135,8 +136,8 @@ def _count(entry: Part) -> int | None:
 
 
 def _behaviour(section: Part) -> None:
-    if not section.says(False, "renameByDefault"):
-        section.at("renameByDefault").left(*NOT_RENAMED)
+    if section.at("renameByDefault").value is not True:
+        section.says(False, "renameByDefault")
     strict = section.at("failRequestsGreaterThanOne")
     if strict and not strict.says(True):
         strict.left(

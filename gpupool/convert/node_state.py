@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.convert.device_plugin import RENAMED
+from gpupool.convert.device_plugin import RENAME, RENAMED
 from gpupool.convert.values import as_whole
 from gpupool.sharing import GPU_RESOURCE
 
@@ -47,8 +47,6 @@ class ReportedNode:
     """Whether its GPUs are shared, and nothing says how (then `problem` says so)."""
     single: bool = False
     """Whether pods ask for instances by the name of whole GPUs (the single strategy)."""
-    renamed: bool = False
-    """Whether pods ask for slices by nvidia.com/gpu.shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +176,7 @@ def _replicated(node: _Node) -> ReportedNode:
             return _unknown(node, f"its label {_REPLICAS} says 1, and others say that its GPUs are shared")
         sharing: dict[str, Any] = {"mode": "exclusive"}
     elif strategy in (None, "time-slicing", "mps"):
-        sharing = {"mode": strategy or "time-slicing", "replicas": replicas}
+        sharing = {"mode": strategy or "time-slicing", "replicas": replicas} | (RENAME if renamed else {})
     else:
         return _unknown(
             node, f"its labels say {replicas} slices of each GPU, and {strategy} as the way to share it"
@@ -186,7 +184,7 @@ def _replicated(node: _Node) -> ReportedNode:
     if offered and offered != gpus * replicas:
         why = f"its labels say {replicas} slices of {gpus} GPUs, and its capacity has {offered}"
         return _unknown(node, why)
-    return ReportedNode(sharing, gpus, renamed=renamed)
+    return ReportedNode(sharing, gpus)
 
 
 def _unknown(node: _Node, problem: str) -> ReportedNode:

@@ -144,7 +144,8 @@ def problem_of(sharing: Mapping[str, Any], gpu: GpuModel) -> str:
 def mode_of(given: Mapping[str, Any]) -> Sharing:
     """`sharing` of a pool as the value that does the arithmetic."""
     (mode,) = (mode for mode in sharing_modes if mode.mode == given["mode"])
-    return mode.made_of(given.get("replicas", 1), given.get("layout", {}))
+    renamed = given.get("renameByDefault", False)
+    return mode.made_of(given.get("replicas", 1), given.get("layout", {}), renamed)
 
 
 def slices(sharing: Mapping[str, Any], gpu: GpuModel, gpus: int) -> dict[str, int]:

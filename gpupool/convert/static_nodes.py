@@ -16,7 +16,7 @@ from gpupool.catalog.project import catalog_here
 from gpupool.convert import node_labels, node_state
 from gpupool.convert.account import Part
 from gpupool.convert.cluster_objects import ClusterObjects
-from gpupool.convert.device_plugin import NOT_MIXED, NOT_RENAMED
+from gpupool.convert.device_plugin import NOT_MIXED
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.leftovers import Kind
 from gpupool.convert.mig_parted import PER_GPU
@@ -80,8 +80,6 @@ def _pool(group: Sequence[_Node], gpu: GpuModel, draft: Draft) -> DraftPool | No
         return None
     if state.single:
         first.note("left", *NOT_MIXED)
-    if state.renamed:
-        first.note("left", *NOT_RENAMED)
     if state.assumed:
         first.note("assumed", state.assumed, "correct nodes.gpus and the layout if they have fewer")
     taints = first.at("spec", "taints")

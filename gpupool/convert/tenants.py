@@ -17,7 +17,7 @@ from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
 from gpupool.convert.bounds import gpus_of
 from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
-from gpupool.convert.device_plugin import NOT_RENAMED, RENAMED
+from gpupool.convert.device_plugin import RENAMED
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
@@ -144,14 +144,13 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
 
 
 def _least(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
-    """Resource -> what all of a namespace's quotas allow: each of them is enforced. Slices that the plugin
-    renames are slices of nvidia.com/gpu here."""
+    """Resource -> what all of a namespace's quotas allow: each of them is enforced."""
     counts = Counter[str]()
     for resource in dict.fromkeys(name for quota in quotas for name in quota):
         (allowed, _), *more = sorted(
             (quota[resource] for quota in quotas if resource in quota), key=lambda row: row[0]
         )
-        counts[resource.removesuffix(RENAMED)] += allowed
+        counts[resource] += allowed
         for _, part in more:
             part.left(f"another quota of the namespace allows {allowed}, and both are enforced")
     return counts
@@ -186,8 +185,6 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
         else:
             part.used()
             counts[resource] = (int(amount), part)
-            if resource.endswith(RENAMED):
-                part.note("assumed", "gpupool counts these slices as nvidia.com/gpu", NOT_RENAMED[1])
     return counts
 
 

@@ -25,7 +25,7 @@ from gpupool.drift.prepared_configs import failed_repair
 from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.plan import mig_strategy
 from gpupool.plan.model import Machine
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing import GPU_RESOURCE, SHARED_RESOURCE
 
 _CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu-feature-discovery"})
 """Operands without which the device plugin has nothing to offer, or waits (gpu-operator v26.7.0)."""
@@ -239,7 +239,7 @@ def likeliest(case: UnmetNode) -> Cause:
 
 def _per_gpu(case: UnmetNode, counts: Mapping[str, int]) -> int | None:
     """Slices per physical GPU, where it is a whole number."""
-    whole = counts.get(GPU_RESOURCE, 0)
+    whole = counts.get(GPU_RESOURCE, 0) or counts.get(SHARED_RESOURCE, 0)
     return whole // case.machine.gpus if whole and whole % case.machine.gpus == 0 else None
 
 

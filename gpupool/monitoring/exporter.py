@@ -15,6 +15,7 @@ from typing import Any, Literal
 import yaml
 
 from gpupool.plan.model import Plan, Pool
+from gpupool.sharing import SHARED_RESOURCE
 from gpupool.spec.field_types import duration_seconds
 
 FIELDS_MAP = "gpupool-dcgm"
@@ -63,9 +64,12 @@ def settings(plan: Plan) -> dict[str, str]:
     """Variables of the exporter.
 
     It reads as often as Prometheus does: its own default, 30 s, would give every value twice at 15 s. On
-    shared GPUs it names each pod, which it otherwise names one of (dcgm-exporter issues 340, 587, 594).
+    shared GPUs it names each pod, which it otherwise names one of (dcgm-exporter issues 340, 587, 594). Of
+    resources it knows nvidia.com/gpu and those of MIG, and else what it is told (issue 151).
     """
     milliseconds = duration_seconds(plan.monitoring.dcgm_interval) * 1000
-    return {"DCGM_EXPORTER_INTERVAL": str(milliseconds)} | (
-        {"KUBERNETES_VIRTUAL_GPUS": "true"} if shared_pools(plan) else {}
+    return (
+        {"DCGM_EXPORTER_INTERVAL": str(milliseconds)}
+        | ({"KUBERNETES_VIRTUAL_GPUS": "true"} if shared_pools(plan) else {})
+        | ({"NVIDIA_RESOURCE_NAMES": SHARED_RESOURCE} if SHARED_RESOURCE in plan.resources else {})
     )

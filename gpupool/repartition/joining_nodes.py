@@ -20,7 +20,7 @@ from gpupool.repartition import configs
 from gpupool.repartition.configs import Configs
 from gpupool.repartition.journal import Journal
 from gpupool.repartition.shapes import LiveNode, Shape, wanted
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing import GPU_RESOURCE, SHARED_RESOURCE
 
 
 def old_shape(journal: Journal, pool: Pool, node: LiveNode) -> Shape:
@@ -81,10 +81,10 @@ def _per_gpu(settings: Configs, key: str, layout: str | None) -> dict[str, int]:
 
 
 def _replicas(methods: list[Any]) -> dict[str, Any]:
-    """Of time-slicing or MPS, which are written alike; gpupool renames no resource."""
+    """Of time-slicing or MPS, which are written alike."""
     match methods:
-        case [{"renameByDefault": False, "resources": [{"name": str(name), "replicas": count}]}]:
-            return {name: count}
+        case [{"renameByDefault": bool(renamed), "resources": [{"replicas": count}]}]:
+            return {SHARED_RESOURCE if renamed else GPU_RESOURCE: count}
     return {}
 
 

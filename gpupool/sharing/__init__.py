@@ -6,7 +6,7 @@ to a cluster.
 
 from gpupool.sharing.exclusive import Exclusive
 from gpupool.sharing.mig import MigSharing
-from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Sharing, SharingProblem
+from gpupool.sharing.mode import GPU_RESOURCE, SHARED_RESOURCE, Isolation, Sharing, SharingProblem
 from gpupool.sharing.mps import Mps
 from gpupool.sharing.placement import Placed
 from gpupool.sharing.time_slicing import TimeSlicing
@@ -16,6 +16,7 @@ sharing_modes: tuple[type[Sharing], ...] = (Exclusive, TimeSlicing, Mps, MigShar
 
 __all__ = [
     "GPU_RESOURCE",
+    "SHARED_RESOURCE",
     "Exclusive",
     "Isolation",
     "MigSharing",

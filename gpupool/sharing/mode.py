@@ -16,7 +16,9 @@ from typing import ClassVar, NamedTuple, Self
 from gpupool.catalog.models import GpuModel
 
 GPU_RESOURCE = "nvidia.com/gpu"
-"""What the device plugin advertises for whole, time-sliced (not renamed) and MPS-shared GPUs."""
+"""What the device plugin advertises for whole GPUs, and for slices of them that it does not rename."""
+SHARED_RESOURCE = f"{GPU_RESOURCE}.shared"
+"""What it advertises for slices with `renameByDefault` (k8s-device-plugin v0.20.0, README)."""
 
 
 class SharingProblem(NamedTuple):
@@ -69,9 +71,9 @@ class Sharing(ABC):
         return {}
 
     @classmethod
-    def made_of(cls, replicas: int, layout: Mapping[str, int]) -> Self:
+    def made_of(cls, replicas: int, layout: Mapping[str, int], rename_by_default: bool = False) -> Self:
         """The mode with that many slices per GPU and that layout, as far as it has them."""
-        given = {"replicas": replicas, "layout": layout}
+        given = {"replicas": replicas, "layout": layout, "rename_by_default": rename_by_default}
         return cls(**{one.name: given[one.name] for one in fields(cls)})  # type: ignore[arg-type]
 
     @property

@@ -137,6 +137,9 @@ class TimeSlicing(Model):
     """Several pods take turns on a GPU; memory is not isolated."""
     replicas: Annotated[int, Field(le=SLICES_PER_GPU_MAX)]
     """Slices per GPU, at least 2."""
+    rename_by_default: bool = False
+    """Whether pods ask for a slice as nvidia.com/gpu.shared, so that quotas count it apart from whole GPUs;
+    where the GPU Operator shares the GPUs."""
 
 
 class Mps(Model):
@@ -144,6 +147,9 @@ class Mps(Model):
     """Several pods run side by side on a GPU, each with an equal share of memory and threads."""
     replicas: int
     """Shares per GPU, at least 2."""
+    rename_by_default: bool = False
+    """Whether pods ask for a slice as nvidia.com/gpu.shared, so that quotas count it apart from whole GPUs;
+    where the GPU Operator shares the GPUs."""
 
 
 class Mig(Model):

@@ -14,7 +14,7 @@ from gpupool.catalog.models import GpuModel
 from gpupool.generators import device_plugin, mig_parted
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, release_problems
-from gpupool.sharing import MigSharing, maximal_layouts
+from gpupool.sharing import SHARED_RESOURCE, MigSharing, maximal_layouts
 from tests.environment_strategies import plan_of
 from tests.nvidia.node import Cards
 
@@ -56,7 +56,8 @@ class Case:
     def __str__(self) -> str:
         sharing = self.pool.sharing
         what = ",".join(f"{count}x{name}" for name, count in sharing.layout.items())
-        return f"{self.key}-{sharing.mode}-{what or getattr(sharing, 'replicas', 1)}"
+        renamed = "-renamed" if SHARED_RESOURCE in self.pool.slices_per_node else ""
+        return f"{self.key}-{sharing.mode}-{what or getattr(sharing, 'replicas', 1)}{renamed}"
 
 
 def _sharings(gpu: GpuModel) -> list[dict[str, Any]]:
@@ -66,6 +67,8 @@ def _sharings(gpu: GpuModel) -> list[dict[str, Any]]:
         {"mode": "exclusive"},
         *({"mode": "time-slicing", "replicas": replicas} for replicas in (2, 10)),
         *({"mode": "mps", "replicas": replicas} for replicas in (2, gpu.mps_clients)),
+        {"mode": "time-slicing", "replicas": 4, "renameByDefault": True},
+        {"mode": "mps", "replicas": 4, "renameByDefault": True},
         *({"mode": "mig", "layout": layout} for layout in layouts),
     ]
 

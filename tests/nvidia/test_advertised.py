@@ -36,7 +36,7 @@ def test_offers_and_labels_are_those_of_the_plan(node: Node, case: Case) -> None
     assert simulated.offered == counts
     assert simulated.without_unknown(labels) == simulated.labels
     if not case.pool.sharing.layout:
-        shared = "-SHARED" if case.pool.sharing.one_slice else ""
+        shared = "-SHARED" if case.pool.sharing.one_slice and GPU_RESOURCE in counts else ""
         assert labels["nvidia.com/gpu.product"] == case.pool.gpu.product_labels[0] + shared
-        assert labels["nvidia.com/gpu.replicas"] == str(counts[GPU_RESOURCE] // GPUS)
+        assert labels["nvidia.com/gpu.replicas"] == str(sum(counts.values()) // GPUS)
         assert labels["nvidia.com/gpu.count"] == str(GPUS)

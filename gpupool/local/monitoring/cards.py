@@ -15,7 +15,6 @@ from gpupool.catalog.models import mig_resource
 from gpupool.local.monitoring.page import Card, MigInstance, PodUse
 from gpupool.local.operator.hardware import of_node
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
-from gpupool.sharing import GPU_RESOURCE
 
 USE = "GPUPOOL_GPU_USE"
 """Variable of a container: the share of the time in which it uses its GPUs, 0 to 1. On a real cluster nothing
@@ -72,12 +71,12 @@ def _share(value: object) -> float:
 
 def _whole(empty: list[Card], pool: Pool, pods: Iterable[Object]) -> Iterator[Card]:
     """Slices are GPUs, or shares of them that follow each other."""
-    per_gpu = pool.sharing.slices_per_gpu(pool.gpu).get(GPU_RESOURCE, 1)
+    ((name, per_gpu),) = pool.sharing.slices_per_gpu(pool.gpu).items()
     holders: dict[int, list[PodUse]] = defaultdict(list)
     taken = 0
     for pod in pods:
         for resource, count in _asked(pod):
-            for _ in range(count if resource == GPU_RESOURCE else 0):
+            for _ in range(count if resource == name else 0):
                 holders[taken // per_gpu].append(_used(pod))
                 taken += 1
     for card in empty:

@@ -113,6 +113,11 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
         if replicas is not None and not 2 <= replicas <= _GKE_CLIENTS:
             message = f"a node pool shares a GPU among 2 to {_GKE_CLIENTS} pods, not {replicas}"
             yield PlanProblem(("pools", index, "sharing", "replicas"), message, "correct it")
+        if getattr(pool.sharing, "rename_by_default", False):
+            message = f"platform {context.platform} calls slices nvidia.com/gpu"
+            yield PlanProblem(
+                ("pools", index, "sharing", "renameByDefault"), message, "leave renameByDefault out"
+            )
 
 
 def instance_types(context: CheckContext) -> Iterator[PlanProblem]:
