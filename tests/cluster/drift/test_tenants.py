@@ -28,7 +28,7 @@ def _pod(name: str) -> dict[str, Any]:
         "spec": {
             "nodeSelector": {"gpupool.dev/pool": "notebooks"},
             "tolerations": [taint],
-            "priorityClassName": "training",
+            "priorityClassName": "training.notebooks",
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "containers": [container],

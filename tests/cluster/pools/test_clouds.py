@@ -11,6 +11,7 @@ import yaml
 
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.pods import pod_fields
+from gpupool.plan.priority_classes import own_class
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import CommandLine
 
@@ -115,7 +116,7 @@ def _runs(cluster: Any, cloud: CommandLine, number: int) -> None:
     plan = cloud.plan
     pool = [pool for pool in plan.pools if not pool.capacities][number]
     resource = next(iter(pool.slices_per_node))
-    fields = pod_fields(pool, resource)
+    fields = pod_fields(pool, resource, priority_class=own_class(plan, plan.tenants[0], pool.name))
     container = {
         "name": "own",
         "image": "registry.example/work:1",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import Any
 
 import pytest
 
 from gpupool.cluster.kube_api import ApiError
+from gpupool.generators import restricted_pod
 from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.pods import pod_fields
+from gpupool.plan.priority_classes import counted_apart
 from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods
@@ -69,16 +73,60 @@ def test_pools_and_quotas_grow_together(gpupool: CommandLine, cluster: Any) -> N
 
     gpupool.change(grow)
     wanted = {("NodePool", "training"), ("ResourceQuota", "gpupool"), ("ConfigMap", "gpupool-pools")}
-    # No tenant borrows any more.
-    wanted |= {("ResourceQuota", "gpupool-granted"), ("PriorityClass", "gpupool-borrowed")}
-    wanted |= {("ConfigMap", "gpupool-owners")}
+    # No tenant borrows any more, so that no pod carries a class of what is borrowed.
+    pools = counted_apart(gpupool.plan, gpupool.plan.tenants[0])
+    wanted |= {("PriorityClass", "gpupool-borrowed")}
+    wanted |= {("PriorityClass", f"gpupool-borrowed.{pool}") for pool in pools}
+    wanted |= {("ResourceQuota", f"gpupool.{pool}") for pool in pools}
+    wanted |= {("ResourceQuota", "gpupool-granted"), ("ResourceQuota", "gpupool-granted.training")}
+    wanted |= {("ConfigMap", "gpupool-owners"), ("ConfigMap", "gpupool-tenants")}
     assert gpupool.touched(gpupool.json("preview")) == wanted
     assert gpupool.touched(gpupool.up()) == wanted
 
 
-def used(kube: Any, namespace: str, resource: str) -> Any:
+def test_slices_of_one_pool_do_not_pay_for_gpus_of_another(gpupool: CommandLine, cluster: Any) -> None:
+    """The tenant has 4 of the pool's 8 whole GPUs, and 8 slices of another pool under the same name."""
+    gpupool.up()
+    pool, namespace = gpupool.plan.pool("training"), "team-serving"
+    cluster.wait(
+        "the pool's quota is counted",
+        lambda: used(cluster, namespace, "nvidia.com/gpu", "gpupool.training") == "0",
+    )
+
+    def create(number: int, priority_class: str | None) -> None:
+        fields = pod_fields(pool, "nvidia.com/gpu", 4, priority_class)
+        container = {"name": "own", "image": "registry.example/work:1", **restricted_pod.CONTAINER}
+        cluster.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"whole-{number}", "namespace": namespace},
+                "spec": {
+                    **fields.spec,
+                    **restricted_pod.POD,
+                    "containers": [container | {"resources": {"limits": fields.limits}}],
+                },
+            }
+        )
+
+    def refused(priority_class: str | None, why: str) -> bool:
+        try:
+            create(9, priority_class)
+        except ApiError as error:
+            return re.search(why, str(error)) is not None
+        cluster.api.delete("v1", "Pod", "whole-9", namespace, grace=0)
+        return False
+
+    cluster.wait("policies are in force", lambda: refused(None, "is not of pool training"), 120)
+    assert refused("training.batch-a10g", "is not of pool training, whose quota counts: .*training.training")
+    create(1, "training.training")
+    assert used(cluster, namespace, "nvidia.com/gpu", "gpupool.training") == "4"
+    assert refused("production-inference.training", r"exceeded quota: gpupool.training.*nvidia.com/gpu=4")
+
+
+def used(kube: Any, namespace: str, resource: str, quota: str = "gpupool") -> Any:
     """How much of a resource the namespace's quota counts as used; None as long as nothing is counted."""
-    status = kube.get("v1", "ResourceQuota", "gpupool", namespace).get("status", {})
+    status = kube.get("v1", "ResourceQuota", quota, namespace).get("status", {})
     return status.get("used", {}).get(f"requests.{resource}")
 
 

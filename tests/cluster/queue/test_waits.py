@@ -18,6 +18,7 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.generators import restricted_pod
 from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.pods import pod_fields
+from gpupool.plan.priority_classes import own_class
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import submit
 
@@ -39,10 +40,11 @@ def waiting(queue: Queue, job: Job, reason: str) -> Waiting:
 def own_pods(queue: Queue, tenant: str, pool: str, units: list[int]) -> Iterator[None]:
     """The tenant's own GPU pods, such as notebooks, which the queue does not know of."""
     plan = queue.plan
-    namespace = next(one.namespace for one in plan.tenants if one.name == tenant)
+    owner = next(row for row in plan.tenants if row.name == tenant)
+    namespace = owner.namespace
     names = [f"own-{number}" for number in range(len(units))]
     for name, count in zip(names, units, strict=True):
-        fields = pod_fields(plan.pool(pool), GPU, count)
+        fields = pod_fields(plan.pool(pool), GPU, count, own_class(plan, owner, pool))
         resources = {
             "requests": {"cpu": "10m", "memory": "8Mi"},
             "limits": {"memory": "8Mi", **fields.limits},

@@ -23,6 +23,7 @@ from gpupool.plan.pods import (
     SHARES_LABEL,
     pod_fields,
 )
+from gpupool.plan.priority_classes import counted_apart, priority_classes
 from gpupool.plan.resolve import resolve
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
@@ -231,8 +232,13 @@ def test_the_job_ends_by_itself_in_the_end_and_never_preempts(place: Place, limi
     assert 0 < found["spec"]["activeDeadlineSeconds"] <= place.plan.queue.longest_timeout_s
     assert template["spec"]["activeDeadlineSeconds"] == found["spec"]["activeDeadlineSeconds"], "if orphaned"
     assert (found["spec"]["backoffLimit"], template["spec"]["restartPolicy"]) == (0, "Never")
-    classes = {one.queue_class for one in place.plan.priorities}
-    assert template["spec"].get("priorityClassName") in {None, *classes}
+    classes = {planned.name: planned for planned in priority_classes(place.plan) if planned.queued}
+    name = template["spec"].get("priorityClassName")
+    if place.offer.pool in counted_apart(place.plan, place.tenant):
+        assert classes[name].pool == place.offer.pool, "its quota counts the job"
+    else:
+        assert name is None or classes[name].pool is None
+    assert name is None or not classes[name].preempts
 
 
 def test_what_the_job_names_can_not_replace_what_identifies_it() -> None:

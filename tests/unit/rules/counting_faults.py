@@ -40,14 +40,14 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.drop("PriorityClass", "batch"),
             "priorities batch",
-            "'batch' has no PriorityClass batch",
+            "PriorityClass batch is missing",
         ),
         ("prod", lambda d: put(d.one("PriorityClass", "training"), "value", 50), "training value", "is 50"),
         (
             "prod",
             lambda d: d.drop("PriorityClass", "production-inference-queued"),
             "priorities production-inference-queued",
-            "'production-inference' has no PriorityClass production-inference-queued",
+            "PriorityClass production-inference-queued is missing",
         ),
         (
             "prod",
@@ -63,7 +63,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             lambda d: d.drop("ResourceQuota", "gpupool-priorities"),
             "Namespace team-",
             "up to batch, but no quota of namespace 'team-analytics' forbids production-inference, "
-            "production-inference-queued, training",
+            "production-inference-queued, production-inference-queued.",
         ),
     ],
     "tenants-have-quotas": [
@@ -85,6 +85,20 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             lambda d: d.drop("ResourceQuota", "gpupool-granted"),
             "Namespace team-",
             "of pods that do not borrow",
+        ),
+    ],
+    "pools-have-quotas": [
+        (
+            "dev",
+            lambda d: d.drop("ResourceQuota", "gpupool.notebooks"),
+            "Namespace team-platform",
+            "counts nvidia.com/gpu of the PriorityClasses of pool 'notebooks'",
+        ),
+        (
+            "dev",
+            lambda d: d.one("ResourceQuota", "gpupool.notebooks")["spec"].pop("scopeSelector"),
+            "ResourceQuota team-platform/gpupool.notebooks",
+            "grants on other pools pay for it",
         ),
     ],
     "quotas-as-granted": [
