@@ -20,6 +20,7 @@ _CLOUD_FIELDS = (
     "spot_share",
     "capacity",
     "reserved",
+    "reserved_consolidate_after",
     "zones",
     "termination_grace_period",
     "root_volume",
