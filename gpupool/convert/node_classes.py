@@ -16,8 +16,7 @@ from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool, Values
 from gpupool.convert.generated import generated_spec
 from gpupool.convert.spec_words import fits
-from gpupool.plan.checks.images import BOTTLEROCKET, LAST_AL2
-from gpupool.plan.operator_releases import version_key
+from gpupool.plan.checks.images import BOTTLEROCKET, has_amazon_linux_2
 
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"
@@ -173,7 +172,7 @@ def _is_plain(value: Any) -> bool:
 def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes: str | None = None) -> None:
     """What the node classes of the draft's pools say, on the pools and on the section `karpenter`;
     `kubernetes` is the cluster's version where it is known."""
-    older = kubernetes is not None and version_key(kubernetes) <= LAST_AL2
+    older = kubernetes is not None and has_amazon_linux_2(kubernetes)
     classes = list({id(node_class): node_class for _, node_class in used}.values())
     for section, attribute, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
         said = [(c, getattr(c, attribute)) for c in classes if getattr(c, attribute)]
