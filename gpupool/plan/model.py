@@ -436,6 +436,11 @@ class Plan:
         """Whether a pool is of nodes that exist already."""
         return any(not pool.capacities for pool in self.pools)
 
+    def labelled_by_group(self, pool: Pool) -> bool:
+        """Whether the pool's nodes have its labels and taints from their node group alone: files that Argo CD
+        and Flux deliver are rendered without the cluster, which alone knows what a selector chooses."""
+        return bool(pool.node_selector) and self.delivery.gitops
+
     @property
     def operates(self) -> bool:
         """Whether the GPU Operator shares the GPUs; else the cloud does."""
