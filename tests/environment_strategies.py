@@ -249,7 +249,9 @@ def mark_overcommitted(pools: list[Data], tenants: list[Data]) -> None:
         for tenant in tenants:
             grant = tenant["pools"].get(pool["name"], {})
             if "profiles" in grant:
-                total.update({f"nvidia.com/mig-{name.replace('+', '.')}": n for name, n in grant["profiles"].items()})
+                total.update(
+                    {f"nvidia.com/mig-{name.replace('+', '.')}": n for name, n in grant["profiles"].items()}
+                )
             elif "slices" in grant:
                 total.update(dict.fromkeys(slices, grant["slices"]))
             elif "gpus" in grant:

@@ -87,7 +87,9 @@ def _is_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
     budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
     # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
     reserved = fleet.bought.only_reserved
-    return _signature(fleet, reserved) == _signature(base, reserved) and (budgets_of[0] == budgets_of[1] or [] in budgets_of)
+    return _signature(fleet, reserved) == _signature(base, reserved) and (
+        budgets_of[0] == budgets_of[1] or [] in budgets_of
+    )
 
 
 def _signature(fleet: Fleet, reserved: bool) -> tuple[object, ...]:

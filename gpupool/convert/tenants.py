@@ -71,7 +71,9 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
 def _overcommitted(draft: Draft, first: Part) -> None:
     """Marks the pools of which more is granted than they have. `first`: where that is noted."""
     for pool in draft.pools:
-        grants = [tenant["pools"][pool.name] for tenant in draft.tenants if pool.name in tenant.get("pools", {})]
+        grants = [
+            tenant["pools"][pool.name] for tenant in draft.tenants if pool.name in tenant.get("pools", {})
+        ]
         over = overgranted(_offer(pool), [_counts(grant) for grant in grants])
         for resource, (total, most) in over.items():
             pool.overcommit = True

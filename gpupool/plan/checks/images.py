@@ -45,7 +45,9 @@ def bottlerocket(context: CheckContext) -> Iterator[PlanProblem]:
         for position, term in enumerate(image.selector_terms):
             if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
                 place = (*loc, "selectorTerms", position, "alias")
-                yield PlanProblem(place, f"{term.alias} can't be used: {BOTTLEROCKET}", f"use {pinned_image()}")
+                yield PlanProblem(
+                    place, f"{term.alias} can't be used: {BOTTLEROCKET}", f"use {pinned_image()}"
+                )
 
 
 def terms(context: CheckContext) -> Iterator[PlanProblem]:
@@ -99,9 +101,7 @@ def aliases(context: CheckContext) -> Iterator[PlanProblem]:
     for loc, alias in found:
         if alias.startswith("al2@") and not has_amazon_linux_2(version):
             last = bound(_LAST_AL2)
-            message = (
-                f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; {last.value} was the last"
-            )
+            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; {last.value} was the last"
             yield PlanProblem(loc, message, f"use {pinned_image()} {last.why}")
 
 

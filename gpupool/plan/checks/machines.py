@@ -11,7 +11,6 @@ from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL
 from gpupool.spec import machines as spec
 from gpupool.spec.yaml_source import Loc
 
-
 _GC_LOW, _GC_HIGH = 80, 85
 """Percent of the disk, where the file says nothing (KubeletConfiguration v1beta1,
 imageGC...ThresholdPercent)."""

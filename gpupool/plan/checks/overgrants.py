@@ -25,7 +25,9 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
         if resolved is None or pool.overcommit:
             continue
         grants = _grants(context, resolved)
-        if any(count > resolved.slices_max.get(name, 0) for row in grants.values() for name, count in row.items()):
+        if any(
+            count > resolved.slices_max.get(name, 0) for row in grants.values() for name, count in row.items()
+        ):
             continue  # a finding of that grant
         loc: Loc = ("pools", index)
         tenants = context.environment.tenants

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
 from gpupool.plan.capacity import parse_window
-from gpupool.plan.cloud_facts import bound
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.plan.cloud_facts import bound
 from gpupool.plan.platforms import PLATFORMS
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec

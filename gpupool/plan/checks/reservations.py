@@ -30,7 +30,9 @@ def _stopped(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     at = (*loc, "reservedConsolidateAfter")
     if "reserved_consolidate_after" in nodes.model_fields_set and not nodes.reserved:
         message = "no node of the pool is reserved"
-        yield PlanProblem(at, message, "leave it out, or list reservations in reserved", (at, (*loc, "reserved")))
+        yield PlanProblem(
+            at, message, "leave it out, or list reservations in reserved", (at, (*loc, "reserved"))
+        )
 
 
 def _named(loc: Loc, reservation: spec.Reservation) -> Iterator[PlanProblem]:

@@ -130,7 +130,11 @@ def _cost_unknown(context: CheckContext, name: str) -> bool:
     if not gaps.broken:
         return False
     pools = (at for at, pool in enumerate(environment.pools) if pool.name == name)
-    prices = (("pools", at, "nodes", field) for at in pools for field in ("warm", "spotShare", "reserved", "usdPerHour"))
+    prices = (
+        ("pools", at, "nodes", field)
+        for at in pools
+        for field in ("warm", "spotShare", "reserved", "usdPerHour")
+    )
     grants = (("tenants", at, "pools", name) for at in range(len(environment.tenants)))
     return any(gaps.touches(loc) for loc in (*prices, *grants))
 
