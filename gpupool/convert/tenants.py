@@ -71,14 +71,12 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
 def _overcommitted(draft: Draft, first: Part) -> None:
     """Marks the pools of which more is granted than they have. `first`: where that is noted."""
     for pool in draft.pools:
-        grants = [
-            tenant["pools"][pool.name] for tenant in draft.tenants if pool.name in tenant.get("pools", {})
-        ]
-        over = overgranted(_offer(pool), [_counts(grant) for grant in grants])
+        granted = [tenant.get("pools", {}).get(pool.name) for tenant in draft.tenants]
+        over = overgranted(_offer(pool), [_counts(grant) for grant in granted if grant])
         for resource, (total, most) in over.items():
             pool.overcommit = True
-            why = f"quotas grant {total} x {resource} of pool {pool.name}, which has {most}: overcommit was written"
-            first.note("assumed", why, "grant less, or raise the pool's bound")
+            why = f"quotas grant {total} x {resource} of pool {pool.name}, which has {most}"
+            first.note("assumed", f"{why}: overcommit was written", "grant less, or raise the pool's bound")
 
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ class DriftInput:
         return repair.apply(self.plan, self.env, *options, parts=parts)
 
     def from_group(self, pool: Pool) -> str:
-        """For the end of a reason: what the pool's node group is to give its nodes, where nothing else does."""
+        """For the end of a reason: what the pool's node group is to give its nodes, if nothing else does."""
         if not self.plan.labelled_by_group(pool):
             return ""
         return f"; set it on the node group: {wording.node_group(self.plan, pool)}"

@@ -355,9 +355,8 @@ class Pool:
         return None if cost is None else (round(cost.reserved + cost.warm, 2), round(cost.most, 2))
 
     def warm_monthly_usd(self) -> float | None:
-        """What `warm` adds to the cost of a month, in USD: nothing for nodes that are reserved, which are paid
-        for anyway. This is what counts against tenants' budgets before a job runs. None where a price is
-        unknown."""
+        """What `warm` adds to the cost of a month, in USD: nothing for reserved nodes, which are paid for
+        anyway. This counts against tenants' budgets before a job runs. None where a price is unknown."""
         cost = self._month()
         return None if cost is None else round(cost.warm, 2)
 

@@ -101,8 +101,9 @@ def aliases(context: CheckContext) -> Iterator[PlanProblem]:
     for loc, alias in found:
         if alias.startswith("al2@") and not has_amazon_linux_2(version):
             last = bound(_LAST_AL2)
-            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; {last.value} was the last"
-            yield PlanProblem(loc, message, f"use {pinned_image()} {last.why}")
+            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}"
+            hint = f"use {pinned_image()}; {last.value} was the last {last.why}"
+            yield PlanProblem(loc, message, hint)
 
 
 def of_gpupool(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:

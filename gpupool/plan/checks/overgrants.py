@@ -1,4 +1,4 @@
-"""What is granted of a pool, all tenants together: no more than it has, unless the file says that it is meant.
+"""What is granted of a pool, all tenants together: no more than it has, unless the file says it is meant.
 
 Each pool is judged alone: a job that falls back to another pool uses its tenant's grant there. `upTo` grants
 nothing; it borrows.
@@ -25,9 +25,7 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
         if resolved is None or pool.overcommit:
             continue
         grants = _grants(context, resolved)
-        if any(
-            count > resolved.slices_max.get(name, 0) for row in grants.values() for name, count in row.items()
-        ):
+        if any(overgranted(resolved.slices_max, [grant]) for grant in grants.values()):
             continue  # a finding of that grant
         loc: Loc = ("pools", index)
         tenants = context.environment.tenants
@@ -36,7 +34,8 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
             *(("tenants", at, "pools", pool.name) for at, row in enumerate(tenants) if row.name in grants),
         )
         for resource, (total, most) in overgranted(resolved.slices_max, grants.values()).items():
-            message = f"tenants are granted {total} x {resource}, and the pool has {most}: {_shares(grants, resource)}"
+            shares = _shares(grants, resource)
+            message = f"tenants are granted {total} x {resource}, and the pool has {most}: {shares}"
             hint = (
                 f"grant less (upTo lends what others leave idle), raise {resolved.bounded_by}, or set "
                 "overcommit: true on the pool if it is meant"
