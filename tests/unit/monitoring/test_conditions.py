@@ -66,10 +66,11 @@ def test_the_shipped_environments_have_the_whole_product(name: str) -> None:
     assert len(dashboards) == 4
 
 
+IMAGE = "registry.example.com/gpupool:1.2.3"
 KEYLESS = {
     "chart": {
         "repository": "oci://registry.example.com/charts",
-        "image": "registry.example.com/gpupool:0.2.0",
+        "image": IMAGE,
     },
     "database": {"secretRef": {"name": "queue-database", "key": "url"}},
 }
@@ -110,9 +111,7 @@ def test_without_an_exporter_nothing_asks_for_its_series() -> None:
 
 
 @pytest.mark.parametrize(("pushgateway", "there"), [(None, False), ("http://push:9091", True)])
-def test_the_cluster_s_own_check_is_watched_where_its_figures_arrive(
-    pushgateway: str | None, there: bool
-) -> None:
+def test_assert_is_watched_where_its_figures_arrive(pushgateway: str | None, there: bool) -> None:
     assertion = {"image": IMAGE, "pushgateway": pushgateway}
     assertion = {name: value for name, value in assertion.items() if value}
     plan = changed(monitoring={"prometheusOperator": True, "assertion": assertion})
