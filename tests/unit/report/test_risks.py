@@ -84,8 +84,8 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         ("caution", "policy", "policies.limits.jobRetries goes from 3 to 9"),
     ),
     "a new denial": (
-        lambda d: d.update(cost={"monthlyUsdMax": 1}),
-        ("danger", "policy", "2 new denials (budgets-within-ceiling, cost-within-ceiling)"),
+        nodes(expireAfter="Never", consolidateAfter="Never"),
+        ("danger", "policy", "2 new denials (node-pools-are-bounded)"),
     ),
 }
 
