@@ -30,7 +30,12 @@ PLACES = (
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
     *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
     *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/queue.md", "docs/start.md"),
-    "docs/queue-openapi.json",
+    *(
+        "docs/queue-openapi.json",
+        "environments/dev.yaml",
+        "environments/staging.yaml",
+        "environments/prod.yaml",
+    ),
 )
 """Files that name the version. A test finds others."""
 PROJECTS = (".", "gpupool/client")

@@ -32,9 +32,10 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     if plan.operates:
         yield from _exporter(plan)
     if plan.monitoring.prometheus_operator:
-        if plan.operates:
+        if exporter.runs(plan):
             yield _monitor(plan)
-        yield _rules(plan)
+        if groups := rules.groups(plan):
+            yield _rules(plan, groups)
     if plan.monitoring.grafana:
         yield from _dashboards(plan)
 
@@ -80,8 +81,8 @@ def _monitor(plan: Plan) -> Manifest:
     )
 
 
-def _rules(plan: Plan) -> Manifest:
-    spec = {"groups": rules.groups(plan)}
+def _rules(plan: Plan, groups: list[rules.Group]) -> Manifest:
+    spec = {"groups": groups}
     labels = plan.monitoring.labels
     return manifest_of(plan, "PrometheusRule", _NAME, SYSTEM_NAMESPACE, labels=labels, spec=spec)
 

@@ -30,7 +30,7 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
         "disruption": {
             # Moving a running GPU job to save a node costs more than the node.
             "consolidationPolicy": "WhenEmpty",
-            "consolidateAfter": pool.consolidate_after,
+            "consolidateAfter": pool.stopped_after(capacity.type),
             "budgets": budgets(pool),
         },
         "template": {

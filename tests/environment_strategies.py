@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from copy import deepcopy
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -163,6 +164,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     nodes: Data = {"instanceTypes": types, **bound, "spotShare": draw(shares)}
     if len(set(sizes)) == 1 and most > 2 and draw(st.booleans()):
         nodes["reserved"] = [{"id": "cr-0", "count": draw(st.integers(1, most - 2))}]
+        if draw(st.booleans()):
+            nodes["reservedConsolidateAfter"] = draw(durations)
     if nodes["spotShare"] == 0 and draw(st.booleans()):
         nodes |= {"capacity": ["spot", "on-demand"]}
         del nodes["spotShare"]
@@ -237,6 +240,24 @@ def grants(draw: st.DrawFn, pool: Data) -> Data:
         chosen = draw(st.lists(st.sampled_from(sorted(sharing["layout"])), min_size=1, unique=True))
         return {"profiles": {name: draw(st.integers(1, gpus * sharing["layout"][name])) for name in chosen}}
     return {"slices": draw(st.integers(1, gpus * sharing.get("replicas", 1)))}
+
+
+def mark_overcommitted(pools: list[Data], tenants: list[Data]) -> None:
+    """Say of the pools that are granted more than once over that it is meant."""
+    for pool in pools:
+        slices, total = per_gpu(pool), Counter[str]()
+        for tenant in tenants:
+            grant = tenant["pools"].get(pool["name"], {})
+            if "profiles" in grant:
+                total.update(
+                    {f"nvidia.com/mig-{name.replace('+', '.')}": n for name, n in grant["profiles"].items()}
+                )
+            elif "slices" in grant:
+                total.update(dict.fromkeys(slices, grant["slices"]))
+            elif "gpus" in grant:
+                total.update({name: grant["gpus"] * count for name, count in slices.items()})
+        if any(count > slices[name] * gpus_max(pool) for name, count in total.items()):
+            pool["overcommit"] = True
 
 
 @st.composite
@@ -327,6 +348,7 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
         for index, (value, level) in enumerate(zip(values, LEVELS, strict=False))
     ]
     sharing = [draw(tenants(name, made)) for name in tenant_names]
+    mark_overcommitted(made, sharing)
     if priorities and draw(st.booleans()):
         priorities[-1]["preemptible"] = True  # which all tenants may use
         for tenant in sharing:

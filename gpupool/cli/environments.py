@@ -12,7 +12,6 @@ import typer
 from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError, ready_files
 from gpupool.plan.changes import wording
-from gpupool.plan.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from gpupool.generators.manifest import Bundle
@@ -273,13 +272,14 @@ def _print_lacking(plan: Plan) -> None:
 
 def _joining(plan: Plan) -> Iterator[str]:
     """What nodes that join pools later must be given, which nothing in the cluster does."""
-    group = PLATFORMS[plan.cluster.platform].group
     for pool in plan.pools:
-        if pool.node_selector:
-            labels = ",".join(f"{key}={value}" for key, value in sorted(pool.labels.items()))
-            taints = ",".join(wording.taint(taint) for taint in pool.taints) or "none"
+        if plan.labelled_by_group(pool):
+            yield f"{pool.name}: give its nodes by their node group, as nothing else does:"
+        elif pool.node_selector:
             yield f"{pool.name}: give nodes that join later, by their node group or the next gpupool up:"
-            yield "  " + group.format(labels=labels, taints=taints)
+        else:
+            continue
+        yield "  " + wording.node_group(plan, pool)
 
 
 def _tenant_row(tenant: Tenant) -> tuple[str, ...]:

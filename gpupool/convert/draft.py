@@ -34,11 +34,13 @@ class DraftPool:
     image: Values | None = None
     zones: list[str] = field(default_factory=list)
     consolidate_after: str | None = None
+    reserved_consolidate_after: str | None = None
     expire_after: str | None = None
     termination_grace_period: str | None = None
     names: list[str] = field(default_factory=list)
     selector: dict[str, str] = field(default_factory=dict)
     gpus: int | None = None
+    overcommit: bool = False
     jobs_only: bool = False
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] | None = None

@@ -144,7 +144,8 @@ def _disruption(fleet: Fleet) -> None:
         after = part.take(duration_or_never, "a duration such as 10m, or Never", *fields.consolidate_after)
         fleet.consolidate_after = after
         if after is None:
-            part.note("assumed", "gpupool's default of 10m was written", "", *fields.consolidate_after)
+            default = "Never" if fleet.bought.only_reserved else "10m"
+            part.note("assumed", f"gpupool's default of {default} was written", "", *fields.consolidate_after)
     if fields.consolidation_policy:
         _policy(fleet, fields.consolidation_policy)
     if fields.expire_seconds:

@@ -16,8 +16,8 @@ from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool, Values
 from gpupool.convert.generated import generated_spec
 from gpupool.convert.spec_words import fits
-from gpupool.plan.checks.images import BOTTLEROCKET, LAST_AL2
-from gpupool.plan.operator_releases import version_key
+from gpupool.plan.checks.images import BOTTLEROCKET, has_amazon_linux_2
+from gpupool.plan.cloud_facts import pinned_image
 
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"
@@ -25,8 +25,6 @@ _SELECTORS = ("subnetSelectorTerms", "securityGroupSelectorTerms", "subnetSelect
 _EC2_DEFAULTS = {"metadataOptions": {"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled"}}
 """EC2's own, which gpupool leaves alone."""
 _DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest"}
-_INSTEAD = "al2023@latest"
-"""What takes the place of an image that the pool can't have."""
 _FAMILY = {"al2023": "AL2023"}
 """Image families that a pool can have to itself, by alias."""
 
@@ -119,11 +117,11 @@ def _image(found: NodeClass) -> None:
 
 def _bottlerocket(found: NodeClass) -> None:
     """List the image, and of its settings what is not carried over; another image takes its place."""
-    found.alias = _INSTEAD
+    found.alias = pinned_image()
     for name in ("amiFamily", "amiSelectorTerms", "amiSelector"):
         if part := found.part.at(name):
             found.bottlerocket = found.bottlerocket or name
-            part.left(BOTTLEROCKET, f"try {_INSTEAD} in a small environment")
+            part.left(BOTTLEROCKET, f"try {found.alias} in a small environment")
     shared = bottlerocket.read(found.part, found.name) is not None
     found.part.at("userData").left(
         "only its number of slices is carried over, to the pool's sharing: no other image reads the rest"
@@ -173,7 +171,8 @@ def _is_plain(value: Any) -> bool:
 def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes: str | None = None) -> None:
     """What the node classes of the draft's pools say, on the pools and on the section `karpenter`;
     `kubernetes` is the cluster's version where it is known."""
-    older = kubernetes is not None and version_key(kubernetes) <= LAST_AL2
+    older = kubernetes is not None and has_amazon_linux_2(kubernetes)
+    instead = pinned_image()
     classes = list({id(node_class): node_class for _, node_class in used}.values())
     for section, attribute, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
         said = [(c, getattr(c, attribute)) for c in classes if getattr(c, attribute)]
@@ -186,11 +185,11 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
                     other.part.at(name).left(why, "use one for all nodes")
     for node_class in classes:
         if str(node_class.alias).startswith("al2@") and not older:
-            why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2023@latest takes its place"
+            why = f"EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; {instead} takes its place"
             node_class.part.note("todo", why, "try Amazon Linux 2023 in a small environment")
-            node_class.alias = _INSTEAD
+            node_class.alias = instead
         if node_class.bottlerocket:
-            why = f"{_INSTEAD} takes the place of Bottlerocket, which no pool can have"
+            why = f"{instead} takes the place of Bottlerocket, which no pool can have"
             node_class.part.note("assumed", why, "see docs/known-limits.md", node_class.bottlerocket)
     aliases = [c.alias for c in classes if c.alias]
     if aliases:

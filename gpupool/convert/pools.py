@@ -86,13 +86,19 @@ def _is_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
         return False
     budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
     # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
-    return _signature(fleet) == _signature(base) and (budgets_of[0] == budgets_of[1] or [] in budgets_of)
+    reserved = fleet.bought.only_reserved
+    return _signature(fleet, reserved) == _signature(base, reserved) and (
+        budgets_of[0] == budgets_of[1] or [] in budgets_of
+    )
 
 
-def _signature(fleet: Fleet) -> tuple[object, ...]:
+def _signature(fleet: Fleet, reserved: bool) -> tuple[object, ...]:
+    """What the parts of a pool have in common. `reserved`: one of the two is of reserved nodes, which have a
+    time of their own after which they are stopped."""
     types = [machine.type.name for machine in fleet.selection.machines]
     steering = {key: part.value for key, part in fleet.steering.items()}
-    times = (fleet.consolidate_after, fleet.expire_after, fleet.termination_grace_period)
+    empty = None if reserved else fleet.consolidate_after
+    times = (empty, fleet.expire_after, fleet.termination_grace_period)
     return (
         types,
         steering,
@@ -137,7 +143,8 @@ def _pool(
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
     _sizes(pool, group, types, slices(sharing, gpu, 1), choices)
     pool.zones = fleet.bought.zones
-    pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
+    _stopped(pool, group)
+    pool.expire_after = fleet.expire_after
     pool.termination_grace_period = fleet.termination_grace_period
     pool.labels, pool.taints = dict(fleet.labels), fleet.taints
     pool.details = dict(fleet.details)
@@ -152,6 +159,15 @@ def _pool(
         fleet.part.note("assumed", why, "leave out what is not intended")
     _renamed(fleet, name, split)
     return pool
+
+
+def _stopped(pool: DraftPool, group: list[Fleet]) -> None:
+    """After how long empty nodes go, those that are reserved and the others."""
+    for fleet in group:
+        if not fleet.bought.only_reserved:
+            pool.consolidate_after = pool.consolidate_after or fleet.consolidate_after
+        if pool.reserved and fleet.reservations:
+            pool.reserved_consolidate_after = fleet.consolidate_after
 
 
 def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:

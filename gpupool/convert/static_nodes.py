@@ -25,7 +25,9 @@ from gpupool.convert.node_state import PARTITIONED, PRODUCT, ReportedNode
 from gpupool.convert.sharing import Sharings, problem_of, slices, spelled
 from gpupool.convert.values import as_whole
 from gpupool.plan.model import POOL_LABEL
+from gpupool.plan.platforms import PLATFORMS
 
+_GROUP_LABELS = tuple(row.group_label for row in PLATFORMS.values() if row.group_label)
 _NOTE = "gpupool.dev/taints"
 """Annotation with the taints that gpupool has put on a node (`gpupool.infra.static_nodes`)."""
 
@@ -47,7 +49,25 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
     for key, nodes in groups.items():
         pool = _pool(nodes, catalog_here()[key[0]], draft)
         if pool is not None:
+            _by_group(pool, [node.part for node in nodes], cluster)
             draft.add(pool)
+
+
+def _by_group(pool: DraftPool, nodes: Sequence[Part], cluster: ClusterObjects) -> None:
+    """Choose the pool's nodes by their node group where they are all of one and nothing else is: groups
+    replace their nodes, and names do not stay."""
+    names = {node.document.name for node in nodes}
+    for label in _GROUP_LABELS:
+        groups = {_labels(node).get(label) for node in nodes}
+        group = next(iter(groups))
+        if len(groups) > 1 or group is None:
+            continue
+        members = {node.document.name for node in cluster.nodes if _labels(node).get(label) == group}
+        if members == names:
+            pool.selector, pool.max, pool.names = {label: group}, len(names), []
+            why = f"pool {pool.name} is chosen by {label}={group}; max is the number of nodes that there are"
+            nodes[0].note("assumed", why, "raise nodes.max to the group's own maximum")
+            return
 
 
 @dataclass(frozen=True, slots=True)

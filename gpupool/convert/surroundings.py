@@ -68,8 +68,6 @@ def place(
         account.note(about(draft, "cluster.name", why, "correct it"))
     if tag == draft.cluster_name:
         del draft.karpenter["discoveryTag"]
-    if draft.karpenter.get("amiAlias") == "al2023@latest":
-        del draft.karpenter["amiAlias"]
     draft.region = choices.region or _region(draft, fleets, cluster)
     if draft.platform == "eks":
         _eks(draft, fleets, account)

@@ -22,6 +22,7 @@ from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
+from gpupool.plan.capacity import overgranted
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
 from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
@@ -64,6 +65,18 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         cluster.all("PriorityClass")[0].note("assumed", why, "complete `priorities`")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
+        _overcommitted(draft, first)
+
+
+def _overcommitted(draft: Draft, first: Part) -> None:
+    """Marks the pools of which more is granted than they have. `first`: where that is noted."""
+    for pool in draft.pools:
+        granted = [tenant.get("pools", {}).get(pool.name) for tenant in draft.tenants]
+        over = overgranted(_offer(pool), [_counts(grant) for grant in granted if grant])
+        for resource, (total, most) in over.items():
+            pool.overcommit = True
+            why = f"quotas grant {total} x {resource} of pool {pool.name}, which has {most}"
+            first.note("assumed", f"{why}: overcommit was written", "grant less, or raise the pool's bound")
 
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
@@ -270,6 +283,13 @@ def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
         return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
     unit = "gpus" if pool.sharing["mode"] == "exclusive" else "slices"
     return {unit: counts[GPU_RESOURCE]}
+
+
+def _counts(grant: Mapping[str, Any]) -> dict[str, int]:
+    """Extended resource -> count of a grant as `_grant` has written it."""
+    profiles = {mig_resource(name): count for name, count in grant.get("profiles", {}).items()}
+    plain = grant.get("gpus", grant.get("slices"))
+    return profiles if plain is None else {GPU_RESOURCE: plain}
 
 
 def _highest(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | None:

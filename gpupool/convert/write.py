@@ -25,7 +25,12 @@ _PLAIN = re.compile(
 _SCHEMA = "../gpupool/schema/environment.schema.json"
 """Where the schema is, seen from the file."""
 _NOT_ASCII = re.compile(r"[^ -~]")
-_DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
+_DEFAULTS = {
+    "consolidate_after": "10m",
+    "reserved_consolidate_after": "Never",
+    "expire_after": "Never",
+    "termination_grace_period": None,
+}
 
 
 def text(draft: Draft) -> str:
@@ -69,6 +74,8 @@ def _pool(pool: DraftPool) -> list[str]:
     if pool.sharing != {"mode": "exclusive"}:
         fields["sharing"] = pool.sharing
     fields["nodes"] = _nodes(pool)
+    if pool.overcommit:
+        fields["overcommit"] = True
     if pool.jobs_only:
         fields["jobsOnly"] = True
     if pool.labels:

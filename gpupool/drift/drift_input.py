@@ -12,7 +12,8 @@ from gpupool.cluster.snapshot import ClusterSnapshot, Object
 from gpupool.drift import moments, repair
 from gpupool.drift.pool_nodes import PoolNode, pool_nodes
 from gpupool.generators.manifest import Bundle, Part
-from gpupool.plan.model import Plan
+from gpupool.plan.changes import wording
+from gpupool.plan.model import Plan, Pool
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,12 @@ class DriftInput:
     def apply(self, *options: str, parts: Iterable[Part] = ()) -> str:
         """The command that applies the file where no object was edited by hand."""
         return repair.apply(self.plan, self.env, *options, parts=parts)
+
+    def from_group(self, pool: Pool) -> str:
+        """For the end of a reason: what the pool's node group is to give its nodes, if nothing else does."""
+        if not self.plan.labelled_by_group(pool):
+            return ""
+        return f"; set it on the node group: {wording.node_group(self.plan, pool)}"
 
     def age(self, thing: Object) -> float:
         """Seconds since the object was made."""

@@ -65,6 +65,11 @@ def _waits(inputs: DriftInput, row: PoolNode) -> Drift:
     return _drift(row, "outdated", reason, repair.repartition(inputs.env, row.pool.name), level)
 
 
+def _by_hand(inputs: DriftInput, row: PoolNode) -> bool:
+    """Whether applying the file again would change nothing on the node."""
+    return row.claim is not None or inputs.plan.labelled_by_group(row.pool)
+
+
 def _labels(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
     have, owners = labels(row.node), Ownership(row.node)
     for key, value in row.pool.labels.items():
@@ -73,7 +78,7 @@ def _labels(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
         by, _ = owners.of(("metadata", "labels", key), FIELD_MANAGER) if key in have else ("", "")
         reason = f'label {key} is "{have[key]}"' if key in have else f"it has no label {key}"
         reason += f', the pool\'s nodes have "{value}"' + (f"; set by {by}" if by else "")
-        restore = inputs.restore() if row.claim is None else repair.label(row.name, key, value)
+        restore = repair.label(row.name, key, value) if _by_hand(inputs, row) else inputs.restore()
         yield Drift(
             layer="nodes",
             kind="label",
@@ -82,7 +87,8 @@ def _labels(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
             wanted=value,
             found=have.get(key),
             by=by,
-            reason=reason if key != POOL_LABEL else f"{reason}: no job of the pool finds it",
+            reason=(reason if key != POOL_LABEL else f"{reason}: no job of the pool finds it")
+            + inputs.from_group(row.pool),
             repair=restore,
         )
 
@@ -104,8 +110,8 @@ def _taints(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
             path="spec.taints",
             wanted=taint.as_dict(),
             found=found,
-            reason=f"{reason}: any pod can run on it (pool {row.pool.name})",
-            repair=inputs.restore() if row.claim is None else restore,
+            reason=f"{reason}: any pod can run on it (pool {row.pool.name}){inputs.from_group(row.pool)}",
+            repair=restore if _by_hand(inputs, row) else inputs.restore(),
         )
 
 
@@ -128,7 +134,8 @@ def _named(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
             kind="node-missing",
             object=f"pool {pool.name}",
             reason=f"no node has the labels {wanted}",
-            repair=f"kubectl label node NODE {wanted.replace(',', ' ')}, then {inputs.apply()}",
+            repair=f"kubectl label node NODE {wanted.replace(',', ' ')}"
+            + ("" if inputs.plan.labelled_by_group(pool) else f", then {inputs.apply()}"),
         )
 
 

@@ -73,7 +73,8 @@ def _steering(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator
             by=by,
             reason=f'{reason}, the {what} is to use "{value}"'
             + (f"; set by {by}" if by else "")
-            + f" (pool {row.pool.name})",
+            + f" (pool {row.pool.name})"
+            + inputs.from_group(row.pool),
             repair=label_repair(inputs, view, row, key),
         )
 

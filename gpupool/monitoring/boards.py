@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from gpupool.monitoring.rules import CONDITIONS, filled, values
+from gpupool.monitoring.rules import filled, holds, values
 from gpupool.plan.model import Plan, Pool
 
 Board = dict[str, Any]
@@ -35,11 +35,7 @@ KINDS: Mapping[str, Callable[[Pool], bool]] = {
 
 def boards(plan: Plan) -> list[Board]:
     """Every dashboard of the environment."""
-    return [_board(row, plan) for row in _data()["boards"] if _holds(row, plan)]
-
-
-def _holds(row: Mapping[str, Any], plan: Plan) -> bool:
-    return "needs" not in row or CONDITIONS[row["needs"]](plan)
+    return [_board(row, plan) for row in _data()["boards"] if holds(row, plan)]
 
 
 def _board(row: Mapping[str, Any], plan: Plan) -> Board:
@@ -101,6 +97,9 @@ def _variables(plan: Plan) -> dict[str, Board]:
 def _panels(board: Mapping[str, Any], plan: Plan, of_plan: Mapping[str, str]) -> Iterator[Board]:
     numbers, top = itertools.count(1), 0
     for row, pool in _rows(board, plan):
+        shown = [panel for panel in row["panels"] if holds(panel, plan)]
+        if not shown:
+            continue
         known = {**of_plan, "pool": pool.name if pool else ""}
         yield {
             "id": next(numbers),
@@ -110,7 +109,7 @@ def _panels(board: Mapping[str, Any], plan: Plan, of_plan: Mapping[str, str]) ->
             "panels": [],
         }
         top, left, tallest = top + 1, 0, 0
-        for panel in (panel for panel in row["panels"] if _holds(panel, plan)):
+        for panel in shown:
             height = _STAT_HEIGHT if panel["type"] == "stat" else _HEIGHT
             if left + panel["width"] > _COLUMNS:
                 top, left, tallest = top + tallest, 0, 0
@@ -123,7 +122,7 @@ def _rows(board: Mapping[str, Any], plan: Plan) -> Iterator[tuple[Mapping[str, A
     """The board's rows; those that each pool has stand together, pool by pool."""
     for of_pools, rows in itertools.groupby(board["rows"], lambda row: "each" in row):
         if not of_pools:
-            yield from ((row, None) for row in rows if _holds(row, plan))
+            yield from ((row, None) for row in rows if holds(row, plan))
             continue
         every = list(rows)
         yield from ((row, pool) for pool in plan.pools for row in every if KINDS[row["of"]](pool))

@@ -7,7 +7,7 @@ runs (`gpupool.generators.monitoring`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,12 @@ class Field:
     """Only with `monitoring.gpuMetrics: full`."""
     profiling: bool = False
     """Only on GPUs that DCGM can profile."""
+
+
+def runs(plan: Plan) -> bool:
+    """Whether the cluster has an exporter with our fields: the GPU Operator's, unless it is switched off."""
+    settings = plan.gpu_operator.values.get("dcgmExporter")
+    return plan.operates and not (isinstance(settings, Mapping) and settings.get("enabled") is False)
 
 
 @functools.cache

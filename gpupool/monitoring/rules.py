@@ -41,7 +41,21 @@ Group = dict[str, Any]
 
 
 def _has_queue(plan: Plan) -> bool:
-    return plan.queue.enabled and plan.queue.engine == "builtin" and bool(plan.tenants)
+    """Whether a queue of ours runs and Prometheus reads it. Its absence is an alert, so what was never there
+    must have no rules: in a cluster the chart installs it, and Prometheus' operator has the key for it."""
+    queue = plan.queue
+    if not queue.enabled or queue.engine != "builtin" or not plan.tenants:
+        return False
+    if plan.cluster.platform == "local":
+        return True
+    return queue.chart is not None and (
+        queue.metrics_key is not None or not plan.monitoring.prometheus_operator
+    )
+
+
+def _checks_itself(plan: Plan) -> bool:
+    """Whether the figures of `gpupool assert` reach a Prometheus."""
+    return plan.assertion is not None and plan.assertion.pushgateway is not None
 
 
 def _spot_pools(plan: Plan) -> list[tuple[str, float]]:
@@ -49,14 +63,16 @@ def _spot_pools(plan: Plan) -> list[tuple[str, float]]:
 
 
 CONDITIONS: Mapping[str, Callable[[Plan], bool]] = {
+    "exporter": exporter.runs,
     "queue": _has_queue,
     "idle": lambda plan: _has_queue(plan) and plan.queue.idle_prometheus is not None,
     "shared": lambda plan: bool(exporter.shared_pools(plan)),
-    "spot": lambda plan: bool(_spot_pools(plan)),
+    "spot": lambda plan: _has_queue(plan) and bool(_spot_pools(plan)),
     "budget": lambda plan: _has_queue(plan) and any(_budgets(plan)),
-    "assertion": lambda plan: plan.assertion is not None,
+    "assertion": _checks_itself,
 }
-"""Which environments have a rule that `needs` something."""
+"""Which environments have what a rule or panel `needs`: its series come from there, and without it they
+never come. Every group of rules, and every board or row of panels, names one."""
 
 
 def groups(plan: Plan) -> list[Group]:
@@ -65,14 +81,14 @@ def groups(plan: Plan) -> list[Group]:
     data = _data()
     found = []
     for row in (*data["recording"], *data["alerts"]):
-        if not _holds(row, plan):
+        if not holds(row, plan):
             continue
         repeated = _budget_values(plan) if row.get("each") == "budget" else [{}]
         rules = [
             _rule(rule, {**known, **more}, plan)
             for more in repeated
             for rule in row["rules"]
-            if _holds(rule, plan)
+            if holds(rule, plan)
         ]
         if row["group"] == "gpupool.gpu.rules":
             rules = [*_parts(plan), *rules]
@@ -80,7 +96,8 @@ def groups(plan: Plan) -> list[Group]:
     return found
 
 
-def _holds(row: Mapping[str, Any], plan: Plan) -> bool:
+def holds(row: Mapping[str, Any], plan: Plan) -> bool:
+    """Whether the environment has what a group, rule, board, row or panel needs."""
     return "needs" not in row or CONDITIONS[row["needs"]](plan)
 
 

@@ -7,10 +7,11 @@ The one place where GPUs become slices. Pure; what a combination may not be is j
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.plan.model import SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
+from gpupool.plan.model import RESERVED, SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
 from gpupool.plan.tenants import MachineShare
 from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
 from gpupool.spec import environment as spec
@@ -111,7 +112,7 @@ def capacities(
         spot = min(max(spot, least), nodes - least)
     result = []
     if reserved:
-        result.append(Capacity(f"{pool}-reserved", "reserved", reserved * smallest, reserved, 30))
+        result.append(Capacity(f"{pool}-reserved", RESERVED, reserved * smallest, reserved, 30))
     if spot_first and nodes:
         # One NodePool of both: two of them would each need the whole limit.
         result.append(Capacity(pool, SPOT_FIRST, nodes * smallest, nodes, 10))
@@ -149,6 +150,21 @@ def up_to_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
     field = grant.counted_in[-1] if grant.counted_in else "gpus"
     most = grant_slices(pool, grant.model_copy(update={field: grant.up_to}))
     return {**grant_slices(pool, grant), **most}
+
+
+def overgranted(
+    capacity: Mapping[str, int], grants: Iterable[Mapping[str, int]]
+) -> dict[str, tuple[int, int]]:
+    """Extended resource -> (what `grants` add up to, what of it there is), where that is more than there is.
+    `capacity` is what the pool has at its maximum."""
+    total = Counter[str]()
+    for grant in grants:
+        total.update(grant)
+    return {
+        resource: (count, capacity.get(resource, 0))
+        for resource, count in total.items()
+        if count > capacity.get(resource, 0)
+    }
 
 
 def parse_window(text: str) -> Window:

@@ -105,6 +105,8 @@ class Machine:
     """Extended resource -> count on one such node, of those that are no GPUs."""
 
 
+RESERVED = "reserved"
+"""Capacity type of nodes that are paid for whether they run or not."""
 SPOT_FIRST = "spot-first"
 """Capacity type of a NodePool whose nodes are spot nodes while there are any, and else on-demand ones."""
 
@@ -180,9 +182,21 @@ class MachineDetails:
     """Network cards with EFA of each machine that a job over several nodes asks for; 0: none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Month:
+    """What a pool costs in a month, in USD."""
+
+    reserved: float
+    """Reserved nodes, used or not."""
+    warm: float
+    """What warm nodes cost beyond that."""
+    most: float
+    """All nodes."""
+
+
 def _bought_last(capacity: Capacity) -> tuple[bool, int]:
     """Warm nodes are counted on what is paid anyway, and then on what costs most."""
-    return capacity.type != "reserved", capacity.weight
+    return capacity.type != RESERVED, capacity.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +227,8 @@ class Pool:
     startup_taints: tuple[Taint, ...]
     zones: tuple[str, ...]
     consolidate_after: str
+    """How long an empty node stays that is not reserved."""
+    reserved_consolidate_after: str
     expire_after: str
     termination_grace_period: str | None
     """How long a node that is to go waits for its pods; None: for as long as they run."""
@@ -224,6 +240,8 @@ class Pool:
     cloud_taints: tuple[Taint, ...]
     """Taints that the cloud puts on the nodes by itself; pods of the pool tolerate them too."""
     fallback_to: tuple[str, ...]
+    overcommit: bool
+    """Whether grants may add up to more than `slices_max`."""
     jobs_only: bool
     max_unavailable: int
     window: Window | None
@@ -231,6 +249,11 @@ class Pool:
     """Disk of one node that jobs share; None where the file does not say it."""
     mig_config: str | None
     """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
+
+    def stopped_after(self, capacity_type: str) -> str:
+        """After how long Karpenter stops an empty node of that capacity type, as NodePools have it; Never:
+        not at all. What is reserved is paid for while it is off, too."""
+        return self.reserved_consolidate_after if capacity_type == RESERVED else self.consolidate_after
 
     @property
     def tolerated(self) -> tuple[Taint, ...]:
@@ -340,12 +363,22 @@ class Pool:
     def monthly_usd(self) -> tuple[float, float] | None:
         """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown. Nodes
         that may be spot or on-demand count as spot at the floor and as on-demand at the maximum."""
+        cost = self._month()
+        return None if cost is None else (round(cost.reserved + cost.warm, 2), round(cost.most, 2))
+
+    def warm_monthly_usd(self) -> float | None:
+        """What `warm` adds to the cost of a month, in USD: nothing for reserved nodes, which are paid for
+        anyway. This counts against tenants' budgets before a job runs. None where a price is unknown."""
+        cost = self._month()
+        return None if cost is None else round(cost.warm, 2)
+
+    def _month(self) -> _Month | None:
         if not self.capacities:
-            return (0.0, 0.0)
+            return _Month(0.0, 0.0, 0.0)
         prices = {"on-demand": [m.usd_per_hour for m in self.machines]}
         prices["spot"] = [m.spot_usd_per_hour for m in self.machines]
-        prices["reserved"] = [m.reserved_usd_per_hour for m in self.machines]
-        lowest = highest = 0.0
+        prices[RESERVED] = [m.reserved_usd_per_hour for m in self.machines]
+        reserved = warm = highest = 0.0
         floor = self.warm
         for capacity in sorted(self.capacities, key=_bought_last):
             cheapest, dearest = (prices[type] for type in (capacity.types[0], capacity.types[-1]))
@@ -355,11 +388,12 @@ class Pool:
                 return None
             kept = min(floor, capacity.max_nodes)
             floor -= kept
-            if capacity.type == "reserved":  # costs the same whether it is used or not
-                kept = capacity.max_nodes
-            lowest += kept * min(low) * HOURS_PER_MONTH
+            if capacity.type == RESERVED:  # costs the same whether it is used or not
+                reserved += capacity.max_nodes * min(low) * HOURS_PER_MONTH
+            else:
+                warm += kept * min(low) * HOURS_PER_MONTH
             highest += self._dearest(capacity.max_gpus, known) * HOURS_PER_MONTH
-        return (round(lowest, 2), round(highest, 2))
+        return _Month(reserved, warm, highest)
 
     def _dearest(self, gpus: int, prices: Sequence[float]) -> float:
         """The most that machines with so many GPUs together cost, of the machines' `prices`."""
@@ -412,6 +446,11 @@ class Plan:
     def existing(self) -> bool:
         """Whether a pool is of nodes that exist already."""
         return any(not pool.capacities for pool in self.pools)
+
+    def labelled_by_group(self, pool: Pool) -> bool:
+        """Whether the pool's nodes have its labels and taints from their node group alone: files that Argo CD
+        and Flux deliver are rendered without the cluster, which alone knows what a selector chooses."""
+        return bool(pool.node_selector) and self.delivery.gitops
 
     @property
     def operates(self) -> bool:
@@ -497,6 +536,7 @@ class _PoolJson(JsonObject):
     gpus_max: int
     warm: int
     jobs_only: bool
+    overcommit: bool
     gpus_per_node: int
     slices_per_node: dict[str, int]
     gpu_equivalents: dict[str, Share] = read("equivalents")

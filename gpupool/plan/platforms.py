@@ -17,6 +17,8 @@ class Platform:
     """Whether Karpenter can start nodes."""
     group: str
     """How a group of nodes is given labels and taints: {labels} and {taints} in the words of its tool."""
+    group_label: str | None = None
+    """Label by which the cloud says of which group a node is; None where nothing does."""
     operator: bool = True
     """Whether the GPU Operator shares GPUs; else the cloud does, as its node pools say."""
     taint: tuple[str, str, str] | None = None
@@ -29,17 +31,20 @@ PLATFORMS = {
     "eks": Platform(
         karpenter=True,
         group="eksctl: managedNodeGroups[] labels: {labels}; taints: {taints}",
+        group_label="eks.amazonaws.com/nodegroup",
     ),
     "static": Platform(karpenter=False, group=_ANY),
     "aks": Platform(
         karpenter=False,
         group="az aks nodepool update --labels {labels} --node-taints {taints}",
+        group_label="kubernetes.azure.com/agentpool",
     ),
     "gke": Platform(
         karpenter=False,
         operator=False,
         taint=("nvidia.com/gpu", "present", "NoSchedule"),
         group="gcloud container node-pools update --node-labels={labels} --node-taints={taints}",
+        group_label="cloud.google.com/gke-nodepool",
     ),
 }
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import yaml
 
+from gpupool.plan.cloud_facts import pinned_image
 from gpupool.rules import (
     cost,
     counts,
     environments,
     identity,
+    machine_images,
     operator_configs,
     planned_pools,
     priority_classes,
@@ -33,6 +35,7 @@ _WORDS = {
     "declare": f"or, where others make it, name it in the annotation {EXTERNAL} of an object of the bundle",
     "oversubscribed": quotas.OVERSUBSCRIBED,
     "least_mib": slice_memory.LEAST_MIB,
+    "image": pinned_image(),
 }
 _TEXTS: Mapping[str, Mapping[str, Any]] = yaml.load(
     Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
@@ -73,6 +76,7 @@ RULES: tuple[Rule[ObjectSet], ...] = (
     _rule("pools-not-oversubscribed", quotas.oversubscribed),
     _rule("pool-counts-agree", counts.agree),
     _rule("pools-as-planned", planned_pools.present),
+    _rule("machine-images-pinned", machine_images.pinned),
     _rule("slices-have-memory", slice_memory.sufficient),
     _rule("cost-within-ceiling", cost.ceiling),
     _rule("budgets-within-ceiling", cost.budgets),

@@ -12,8 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf, log
 
-from gpupool.plan.model import HOURS_PER_MONTH, SPOT_FIRST, Machine, Plan, Pool
-from gpupool.queue.domain.supply import RESERVED
+from gpupool.plan.model import HOURS_PER_MONTH, RESERVED, SPOT_FIRST, Machine, Plan, Pool
 from gpupool.spec.field_types import duration_seconds
 
 NEVER = "Never"
@@ -27,7 +26,7 @@ class NodeState:
     """reserved, spot, on-demand."""
     machine: Machine
     since: float = inf
-    """Since when it is paid for; infinity while it is off."""
+    """Since when it runs; infinity while it is off."""
     ready: float = inf
     """Since when it takes pods."""
     empties: int = 0
@@ -48,17 +47,18 @@ class SimulatedNodes:
     draw: random.Random
     states: list[NodeState] = field(default_factory=list)
     gpu_seconds: Counter[str] = field(default_factory=Counter)
-    """Capacity type -> GPU seconds of nodes that run."""
+    """Capacity type -> GPU seconds that are paid for: of nodes that run, and of all that are reserved."""
     usd: float = 0.0
     launches: int = 0
     on: int = 0
     """GPUs of nodes that run at present."""
-    idle_s: float = field(init=False)
-    """How long a node stays empty before it goes."""
+    began: float = 0.0
+    """When the simulation began."""
 
-    def __post_init__(self) -> None:
-        after = self.pool.consolidate_after
-        self.idle_s = inf if after == NEVER else duration_seconds(after) + self.numbers["consolidation"]
+    def _idle_s(self, state: NodeState) -> float:
+        """How long a node stays empty before it goes, in seconds."""
+        after = self.pool.stopped_after(state.type)
+        return inf if after == NEVER else duration_seconds(after) + self.numbers["consolidation"]
 
     @classmethod
     def of(cls, pool: Pool, numbers: dict[str, float], seed: int) -> SimulatedNodes:
@@ -76,10 +76,12 @@ class SimulatedNodes:
         return bool(self.pool.capacities)
 
     def begin(self, now: float) -> None:
-        """What is there from the beginning on: nodes that exist, that are reserved, and warm ones."""
+        """What is there from the beginning on: nodes that exist, reserved ones that are never stopped, and
+        warm ones."""
+        self.began = now
         warm = self.pool.warm
         for number, state in enumerate(self.states):
-            there = not self.bought or state.type == RESERVED
+            there = not self.bought or (state.type == RESERVED and self._idle_s(state) == inf)
             if there or warm > 0:
                 self._launch(number, now, now)
                 warm -= 1
@@ -99,11 +101,11 @@ class SimulatedNodes:
         if state.jobs or state.since == inf or not self._may_go(state):
             return inf
         state.empties += 1
-        return now + self.idle_s
+        return now + self._idle_s(state)
 
     def _may_go(self, state: NodeState) -> bool:
-        """What is reserved costs the same, and what is warm stays."""
-        if not self.bought or state.type == RESERVED:
+        """What exists already and what is warm stays, and what Karpenter never stops."""
+        if not self.bought or self._idle_s(state) == inf:
             return False
         return sum(other.since < inf for other in self.states) > self.pool.warm
 
@@ -134,19 +136,24 @@ class SimulatedNodes:
             state.lost = now + self.draw.expovariate(per_hour) * 3600
 
     def _pay(self, state: NodeState, now: float) -> None:
+        if state.type != RESERVED:
+            self._pay_for(state, now - state.since)
+
+    def _pay_for(self, state: NodeState, seconds: float) -> None:
         prices = {
             "spot": state.machine.spot_usd_per_hour,
             RESERVED: state.machine.reserved_usd_per_hour,
             "on-demand": state.machine.usd_per_hour,
         }
-        seconds = now - state.since
         self.usd += (prices[state.type] or 0.0) * seconds / 3600
         self.gpu_seconds[state.type] += round(seconds * state.machine.gpus)
 
     def close(self, now: float) -> None:
-        """The simulation ends."""
+        """The simulation ends. What is reserved was paid for all the time, on or off."""
         for state in self.states:
-            if state.since < now:
+            if state.type == RESERVED:
+                self._pay_for(state, now - self.began)
+            elif state.since < now:
                 self._pay(state, now)
                 state.since = now
 

@@ -269,7 +269,10 @@ class Nodes(Model):
     zones: list[NodeFact] = []
     """Availability zones; default: any."""
     consolidate_after: DurationOrNever = "10m"
-    """How long an empty node stays."""
+    """How long an empty node stays, if it is not reserved."""
+    reserved_consolidate_after: DurationOrNever = "Never"
+    """How long an empty node of `reserved` stays; default: it is paid for either way, and stays. A duration
+    leaves the reservation to other clusters meanwhile (eks, local)."""
     expire_after: DurationOrNever = "Never"
     """Age at which a node is replaced; Never keeps long trainings alive."""
     termination_grace_period: Duration | None = None
@@ -316,6 +319,9 @@ class Pool(Model):
     """Taints on every node; default gpupool.dev/pool=<name>:NoSchedule; [] for none."""
     fallback_to: list[str] = []
     """Time-sliced pools that take this pool's jobs when it is full."""
+    overcommit: bool = False
+    """Whether grants may add up to more than the pool has at its maximum; not all of them can then be used at
+    once."""
     jobs_only: bool = False
     """Whether only Jobs may use the pool: what runs there then has an end."""
     maintenance: Maintenance = Maintenance()

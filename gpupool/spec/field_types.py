@@ -121,7 +121,7 @@ Version = Annotated[
 AmiAlias = Annotated[
     str,
     StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30),
-    Hint("an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625"),
+    Hint("an alias of Karpenter's for Linux, such as al2023@v20240625"),
 ]
 ReservationId = Annotated[
     str,

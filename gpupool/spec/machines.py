@@ -50,10 +50,13 @@ _SnapshotId = Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-z]+$"), Hin
 class RootVolume(Model):
     size: Annotated[
         str,
-        StringConstraints(pattern=r"^(([1-9][0-9]{0,3}|1[0-6][0-9]{3})Gi|([1-9]|1[0-6])Ti)$"),
+        StringConstraints(
+            pattern=r"^(([1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|([1-9]|[1-4][0-9]|5[0-8])Ti)$"
+        ),
         Hint("a size such as 500Gi"),
     ] = "200Gi"
-    """Size of the root disk. Frameworks' images are some 10 GB each."""
+    """Size of the root disk, 58Ti at most (EC2NodeClass); `type` may allow less. Frameworks' images are some
+    10 GB each."""
     type: Literal["gp3", "gp2", "io1", "io2"] = "gp3"
     """EBS volume type."""
     iops: Positive | None = None

@@ -20,6 +20,7 @@ from gpupool import __version__, shipped
 from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.findings import GpupoolError, UsageError
+from gpupool.plan.cloud_facts import pinned_image
 from gpupool.spec.field_types import Name
 from gpupool.start import Platform
 
@@ -48,7 +49,13 @@ def files(answers: Answers) -> Mapping[str, str]:
     """Path and content of every file. Raises UsageError for an answer that can't be used."""
     name, model = _name(answers.name), _model(answers.gpu)
     machine = "" if answers.platform == "static" else _machine(model)
-    given = {"name": name, "platform": answers.platform, "gpu": model, "machine": machine}
+    given = {
+        "name": name,
+        "platform": answers.platform,
+        "gpu": model,
+        "machine": machine,
+        "image": pinned_image(),
+    }
     workflow = shipped.folder(".github/workflows") / "gpupool.yaml"
     caller = shipped.folder("ci") / "github" / "pull-request.yaml"
     return {

@@ -55,8 +55,10 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
 @slow
 def test_what_is_generated_is_clean(environment: Data) -> None:
     findings = draft_of(plan_of(environment)).findings()
-    # A caution about what the file says, and rightly: 15 replicas of a P4 have less than half a GiB each.
-    assert [finding for finding in findings if finding.rule != "slices-have-memory"] == []
+    # Cautions about what the file says, and rightly: 15 replicas of a P4 have less than half a GiB each, and
+    # without karpenter.amiAlias nodes are replaced when AWS publishes an image.
+    cautions = ("slices-have-memory", "machine-images-pinned")
+    assert [finding for finding in findings if finding.rule not in cautions] == []
 
 
 @given(environments(), st.data())

@@ -50,7 +50,8 @@ def seen(pool: Pool) -> Any:
     return (
         *(pool.name, pool.gpu.key, pool.sharing, pool.machines, pool.capacities, pool.gpus_max, pool.warm),
         *(pool.zones, pool.consolidate_after, pool.expire_after, dict(pool.labels), pool.taints),
-        *(pool.termination_grace_period, pool.jobs_only),
+        *(pool.termination_grace_period, pool.jobs_only, pool.overcommit),
+        pool.reserved_consolidate_after,
         *(pool.max_unavailable, pool.window, pool.image, pool.node_names),
     )
 

@@ -30,13 +30,10 @@ def delivered(draw: st.DrawFn, *engines: str) -> Data:
     """A valid environment that Argo CD or Flux delivers."""
     environment = draw(environments())
     if environment["cluster"]["platform"] == "static":
-        # Taints, and nodes known by their labels alone, can't be delivered by files.
+        # Taints of nodes that are named can't be delivered by files.
         environment["pools"] = [
-            {**pool, "taints": []} for pool in environment["pools"] if "selector" not in pool["nodes"]
+            pool if "selector" in pool["nodes"] else {**pool, "taints": []} for pool in environment["pools"]
         ]
-        left = {pool["name"] for pool in environment["pools"]}
-        for tenant in environment["tenants"]:
-            tenant["pools"] = {name: grant for name, grant in tenant["pools"].items() if name in left}
     for pool in environment["pools"]:
         pool.pop("fallbackTo", None)
     engine = draw(st.sampled_from(engines or ("argocd", "flux")))

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from gpupool.money import usd
 from gpupool.plan.capacity import WEEKDAYS
 from gpupool.plan.changes.model import Cost
-from gpupool.plan.model import Pool, Reserved, Taint, Window
+from gpupool.plan.model import Plan, Pool, Reserved, Taint, Window
+from gpupool.plan.platforms import PLATFORMS
 from gpupool.spec.tenants import Budget
 
 
@@ -37,6 +38,13 @@ def sharing(pool: Pool) -> str:
 def taint(given: Taint) -> str:
     """As kubectl writes it: `gpu=mig:NoSchedule`."""
     return f"{given.key}={given.value}:{given.effect}" if given.value else f"{given.key}:{given.effect}"
+
+
+def node_group(plan: Plan, pool: Pool) -> str:
+    """The labels and taints that a node group is to give to the pool's nodes, in the words of its tool."""
+    labels = ",".join(f"{key}={value}" for key, value in sorted(pool.labels.items()))
+    taints = ",".join(map(taint, pool.taints)) or "none"
+    return PLATFORMS[plan.cluster.platform].group.format(labels=labels, taints=taints)
 
 
 def window(given: Window | None) -> str | None:

@@ -98,22 +98,16 @@ def names(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
-    """Of a node that exists already, files can carry the labels, if they know its name."""
+    """Of a node that the file names, files can carry the labels, and its taints not. Nodes that a selector
+    chooses have both from their node group: nothing of them is rendered."""
     environment = context.environment
     engine = environment.delivery.engine
     if engine == "pulumi" or context.platform is None:
         return
     loc: Loc
     for index, pool in enumerate(environment.pools):
-        if context.buys(pool):
+        if context.buys(pool) or pool.nodes.selector:
             continue
-        if pool.nodes.selector:
-            message = (
-                "only the cluster knows which nodes have these labels, and files are rendered without it"
-            )
-            hint = "list the nodes in names, or deliver with engine pulumi"
-            loc = ("pools", index, "nodes", "selector")
-            yield PlanProblem(loc, message, hint, judged_by=(loc,))
         if pool.taints is None or pool.taints or context.gaps.touches(("pools", index, "taints")):
             # spec.taints is one value: the manager that applies it owns the whole list (Kubernetes 1.36,
             # Node).
@@ -122,8 +116,8 @@ def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
                 "not-ready ones too"
             )
             hint = (
-                "write taints: [] and let the kubelet set them (--register-with-taints), "
-                "or deliver with engine pulumi"
+                "choose the nodes by selector, which leaves labels and taints to their node group, or write "
+                "taints: [], or deliver with engine pulumi"
             )
             loc = ("pools", index, "taints")
             yield PlanProblem(loc, message, hint, judged_by=(loc,))

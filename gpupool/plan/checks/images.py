@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from gpupool.image_references import FORM, WrongImage, parsed
 from gpupool.plan.checks.context import CheckContext, PlanProblem
+from gpupool.plan.cloud_facts import bound, pinned_image
 from gpupool.plan.operator_releases import version_key
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -18,8 +19,7 @@ from gpupool.spec.yaml_source import Loc
 _ALONE = ("alias", "id")
 _FINDS = ("alias", "id", "name", "tags", "ssmParameter")
 _FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
-LAST_AL2 = (1, 32)
-"""Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
+_LAST_AL2 = "lastAmazonLinux2"
 _BOTTLEROCKET = "bottlerocket@"
 BOTTLEROCKET = "Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
 """Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
@@ -31,7 +31,7 @@ def bottlerocket(context: CheckContext) -> Iterator[PlanProblem]:
     alias = context.environment.karpenter.ami_alias
     if context.platform == "eks" and alias.startswith(_BOTTLEROCKET):
         yield PlanProblem(
-            ("karpenter", "amiAlias"), f"{alias} can't be used: {BOTTLEROCKET}", "use al2023@latest"
+            ("karpenter", "amiAlias"), f"{alias} can't be used: {BOTTLEROCKET}", f"use {pinned_image()}"
         )
     for index, pool in enumerate(context.environment.pools):
         image = pool.nodes.image
@@ -45,7 +45,9 @@ def bottlerocket(context: CheckContext) -> Iterator[PlanProblem]:
         for position, term in enumerate(image.selector_terms):
             if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
                 place = (*loc, "selectorTerms", position, "alias")
-                yield PlanProblem(place, f"{term.alias} can't be used: {BOTTLEROCKET}", "use al2023@latest")
+                yield PlanProblem(
+                    place, f"{term.alias} can't be used: {BOTTLEROCKET}", f"use {pinned_image()}"
+                )
 
 
 def terms(context: CheckContext) -> Iterator[PlanProblem]:
@@ -80,6 +82,11 @@ def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) 
         yield PlanProblem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
 
 
+def has_amazon_linux_2(kubernetes: str) -> bool:
+    """Whether EKS has an image of Amazon Linux 2 for that version."""
+    return version_key(kubernetes) <= version_key(bound(_LAST_AL2).value)
+
+
 def aliases(context: CheckContext) -> Iterator[PlanProblem]:
     """An alias stands for an image that EKS has for the cluster's Kubernetes."""
     environment = context.environment
@@ -92,9 +99,11 @@ def aliases(context: CheckContext) -> Iterator[PlanProblem]:
             loc: Loc = ("pools", index, "nodes", "image", "selectorTerms", position, "alias")
             found.append((loc, term.alias or ""))
     for loc, alias in found:
-        if alias.startswith("al2@") and version_key(version) > LAST_AL2:
-            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; 1.32 was the last"
-            yield PlanProblem(loc, message, "use al2023@latest")
+        if alias.startswith("al2@") and not has_amazon_linux_2(version):
+            last = bound(_LAST_AL2)
+            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}"
+            hint = f"use {pinned_image()}; {last.value} was the last {last.why}"
+            yield PlanProblem(loc, message, hint)
 
 
 def of_gpupool(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from gpupool.plan import cloud_facts
 from gpupool.plan.checks.context import CheckContext, PlanProblem
+from gpupool.plan.cloud_facts import VolumeFact
 from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL
 from gpupool.spec import machines as spec
 from gpupool.spec.yaml_source import Loc
 
-
-@dataclass(frozen=True, slots=True)
-class _Volume:
-    """What EBS makes of a type (EBS User Guide, volume types; Karpenter 1.14, spec.blockDeviceMappings)."""
-
-    iops: tuple[int, int] | None
-    """None: it follows from the size."""
-    per_gib: int = 0
-    """Most operations a second for each GiB."""
-    needs_iops: bool = False
-    throughput: tuple[int, int] | None = None
-
-
-_VOLUMES = {
-    "gp2": _Volume(None),
-    "gp3": _Volume((3_000, 16_000), 500, throughput=(125, 1_000)),
-    "io1": _Volume((100, 64_000), 50, needs_iops=True),
-    "io2": _Volume((100, 256_000), 1_000, needs_iops=True),
-}
-_IOPS_PER_MIB = 4
-"""gp3 gives 0.25 MiB a second for each operation a second."""
-_GP3_IOPS = 3_000
 _GC_LOW, _GC_HIGH = 80, 85
 """Percent of the disk, where the file says nothing (KubeletConfiguration v1beta1,
 imageGC...ThresholdPercent)."""
@@ -45,39 +24,54 @@ _PLATFORM_TAGS = (
 
 
 def volumes(context: CheckContext) -> Iterator[PlanProblem]:
+    """EBS makes a disk of that type, size and speed."""
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes", "rootVolume")
         volume = pool.nodes.root_volume
-        kind = _VOLUMES[volume.type]
-        yield from _iops(loc, volume, kind)
-        if volume.throughput is None:
-            continue
-        if kind.throughput is None:
-            message = f"a volume of type {volume.type} has no throughput to set"
-            yield PlanProblem((*loc, "throughput"), message, "leave it out, or use type: gp3")
-            continue
-        least, most = kind.throughput
-        most = min(most, (volume.iops or _GP3_IOPS) // _IOPS_PER_MIB)
-        if not least <= volume.throughput <= most:
-            message = f"{volume.type} has {least} to {most} MiB a second with {volume.iops or _GP3_IOPS} iops"
-            yield PlanProblem((*loc, "throughput"), message, "correct it, or raise iops")
+        fact = cloud_facts.volumes()[volume.type]
+        yield from _size(loc, volume, fact)
+        yield from _iops(loc, volume, fact)
+        yield from _throughput(loc, volume, fact)
 
 
-def _iops(loc: Loc, volume: spec.RootVolume, kind: _Volume) -> Iterator[PlanProblem]:
+def _size(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator[PlanProblem]:
+    least, most = fact.size_gib
+    if not least <= volume.gib <= most:
+        message = f"{volume.type} has {least} to {most} GiB, not {volume.size}"
+        yield PlanProblem((*loc, "size"), message, f"correct it, or the type {fact.why}")
+
+
+def _iops(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator[PlanProblem]:
+    if fact.iops is None:
+        if volume.iops is not None:
+            message = f"the iops of {volume.type} follow from its size"
+            yield PlanProblem((*loc, "iops"), message, "leave it out, or use type: gp3")
+        return
     if volume.iops is None:
-        if kind.needs_iops:
+        if fact.iops_by_default is None:
             yield PlanProblem(loc, f"a volume of type {volume.type} needs iops", "say how many")
         return
-    if kind.iops is None:
-        message = f"the iops of {volume.type} follow from its size"
-        yield PlanProblem((*loc, "iops"), message, "leave it out, or use type: gp3")
-        return
-    least, most = kind.iops
+    least, most = fact.iops
     # What every volume has by itself it has at any size.
-    most = max(least, min(most, volume.gib * kind.per_gib))
+    most = max(least, min(most, volume.gib * fact.iops_per_gib))
     if not least <= volume.iops <= most:
         message = f"{volume.type} of {volume.size} has {least} to {most} iops, not {volume.iops}"
-        yield PlanProblem((*loc, "iops"), message, "correct it, or the size")
+        yield PlanProblem((*loc, "iops"), message, f"correct it, or the size {fact.why}")
+
+
+def _throughput(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator[PlanProblem]:
+    if volume.throughput is None:
+        return
+    if fact.throughput is None:
+        message = f"a volume of type {volume.type} has no throughput to set"
+        yield PlanProblem((*loc, "throughput"), message, "leave it out, or use type: gp3")
+        return
+    least, most = fact.throughput
+    iops = volume.iops or fact.iops_by_default or 0
+    most = min(most, int(iops * fact.throughput_per_iops))
+    if not least <= volume.throughput <= most:
+        message = f"{volume.type} has {least} to {most} MiB a second with {iops} iops"
+        yield PlanProblem((*loc, "throughput"), message, f"correct it, or raise iops {fact.why}")
 
 
 def selectors(context: CheckContext) -> Iterator[PlanProblem]:

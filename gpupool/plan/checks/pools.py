@@ -8,6 +8,7 @@ from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
 from gpupool.plan.capacity import parse_window
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.plan.cloud_facts import bound
 from gpupool.plan.platforms import PLATFORMS
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
@@ -20,6 +21,7 @@ _CLOUD_FIELDS = (
     "spot_share",
     "capacity",
     "reserved",
+    "reserved_consolidate_after",
     "zones",
     "termination_grace_period",
     "root_volume",
@@ -31,8 +33,6 @@ _CLOUD_FIELDS = (
     "efa",
     "tags",
 )
-_GKE_CLIENTS = 48
-"""Google Kubernetes Engine documentation, GPU time-sharing (2026-08)."""
 _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
@@ -110,9 +110,11 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
         yield PlanProblem(("gpuOperator",), message, "leave it out")
     for index, pool in enumerate(environment.pools):
         replicas = getattr(pool.sharing, "replicas", None)
-        if replicas is not None and not 2 <= replicas <= _GKE_CLIENTS:
-            message = f"a node pool shares a GPU among 2 to {_GKE_CLIENTS} pods, not {replicas}"
-            yield PlanProblem(("pools", index, "sharing", "replicas"), message, "correct it")
+        clients = bound("podsPerGpuOnGke")
+        least, most = clients.value
+        if replicas is not None and not least <= replicas <= most:
+            message = f"a node pool shares a GPU among {least} to {most} pods, not {replicas}"
+            yield PlanProblem(("pools", index, "sharing", "replicas"), message, f"correct it {clients.why}")
         if getattr(pool.sharing, "rename_by_default", False):
             message = f"platform {context.platform} calls slices nvidia.com/gpu"
             yield PlanProblem(

@@ -22,6 +22,17 @@ def reserved(context: CheckContext) -> Iterator[PlanProblem]:
                     break
             listed.append((pool, reservation))
         yield from _bounded(context, loc, pool)
+        yield from _stopped(("pools", index, "nodes"), pool.nodes)
+
+
+def _stopped(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
+    """When reserved nodes are stopped is said of some."""
+    at = (*loc, "reservedConsolidateAfter")
+    if "reserved_consolidate_after" in nodes.model_fields_set and not nodes.reserved:
+        message = "no node of the pool is reserved"
+        yield PlanProblem(
+            at, message, "leave it out, or list reservations in reserved", (at, (*loc, "reserved"))
+        )
 
 
 def _named(loc: Loc, reservation: spec.Reservation) -> Iterator[PlanProblem]:

@@ -96,26 +96,29 @@ def _raise(pool: Pool, per_node: str) -> str:
 
 
 def budgets(context: CheckContext) -> Iterator[PlanProblem]:
-    """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
-    split among its tenants by what they are granted."""
+    """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost, but for
+    what is reserved, is split among its tenants by what they are granted."""
     floors = {
-        name: cost[0]
+        name: cost
         for name, pool in context.pools.items()
-        if (cost := pool.monthly_usd()) and cost[0] > 0 and not _cost_unknown(context, name)
+        if (cost := pool.warm_monthly_usd()) and not _cost_unknown(context, name)
     }
     totals = {name: _granted(context, name) for name in floors}
     for index, tenant in enumerate(context.environment.tenants):
         if tenant.budget is None or context.gaps.covers(("tenants", index, "budget", "period")):
             continue
-        owed = 0.0
+        owed = dict[str, float]()
         for name in tenant.pools:
             share = totals.get(name, {}).get(tenant.name)
             if share:
-                owed += floors[name] * float(share / sum(totals[name].values()))
-        owed *= _HOURS[tenant.budget.period] / HOURS_PER_MONTH
-        if owed > tenant.budget.usd:
+                part = float(share / sum(totals[name].values()))
+                owed[name] = floors[name] * part * _HOURS[tenant.budget.period] / HOURS_PER_MONTH
+        if (total := sum(owed.values())) > tenant.budget.usd:
             budget = f"{usd_exact(tenant.budget.usd)} a {tenant.budget.period}"
-            message = f"{budget} is less than the tenant's share of warm nodes alone, {usd_exact(owed)}"
+            message = (
+                f"{budget} is less than the tenant's share of the warm nodes of {', '.join(owed)}, "
+                f"{usd_exact(total)} (nodes that are reserved are not counted)"
+            )
             yield PlanProblem(
                 ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
             )
@@ -127,7 +130,11 @@ def _cost_unknown(context: CheckContext, name: str) -> bool:
     if not gaps.broken:
         return False
     pools = (at for at, pool in enumerate(environment.pools) if pool.name == name)
-    prices = (("pools", at, "nodes", field) for at in pools for field in ("warm", "spotShare", "usdPerHour"))
+    prices = (
+        ("pools", at, "nodes", field)
+        for at in pools
+        for field in ("warm", "spotShare", "reserved", "usdPerHour")
+    )
     grants = (("tenants", at, "pools", name) for at in range(len(environment.tenants)))
     return any(gaps.touches(loc) for loc in (*prices, *grants))
 

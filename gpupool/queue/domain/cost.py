@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from gpupool.plan.model import RESERVED
 from gpupool.queue.domain.state import Held, Snapshot
-from gpupool.queue.domain.supply import RESERVED, Supply
+from gpupool.queue.domain.supply import Supply
 
 
 class GpuHolding(NamedTuple):

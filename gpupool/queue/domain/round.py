@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpupool.plan.model import SPOT_FIRST
+from gpupool.plan.model import RESERVED, SPOT_FIRST
 from gpupool.queue.domain import budget, fairness, refusals
 from gpupool.queue.domain.borrowing import Returns
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
 from gpupool.queue.domain.possible import Possible, reach_of
 from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
 from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import RESERVED, UNKNOWN, Supply, TenantRule
+from gpupool.queue.domain.supply import UNKNOWN, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
 NOTHING_LENT = -1.0

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, inf
 
-from gpupool.plan.model import Plan, Pool
+from gpupool.plan.model import RESERVED, Plan, Pool
 from gpupool.queue.records import MICRO
 from gpupool.spec.tenants import Budget
 
-RESERVED = "reserved"
 DRAIN_S = 40 * 60
 """So long before a Capacity Block ends Karpenter drains its nodes (karpenter-provider-aws v1.14.1, capacity
 blocks)."""

@@ -25,6 +25,9 @@ _LEFT = (
     "not own; running pods stay"
 )
 """Argo CD and Flux prune no object that only has our fields (`gpupool.generators.deletion_protection`)."""
+_BY_GROUP = (
+    "nothing changes before their node group gives them the labels and taints that gpupool plan prints"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class _Group:
 def effects(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """Effects on named and selected nodes, without counts in words."""
     for group in _groups(before.plan if before else None, after.plan if after else None):
-        node_effect = _effect(group, gone=after is None, gitops=bool(before and before.plan.delivery.gitops))
+        # Who applies the file takes named nodes back; who will apply it labels those that a selector chooses.
+        state = before if group.names else after or before
+        node_effect = _effect(group, gone=after is None, gitops=bool(state and state.plan.delivery.gitops))
         if node_effect is not None:
             yield node_effect
 
@@ -112,6 +117,8 @@ def _taints(pool: Pool) -> str:
 def _consequences(group: _Group, gitops: bool) -> tuple[str, PodFate]:
     """What follows for what runs there."""
     old, new = group.old, group.new
+    if gitops and not group.names:
+        return _BY_GROUP, "kept"
     if new is None and gitops:
         return _LEFT, "kept"
     if (old.mig_config if old else None) != (new.mig_config if new else None):

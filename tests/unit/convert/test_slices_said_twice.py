@@ -8,6 +8,7 @@ import yaml
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import parse_documents
 from gpupool.convert.draft import Choices
+from gpupool.plan.cloud_facts import pinned_image
 
 POOL = """\
 apiVersion: karpenter.sh/v1
@@ -143,12 +144,12 @@ def test_of_bottlerocket_all_else_is_said_to_be_left() -> None:
         result = converted(plain, text.replace("REPLICAS", "5"))
         left = said(result, "left")
         assert result.findings == ()
-        assert "amiAlias" not in result.text
+        assert yaml.safe_load(result.text)["karpenter"]["amiAlias"] == pinned_image()
         assert "image" not in yaml.safe_load(result.text)["pools"][0]["nodes"]
         assert "amiSelectorTerms = " in left
         assert "Bottlerocket has a device plugin of its own" in left
         assert "only its number of slices is carried over, to the pool's sharing" in left
-        assert "al2023@latest takes the place of Bottlerocket" in said(result, "assumed")
+        assert f"{pinned_image()} takes the place of Bottlerocket" in said(result, "assumed")
 
 
 def test_bottlerocket_and_a_configuration_that_disagree_leave_the_pool_out() -> None:
@@ -171,8 +172,8 @@ def test_other_user_data_shares_nothing(text: str) -> None:
     assert "sharing" not in pool
 
 
-@pytest.mark.parametrize(("kubernetes", "alias"), [("1.32", "al2@latest"), ("1.33", None), (None, None)])
-def test_amazon_linux_2_is_kept_where_eks_has_it(kubernetes: str | None, alias: str | None) -> None:
+@pytest.mark.parametrize(("kubernetes", "kept"), [("1.32", True), ("1.33", False), (None, False)])
+def test_amazon_linux_2_is_kept_where_eks_has_it(kubernetes: str | None, kept: bool) -> None:
     node_class = yaml.safe_dump(
         yaml.safe_load(CLASS.replace("bottlerocket", "al2").partition("  userData")[0])
     )
@@ -180,8 +181,9 @@ def test_amazon_linux_2_is_kept_where_eks_has_it(kubernetes: str | None, alias: 
     for text in (POOL, QUARTERS, node_class):
         documents += parse_documents("x.yaml", text.encode())[0]
     result = convert(documents, Choices(kubernetes_version=kubernetes))
-    assert yaml.safe_load(result.text)["karpenter"].get("amiAlias") == alias
-    assert ("al2023@latest takes its place" in said(result, "todo")) == (alias is None)
+    alias = yaml.safe_load(result.text)["karpenter"].get("amiAlias")
+    assert alias == ("al2@latest" if kept else pinned_image())
+    assert (f"{pinned_image()} takes its place" in said(result, "todo")) != kept
     assert result.findings == ()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpupool.generators import delivery
-from tests.unit.drift.fake_cluster import EKS, Cluster, Object
+from tests.unit.drift.fake_cluster import EKS, STATIC, Cluster, Object
 
 DELIVERED = (
     EKS
@@ -140,3 +140,53 @@ def test_what_they_keep_is_deleted_by_a_person(engine: str, removal: str, level:
     (found,) = cluster.examine()
     assert (found.kind, found.object, found.level.value) == ("extra", "NodePool former", level)
     assert found.repair == "kubectl delete nodepool former"
+
+
+GROUP = (
+    STATIC.replace("platform: static", "platform: aks")
+    .replace("gpuOperator: {install: false}", "gpuOperator: {driver: {enabled: false}}")
+    .replace("  - name: desk\n    gpu: rtx-4090\n    nodes: {names: [lab-0]}\n", "")
+    + "delivery: {engine: %s, repo: 'https://git.example.com/ml/platform.git', path: rendered/lab}\n"
+)
+"""A pool of a node group that a selector chooses, with the taint that every pool has."""
+
+
+@pytest.mark.parametrize("engine", MANAGERS)
+def test_of_nodes_that_a_selector_chooses_nothing_is_in_git(engine: str) -> None:
+    cluster = Cluster(GROUP % engine)
+    assert [manifest.name for manifest in cluster.bundle if manifest.kind == "Node"] == []
+    cluster.node("rack")
+    assert [drift for drift in cluster.examine() if drift.layer in ("nodes", "slices")] == []
+
+
+@pytest.mark.parametrize("engine", MANAGERS)
+@pytest.mark.parametrize("label", ["gpupool.dev/pool", "nvidia.com/device-plugin.config"])
+def test_a_label_that_a_node_group_has_not_set_is_set_there(engine: str, label: str) -> None:
+    cluster = Cluster(GROUP % engine)
+    value = cluster.node("rack")["metadata"]["labels"].pop(label)
+    (found,) = [drift for drift in cluster.examine() if drift.layer in ("nodes", "slices")]
+    assert (found.object, found.path) == ("Node node-0", f"metadata.labels[{label}]")
+    assert "set it on the node group: az aks nodepool update --labels " in found.reason
+    assert f"{label}={value}" in found.reason
+    assert found.repair.startswith("kubectl label node node-0")
+    assert "application" not in found.repair
+
+
+def test_a_taint_that_a_node_group_has_not_set_is_set_there() -> None:
+    cluster = Cluster(GROUP % "argocd")
+    cluster.node("rack")["spec"]["taints"] = []
+    (found,) = [drift for drift in cluster.examine() if drift.layer == "nodes"]
+    assert "--node-taints gpupool.dev/pool=rack:NoSchedule" in found.reason
+    assert found.repair.startswith("kubectl taint node node-0")
+
+
+def test_with_pulumi_up_labels_the_nodes() -> None:
+    cluster = Cluster(
+        (GROUP % "pulumi").replace(
+            ", repo: 'https://git.example.com/ml/platform.git', path: rendered/lab", ""
+        )
+    )
+    cluster.node("rack")["spec"]["taints"] = []
+    (found,) = [drift for drift in cluster.examine() if drift.layer == "nodes"]
+    assert "node group" not in found.reason
+    assert "gpupool up" in found.repair

@@ -63,9 +63,15 @@ def everything(pools: Collection[str] = ()) -> Plan:
         "gpuMetrics": "full",
         "labels": {"release": "kube-prometheus-stack"},
         "alerts": {"runbooks": "https://wiki.example.com/alerts"},
-        "assertion": {"image": "registry.example.com/gpupool:1.2.3", "schedule": "*/10 * * * *"},
+        "assertion": {
+            "image": "registry.example.com/gpupool:1.2.3",
+            "schedule": "*/10 * * * *",
+            "pushgateway": "http://pushgateway.monitoring:9091",
+        },
     }
-    data["queue"] = {"idle": {"prometheus": "http://prometheus.monitoring:9090", "below": 0.05, "for": "30m"}}
+    data["queue"] |= {
+        "idle": {"prometheus": "http://prometheus.monitoring:9090", "below": 0.05, "for": "30m"}
+    }
     data["tenants"][0]["projects"][0] = {"name": "detector", "budget": {"usd": 5000, "alertAt": [0.9]}}
     if pools:
         data["pools"] = [pool for pool in data["pools"] if pool["name"] in pools]

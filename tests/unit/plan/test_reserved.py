@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.infra import policy_gate
-from gpupool.plan.model import HOURS_PER_MONTH
+from gpupool.plan.model import HOURS_PER_MONTH, Plan
+from gpupool.simulate.nodes import SimulatedNodes
 from tests.environment_strategies import plan_of
 
 BLOCK = {"id": "cr-0a1b2c", "count": 2, "until": "2027-01-31T11:30Z"}
@@ -134,3 +136,59 @@ def test_one_that_has_ended_is_warned_of() -> None:
 
     assert ended(date(2027, 1, 31)) == []
     assert ended(date(2027, 2, 1)) == ["warn"]
+
+
+def consolidation(plan: Plan) -> dict[str, str]:
+    pools = (manifest for manifest in generate(plan) if manifest.kind == "NodePool")
+    return {pool.name: pool.body["spec"]["disruption"]["consolidateAfter"] for pool in pools}
+
+
+def test_reserved_nodes_are_not_stopped_when_they_are_empty() -> None:
+    """They are paid for either way, and a Capacity Block cleans up for minutes before it starts another."""
+    plan = plan_of(environment([BLOCK], consolidateAfter="3m"))
+    assert consolidation(plan) == {"pool-reserved": "Never", "pool": "3m"}
+    report = policy_gate.judge(plan, date(2026, 12, 1))
+    assert [finding for finding in report.findings if finding.level == "deny"] == []
+    plan = plan_of(environment([BLOCK], reservedConsolidateAfter="1h"))
+    assert consolidation(plan) == {"pool-reserved": "1h", "pool": "10m"}
+
+
+def test_a_time_for_reserved_nodes_needs_some() -> None:
+    with pytest.raises(SpecError) as refused:
+        plan_of(environment([], reservedConsolidateAfter="1h"))
+    (finding,) = refused.value.findings
+    assert finding.path == "pools[0].nodes.reservedConsolidateAfter"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "usd", "fine"),
+    [
+        ({}, 1, True),
+        ({"warm": 2}, 1, True),
+        ({"warm": 3}, 10 * HOURS_PER_MONTH, True),
+        ({"warm": 3}, 10 * HOURS_PER_MONTH - 1, False),
+    ],
+)
+def test_a_budget_owes_warm_nodes_and_nothing_that_is_reserved(
+    nodes: dict[str, Any], usd: float, fine: bool
+) -> None:
+    tenant = {"name": "a", "namespace": "team-a", "pools": {"pool": {"gpus": 8}}, "budget": {"usd": usd}}
+    data = {**environment([BLOCK], **nodes), "tenants": [tenant]}
+    if fine:
+        assert plan_of(data).tenants
+        return
+    with pytest.raises(SpecError, match="share of the warm nodes of pool"):
+        plan_of(data)
+
+
+@pytest.mark.parametrize(("after", "stays"), [("Never", True), ("5m", False)])
+def test_the_simulator_stops_what_is_rendered_to_stop(after: str, stays: bool) -> None:
+    plan = plan_of(environment([BLOCK], reservedConsolidateAfter=after))
+    nodes = SimulatedNodes.of(plan.pools[0], {"batch": 10, "startup": 100, "consolidation": 15}, 0)
+    reserved = next(number for number, state in enumerate(nodes.states) if state.type == "reserved")
+    nodes.begin(0)
+    assert nodes.take(reserved, 50) == (50 if stays else 160), "ready at once, or started for the job"
+    gone = nodes.leave(reserved, 1000)
+    assert gone == (inf if stays else 1315)
+    nodes.close(7200)
+    assert nodes.usd == 2 * 7 * 2, "paid for all the time, on or off"

@@ -125,7 +125,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
         ("priority", "a may use priorities up to batch instead of train: new pods above"),
     ),
     "more granted than there is": (
-        lambda d: d.update(tenants=TWO_TENANTS),
+        lambda d: (d.update(tenants=TWO_TENANTS), pool(overcommit=True)(d)),
         nodes(max=3),
         ("capacity", "pool shared: tenants are granted 128 of 96 gpu (128 of 128 before)"),
     ),

@@ -86,6 +86,15 @@ def replan(draft: Draft, **changes: Any) -> None:
     draft.plan = dataclasses.replace(draft.plan, **changes)
 
 
+def imaged(draft: Draft, alias: str, **of_tenants: Any) -> None:
+    """Another machine image for every pool, and changed tenants."""
+    assert draft.plan is not None
+    assert draft.plan.karpenter is not None
+    karpenter = draft.plan.karpenter.model_copy(update={"ami_alias": alias})
+    tenants = tuple(dataclasses.replace(tenant, **of_tenants) for tenant in draft.plan.tenants)
+    replan(draft, karpenter=karpenter, tenants=tenants)
+
+
 def promise(draft: Draft, times: int) -> None:
     """So many more tenants that are each granted all of a pool."""
     assert draft.plan is not None

@@ -9,6 +9,7 @@ from tests.unit.rules.changes import (
     Change,
     edit,
     heavier_overlay,
+    imaged,
     priority_class,
     promise,
     put,
@@ -224,6 +225,15 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "NodePool extra",
             "that the plan does not know",
         ),
+    ],
+    "machine-images-pinned": [
+        (
+            "prod",
+            lambda d: imaged(d, "al2023@latest"),
+            "karpenter.amiAlias",
+            "pool 'training-h100' uses al2023@latest: its nodes are replaced when AWS publishes an image, in",
+        ),
+        ("dev", lambda d: imaged(d, "al2023@latest"), "karpenter.amiAlias", "at any time"),
     ],
     "slices-have-memory": [
         (

@@ -58,7 +58,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
     ],
     "accounts-exist": [
         (
-            "prod",
+            "homelab",
             lambda d: d.drop("ServiceAccount", "gpupool-launcher"),
             "subjects[0].name",
             "gpupool-launcher",

@@ -11,6 +11,7 @@ from tests.unit.rules.changes import (
     Change,
     admission_policy,
     config_map,
+    imaged,
     policy_binding,
     pool_affinity,
     promise,
@@ -107,6 +108,10 @@ GOOD: dict[str, tuple[str, Change]] = {
     ),
     "pools-promised-four-times": ("prod", lambda d: promise(d, 4)),
     "slices-of-512-mib": ("prod", lambda d: slice_up(d, 32)),
+    "moving-image-under-work-that-gives-way": (
+        "dev",
+        lambda d: imaged(d, "al2023@latest", max_priority="research"),
+    ),
     "ceiling-that-is-just-kept": ("prod", lambda d: replan(d, monthly_usd_max=525000)),
     "lower-quota-beside-the-tenant's": (
         "dev",
@@ -131,6 +136,7 @@ def test_what_is_right_is_left_alone(case: str) -> None:
     rule = {
         "pools-promised-four-times": "pools-not-oversubscribed",
         "slices-of-512-mib": "slices-have-memory",
+        "moving-image-under-work-that-gives-way": "machine-images-pinned",
     }.get(case)
     if rule:  # the change alone breaks others
         found = [finding for finding in found if finding.rule == rule]

@@ -80,8 +80,8 @@ GOOD: list[tuple[tuple[str | int, ...], Any]] = [
     (pool(0, "taints"), [{"key": "nvidia.com/gpu"}]),
     (pool(0, "taints"), [{"key": "a"}, {"key": "a", "effect": "NoExecute"}]),
     (pool(0, "maintenance"), {"maxUnavailable": 2, "window": "Sat,Sun 23:00-01:00 UTC"}),
-    (tenant("pools"), {"slices": {"gpus": 2}}),
-    (tenant("pools"), {"slices": {"slices": 8}}),
+    (("tenants", 1, "pools"), {"parts": {"gpus": 8}}),
+    (tenant("pools"), {"slices": {"slices": 4}}),
     (tenant("pools"), {"parts": {"profiles": {"3g.40gb": 8, "2g.20gb": 16}}}),
     (tenant("pools"), {"parts": {"gpus": 8}}),
     # A warm node at 1 USD an hour, shared by two tenants with equal grants: 365 USD a month each.
@@ -124,6 +124,7 @@ BAD: list[tuple[tuple[str | int, ...], Any, str]] = [
     (tenant("pools"), {"parts": {"profiles": {"3g.40gb": 9}}}, "tenants[0].pools.parts.profiles"),
     (tenant("pools"), {"parts": {"profiles": {"1g.10gb": 1}}}, "tenants[0].pools.parts.profiles"),
     (tenant("pools"), {"parts": {"slices": 1}}, "tenants[0].pools.parts.slices"),
+    (tenant("pools"), {"slices": {"gpus": 2}}, "pools[0]"),
     (tenant("budget"), {"usd": 364.0}, "tenants[0].budget.usd"),
     (tenant("budget"), {"usd": 83.0, "period": "week"}, "tenants[0].budget.usd"),
     (tenant("budget"), {"usd": 11.0, "period": "day"}, "tenants[0].budget.usd"),
