@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
+from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import BORROWED_CLASS
 from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, Tenant
@@ -45,6 +46,7 @@ def quotas_of(tenant: Tenant) -> dict[str, tuple[Mapping[str, int], MachineShare
 def _quotas(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
     for name, (granted, share) in quotas_of(tenant).items():
         counts = {f"requests.{resource}": granted.get(resource, 0) for resource in plan.resources}
+        counts |= dict.fromkeys(UNCOUNTED_DEVICES, 0)
         compute = share.as_dict() if share else {}
         hard = quantities(counts) | {f"requests.{key}": amount for key, amount in compute.items()}
         scope = {"scopeSelector": {"matchExpressions": [_NOT_BORROWED]}} if name == GRANTED else {}

@@ -56,6 +56,8 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     }
     default, overrides = _simplest(actual, strictest)
     policies: dict[str, Any] = {} if default == "deny" else {"default": default}
+    if cluster.parameter(_LIMITS, "scope") == "cluster":
+        policies["scope"] = "cluster"
     if overrides:
         policies["overrides"] = overrides
     if waivers:
@@ -103,6 +105,9 @@ def _waivers(policy: str, part: Part) -> list[dict[str, str]]:
 
 def _limits(cluster: ClusterObjects) -> dict[str, Any]:
     limits: dict[str, Any] = {}
+    classes = cluster.parameter(_LIMITS, "deviceClasses").split()
+    if classes:
+        limits["deviceClasses"] = classes
     registries = cluster.parameter(_LIMITS, "registries").split()
     if registries:
         limits["registries"] = [registry.removesuffix("/") for registry in registries]
