@@ -1,5 +1,5 @@
-"""What other teams run in the cluster is no business of the policies, unless the environment says so; and what
-gpupool runs itself passes them."""
+"""What other teams run in the cluster is no business of the policies, unless the environment says so; and
+what gpupool runs itself passes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def given_to(environment: Path, tmp_path: Path, **policies: Any) -> Path:
 
 
 def judged(environment: Path) -> list[PolicyFinding]:
-    """What policies have against the objects of other teams. That the Namespaces are not given is no matter."""
+    """What policies have against the objects of other teams. That Namespaces are not given is no matter."""
     check = run(Question((str(environment), str(OTHER_TEAMS))), lambda _: None)
     return [finding for finding in check.findings if finding.origin == "policy"]
 
@@ -103,7 +103,8 @@ def test_the_whole_cluster_lifts_the_bound_and_nothing_else(tmp_path: Path) -> N
     after = rendered(read_plan(str(file)))
     for name, spec in shipped_policies():
         rows = [
-            {**row, "expression": "true"} if row["name"] == "bound" else row for row in spec.get("variables", ())
+            {**row, "expression": "true"} if row["name"] == "bound" else row
+            for row in spec.get("variables", ())
         ]
         assert after[name] == {**spec, **({"variables": rows} if rows else {})}
 
@@ -121,12 +122,16 @@ def test_pods_may_use_claims_where_a_class_is_allowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", environment_names())
 def test_quotas_leave_no_device_uncounted(name: str) -> None:
     """Of classes with an extended resource a quota would stop pods that ask for the resource."""
-    assert not [entry for entry in UNCOUNTED_DEVICES if "/gpu.nvidia.com" in entry or entry.startswith("gpu.")]
+    assert not [
+        entry for entry in UNCOUNTED_DEVICES if "/gpu.nvidia.com" in entry or entry.startswith("gpu.")
+    ]
     quotas = [manifest.body for manifest in generate(read_plan(name)) if manifest.kind == "ResourceQuota"]
     counting = [body["spec"]["hard"] for body in quotas if body["metadata"]["name"] == "gpupool"]
     assert counting
     for hard in counting:
-        assert {entry: hard.get(entry) for entry in UNCOUNTED_DEVICES} == dict.fromkeys(UNCOUNTED_DEVICES, "0")
+        assert {entry: hard.get(entry) for entry in UNCOUNTED_DEVICES} == dict.fromkeys(
+            UNCOUNTED_DEVICES, "0"
+        )
 
 
 def images(body: Any) -> Iterator[str]:
