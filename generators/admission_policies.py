@@ -44,12 +44,13 @@ def generate(plan: Plan) -> Iterator[Manifest]:
             continue
         described = dict(body["metadata"])
         described["labels"] = {**labels, **(described.get("labels") or {})}
-        made = {**body, "metadata": described}
+        labelled = {**body, "metadata": described}
         if body["kind"] == BINDING:
-            made = _enforced(made, plan.policies)
+            yield Manifest(_enforced(labelled, plan.policies))
         elif plan.policies.scope == "cluster" and _SHIPPED.items() <= described["labels"].items():
-            made = _of_everything(made)
-        yield Manifest(made)
+            yield Manifest(_of_everything(labelled))
+        else:
+            yield Manifest(labelled)
 
 
 def _of_everything(policy: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def row(policy: Any, binding: Any) -> str:
 
 
 def judged(policy: Any) -> str:
-    """Which objects of the cluster are the policy's business. KeyError for one that has to be described."""
+    """Which objects of the cluster the policy judges. KeyError for one that has to be described."""
     spec = policy["spec"]
     selector = spec["matchConstraints"].get("namespaceSelector", {}).get("matchExpressions", [])
     conditions = {row["name"] for row in spec.get("matchConditions", ())}

@@ -26,7 +26,7 @@ _ACCOUNTS = {
     "vision": ("team-vision", "default"),
     "serving": ("team-serving", "default"),
     "editor": ("team-vision", "editor"),
-    "nobody": ("nobodys", "editor"),
+    "elsewhere": ("elsewhere", "editor"),
 }
 """Who acts -> namespace and service account. The first two have what `access` of the file gives them."""
 _EDIT = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
@@ -87,11 +87,11 @@ def applied(
     file.write_text(_ENVIRONMENT.read_text(encoding="utf-8"), encoding="utf-8")
     commands = CommandLine(file, control_plane)
     commands.up()
-    kube.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nobodys"}})
-    for namespace, account in (_ACCOUNTS["editor"], _ACCOUNTS["nobody"]):
+    kube.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    for namespace, account in (_ACCOUNTS["editor"], _ACCOUNTS["elsewhere"]):
         _let_edit(kube, namespace, account)
     yield commands
-    kube.api.delete("v1", "Namespace", "nobodys")
+    kube.api.delete("v1", "Namespace", "elsewhere")
     commands.run("destroy", "--yes")
     kube.api.delete("node.k8s.io/v1", "RuntimeClass", "nvidia")
     kube.wipe()  # waits until the server has given up the policies

@@ -112,5 +112,5 @@ def test_nothing_is_refused(enforced: Server) -> None:
     }
     assert len(answers) > len(OBJECTS)
     assert {name: answer.message for name, answer in answers.items() if answer.message} == {}
-    told = {name: answer.warnings for name, answer in answers.items()}
-    assert {name: texts for name, texts in told.items() if "ValidatingAdmission" in str(texts)} == {}
+    warnings = {name: answer.warnings for name, answer in answers.items()}
+    assert {name: texts for name, texts in warnings.items() if "ValidatingAdmission" in str(texts)} == {}

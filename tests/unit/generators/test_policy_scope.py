@@ -1,5 +1,5 @@
-"""What other teams run in the cluster is no business of the policies, unless the environment says so; and
-what gpupool runs itself passes them."""
+"""What other teams run in the cluster is not judged by the policies, unless the environment says so; and what
+gpupool runs itself passes them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def shipped_policies() -> Iterator[tuple[str, dict[str, Any]]]:
             yield body["metadata"]["name"], body["spec"]
 
 
-def test_which_pods_are_gpupools_business_is_said_in_one_way() -> None:
+def test_which_pods_are_judged_is_said_in_one_way() -> None:
     said = {
         row["expression"]
         for _, spec in shipped_policies()
