@@ -24,8 +24,8 @@ _EVERYWHERE = "Everywhere"
 _NOTE = re.compile(r"(?P<owner>.+?), until (?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2}): (?P<reason>.+)", re.DOTALL)
 _LIMITS, _POOLS = "gpupool-limits", "gpupool-pools"
 _FIRST = [
-    "policies warn and refuse nothing, as long as pods that run may break them;",
-    "remove this once nothing is warned of",
+    "Policies only warn, since pods that run already may violate them; remove this line",
+    "when there are no more warnings.",
 ]
 """Beside `policies.default` of a cluster that has had no policies of gpupool."""
 _DEFAULTS = {
