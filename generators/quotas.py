@@ -46,7 +46,8 @@ def quotas_of(tenant: Tenant) -> dict[str, tuple[Mapping[str, int], MachineShare
 def _quotas(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
     for name, (granted, share) in quotas_of(tenant).items():
         counts = {f"requests.{resource}": granted.get(resource, 0) for resource in plan.resources}
-        counts |= dict.fromkeys(UNCOUNTED_DEVICES, 0)
+        if name == NAME:  # a scope by PriorityClass is of pods, and claims have none
+            counts |= dict.fromkeys(UNCOUNTED_DEVICES, 0)
         compute = share.as_dict() if share else {}
         hard = quantities(counts) | {f"requests.{key}": amount for key, amount in compute.items()}
         scope = {"scopeSelector": {"matchExpressions": [_NOT_BORROWED]}} if name == GRANTED else {}
