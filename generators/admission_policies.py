@@ -1,10 +1,11 @@
 """The policies and their bindings, as the environment wants them enforced.
 
-The files are data and are not changed; only bindings change: their actions by `policies.default` and
-`overrides`, what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
-one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner, reason and
-last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes the
-waiver.
+The files are data. Bindings change: their actions by `policies.default` and `overrides`, what they apply to
+by `waivers`. A policy that would judge other people's objects has a variable `bound`, which says what it
+judges; with `policies.scope: cluster` it judges all. A waiver for a namespace takes the namespace out of the
+binding; one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner,
+reason and last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes
+the waiver.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ WAIVED = "waivers.policies.gpupool.dev/"
 """Prefix of the annotations that list a binding's waivers, by namespace."""
 EVERYWHERE = "Everywhere"
 """Stands for all namespaces there; no namespace has a capital letter."""
+_BOUND = "bound"
+"""Variable of a shipped policy: whether it judges the object at all."""
+_NO_CLAIMS = "pods-use-no-claims"
+"""For environments that allow no DeviceClass."""
+_SHIPPED = {"policies.gpupool.dev/part-of": "gpupool"}
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace."""
 _STRICTNESS: tuple[Action, ...] = ("audit", "warn", "deny")
@@ -32,14 +38,32 @@ _KNOWN = tuple(action.capitalize() for action in _STRICTNESS)
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     labels = object_labels(plan)
+    left_out = {_NO_CLAIMS} if plan.policies.limits.device_classes else set()
     for body in read_objects(plan.policies.files):
+        if body["metadata"]["name"] in left_out:
+            continue
         described = dict(body["metadata"])
         described["labels"] = {**labels, **(described.get("labels") or {})}
-        made = {**body, "metadata": described}
-        yield Manifest(_bound(made, plan.policies) if body["kind"] == BINDING else made)
+        labelled = {**body, "metadata": described}
+        if body["kind"] == BINDING:
+            yield Manifest(_enforced(labelled, plan.policies))
+        elif plan.policies.scope == "cluster" and _SHIPPED.items() <= described["labels"].items():
+            yield Manifest(_of_everything(labelled))
+        else:
+            yield Manifest(labelled)
 
 
-def _bound(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:
+def _of_everything(policy: dict[str, Any]) -> dict[str, Any]:
+    """The policy without its limit to gpupool's side of the cluster."""
+    spec = policy.get("spec") or {}
+    variables = [
+        {**row, "expression": "true"} if row.get("name") == _BOUND else row
+        for row in spec.get("variables") or ()
+    ]
+    return {**policy, "spec": {**spec, "variables": variables}} if variables else policy
+
+
+def _enforced(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:
     """The binding with the environment's actions and waivers."""
     spec = dict(binding.get("spec") or {})
     policy = str(spec.get("policyName", ""))

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
+from gpupool.plan.device_classes import GPU_CLASSES
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
@@ -146,6 +147,9 @@ def _limits(plan: Plan) -> dict[str, str]:
     limits = plan.policies.limits
     return {
         "registries": " ".join(f"{registry}/" for registry in limits.registries),
+        "deviceClasses": _words(limits.device_classes),
+        "gpuClasses": _words(GPU_CLASSES),
+        "scope": plan.policies.scope,
         "jobTtlSeconds": str(limits.job_ttl_seconds),
         "jobDeadlineSeconds": str(limits.job_deadline_seconds),
         "jobRetries": str(limits.job_retries),

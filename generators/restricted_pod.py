@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-PAUSE_IMAGE = (
-    "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
-)
-"""Does nothing; runs on every architecture and as any user. The digest is the index's, as Cilium's sources
-and others have it (November 2026)."""
+from gpupool.spec.field_types import PAUSE_IMAGE
 
 POD: dict[str, Any] = {
     "automountServiceAccountToken": False,

@@ -13,6 +13,7 @@ from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, object_labels
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 from gpupool.plan.pods import WARM_CLASS
+from gpupool.spec.field_types import PAUSE_IMAGE
 
 _SELECTOR = "gpupool.dev/warm"
 
@@ -25,6 +26,7 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _deployment(plan: Plan, pool: Pool) -> Manifest:
     labels = {_SELECTOR: pool.name}
+    image = plan.karpenter.warm_pod_image if plan.karpenter else PAUSE_IMAGE
     apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     template = {
         "metadata": {"labels": {**object_labels(plan, pool), **labels}},
@@ -39,6 +41,7 @@ def _deployment(plan: Plan, pool: Pool) -> Manifest:
                 {
                     "name": "keep",
                     **restricted_pod.CONTAINER,
+                    "image": image,
                     "resources": {
                         "requests": {"cpu": "10m", "memory": "16Mi"},
                         "limits": {"memory": "16Mi"},

@@ -71,6 +71,8 @@ class Draft:
     priorities: list[Values] = field(default_factory=list)
     tenants: list[Values] = field(default_factory=list)
     policies: Values = field(default_factory=dict)
+    policies_origin: list[str] = field(default_factory=list)
+    """Lines of comment above them."""
     origin: list[str] = field(default_factory=list)
     """Lines of comment for the head of the file."""
 

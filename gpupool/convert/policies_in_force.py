@@ -23,6 +23,11 @@ _WAIVED = "waivers.policies.gpupool.dev/"
 _EVERYWHERE = "Everywhere"
 _NOTE = re.compile(r"(?P<owner>.+?), until (?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2}): (?P<reason>.+)", re.DOTALL)
 _LIMITS, _POOLS = "gpupool-limits", "gpupool-pools"
+_FIRST = [
+    "Policies only warn, since pods that run already may violate them; remove this line",
+    "when there are no more warnings.",
+]
+"""Beside `policies.default` of a cluster that has had no policies of gpupool."""
 _DEFAULTS = {
     "jobTtl": (_LIMITS, 604800),
     "jobDeadline": (_LIMITS, 1209600),
@@ -34,13 +39,14 @@ _DEFAULTS = {
 
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
-    """Put the policies of the cluster on `draft`; nothing where gpupool has none there."""
+    """Put the policies of the cluster on `draft`; where gpupool has none there, they refuse nothing yet."""
     bindings = {
         name: part for part in cluster.all(_KIND) if ours(part) and (name := part.word("spec", "policyName"))
     }
     for part in cluster.all(_KIND):
         part.derived() if ours(part) else part.of_cluster()
     if not bindings:
+        draft.policies, draft.policies_origin = {"default": "warn"}, _FIRST
         return
     waivers = [waiver for name, part in sorted(bindings.items()) for waiver in _waivers(name, part)]
     everywhere = {waiver["policy"] for waiver in waivers if "namespace" not in waiver}
@@ -56,6 +62,8 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     }
     default, overrides = _simplest(actual, strictest)
     policies: dict[str, Any] = {} if default == "deny" else {"default": default}
+    if cluster.parameter(_LIMITS, "scope") == "cluster":
+        policies["scope"] = "cluster"
     if overrides:
         policies["overrides"] = overrides
     if waivers:
@@ -103,6 +111,9 @@ def _waivers(policy: str, part: Part) -> list[dict[str, str]]:
 
 def _limits(cluster: ClusterObjects) -> dict[str, Any]:
     limits: dict[str, Any] = {}
+    classes = cluster.parameter(_LIMITS, "deviceClasses").split()
+    if classes:
+        limits["deviceClasses"] = classes
     registries = cluster.parameter(_LIMITS, "registries").split()
     if registries:
         limits["registries"] = [registry.removesuffix("/") for registry in registries]

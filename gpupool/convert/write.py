@@ -51,9 +51,12 @@ def text(draft: Draft) -> str:
             lines += ["", f"{name}:"]
             for item in items:
                 lines += _item(item, "  ")
-    for section, value in (("policies", draft.policies), ("monitoring", draft.monitoring)):
+    for section, value, origin in (
+        ("policies", draft.policies, draft.policies_origin),
+        ("monitoring", draft.monitoring, []),
+    ):
         if value:
-            lines += ["", *_field(section, value, "")]
+            lines += ["", *_comment(origin, ""), *_field(section, value, "")]
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,8 @@ from gpupool.spec.services import Waiver
 
 Action = Literal["deny", "warn", "audit"]
 """What happens on a violation; from strict to lax."""
+Scope = Literal["gpu", "cluster"]
+"""What the policies that would judge other people's objects are limited to; `cluster`: to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class PolicyLimits:
 
     registries: tuple[str, ...]
     """Host, or host and path, that images may come from; empty: any."""
+    device_classes: tuple[str, ...]
+    """DeviceClasses that claims may be for in tenants' namespaces."""
     job_ttl_seconds: int
     job_deadline_seconds: int
     job_retries: int
@@ -36,6 +40,7 @@ class PolicyLimits:
 class Policies:
     default: Action
     """At most this happens on a violation of any policy."""
+    scope: Scope
     overrides: Mapping[str, Action]
     """Policy -> what happens instead."""
     waivers: tuple[Waiver, ...]

@@ -216,10 +216,12 @@ def _policies(context: CheckContext) -> Policies:
     limits = policies.limits
     return Policies(
         default=policies.default,
+        scope=policies.scope,
         overrides=policies.overrides,
         waivers=tuple(policies.waivers),
         limits=PolicyLimits(
             registries=tuple(limits.registries),
+            device_classes=tuple(limits.device_classes),
             job_ttl_seconds=duration_seconds(limits.job_ttl),
             job_deadline_seconds=duration_seconds(limits.job_deadline),
             job_retries=limits.job_retries,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.findings import UsageError
-from gpupool.policy_check.result import Check, is_idle, relative
+from gpupool.policy_check.result import UNMATCHED, Check, is_idle, relative
 from gpupool.policy_check.targets import (
     STDIN_NAME,
     Targets,
@@ -259,18 +259,29 @@ def _judge_manifests(
 
 
 def _gather(reports: Sequence[Report]) -> Report:
-    """All reports as one. A policy that matched anything anywhere is not reported as unmatched, and what
-    is wrong with a policy is reported once."""
+    """All reports as one. A policy that matched anything anywhere is not reported as unmatched; of one that
+    did not, the report in which an object came furthest says why. What is wrong with a policy is reported
+    once."""
     matched: dict[str, int] = {}
     for report in reports:
         for name, count in report.matched.items():
             matched[name] = matched.get(name, 0) + count
+    furthest: dict[str, int] = {}
+    for report in reports:
+        for name, reach in report.reached.items():
+            furthest[name] = max(reach, furthest.get(name, 0))
     objects = sum(report.objects for report in reports)
     findings: list[PolicyFinding] = []
     reported: set[tuple[object, ...]] = set()
-    for finding in (finding for report in reports for finding in report.findings):
-        if is_idle(finding) and (not objects or (finding.object and matched.get(finding.object.name))):
+    explained: set[str] = set()
+    for report, finding in ((report, finding) for report in reports for finding in report.findings):
+        name = finding.object.name if finding.object else ""
+        if is_idle(finding) and (not objects or matched.get(name)):
             continue
+        if finding.rule == UNMATCHED:
+            if name in explained or report.reached.get(name, 0) < furthest.get(name, 0):
+                continue
+            explained.add(name)
         if finding.origin == "engine":
             key = (finding.rule, finding.object, finding.file, finding.line, finding.path, finding.message)
             if key in reported:

@@ -30,6 +30,8 @@ def policy_risks(before: Plan, after: Plan) -> Iterator[Risk]:
         yield _risk(f"policy {name} is removed")
     yield from _weakened(old, new)
     yield from _edited(old, new)
+    if old.scope == "cluster" and new.scope != "cluster":
+        yield _risk("policies.scope goes from cluster to gpu: other namespaces' pods are not judged")
     yield from _limits(old.limits, new.limits)
 
 
@@ -71,6 +73,9 @@ def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
     elif old.registries and set(new.registries) - set(old.registries):
         added = ", ".join(sorted(set(new.registries) - set(old.registries)))
         yield _risk(f"images may come from {added} too")
+    classes = ", ".join(sorted(set(new.device_classes) - set(old.device_classes)))
+    if classes:
+        yield _risk(f"tenants may claim devices of class {classes}, which nothing counts")
     for attribute, name, unit in _NUMBERS:
         was, now = getattr(old, attribute), getattr(new, attribute)
         if now > was:

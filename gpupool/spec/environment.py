@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from gpupool.spec.delivery import Delivery
 from gpupool.spec.field_types import (
+    PAUSE_IMAGE,
     AmiAlias,
     Compute,
     Count,
@@ -23,6 +24,7 @@ from gpupool.spec.field_types import (
     DurationOrNever,
     ExtendedResource,
     Hint,
+    Image,
     LabelKey,
     LabelValue,
     Memory,
@@ -121,6 +123,9 @@ class Karpenter(Model):
     """Security groups of machines, likewise."""
     ami_alias: AmiAlias = "al2023@latest"
     """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` goes before it."""
+    warm_pod_image: Image = PAUSE_IMAGE
+    """Image of the pods that keep `pools[].nodes.warm` nodes: it does nothing, as any user, on any
+    architecture. Name a copy where `policies.limits.registries` allows other registries alone."""
     interruption_queue: str | None = None
     """Name of the SQS queue with spot interruption notices; it must exist. Default: none is listened to."""
     values: dict[str, JsonValue] = {}

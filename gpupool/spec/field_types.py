@@ -183,6 +183,11 @@ Image = Annotated[
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$", max_length=500),
     Hint("an image such as registry.example.com/team/app:1.0"),
 ]
+PAUSE_IMAGE = (
+    "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
+)
+"""Does nothing; runs on every architecture and as any user. The digest is the index's, as Cilium's sources
+and others have it (November 2026)."""
 Memory = Annotated[
     str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$"), Hint("an amount of memory such as 512Gi")
 ]

@@ -19,6 +19,7 @@ from gpupool.spec.field_types import (
     LabelValue,
     Model,
     Name,
+    NodeName,
     PlainAddress,
     Positive,
     Text,
@@ -51,6 +52,9 @@ class PolicyLimits(Model):
         ]
     ] = []
     """Registries that images may come from, host or host/path; default: any."""
+    device_classes: Annotated[list[NodeName], Field(max_length=50)] = []
+    """DeviceClasses that claims may be for in tenants' namespaces (resource.k8s.io), such as one of network
+    cards; default: none. Nothing counts their devices."""
     job_ttl: Duration = "168h"
     """Longest ttlSecondsAfterFinished of a GPU job."""
     job_deadline: Duration = "336h"
@@ -68,6 +72,10 @@ class PolicyLimits(Model):
 class Policies(Model):
     default: Literal["deny", "warn", "audit"] = "deny"
     """What happens on a violation."""
+    scope: Literal["gpu", "cluster"] = "gpu"
+    """What the policies on pods, quotas and NodePools judge. gpu: everything in tenants' namespaces, in
+    others the pods that ask for a GPU or select a pool, and of NodePools those of pools. cluster:
+    everything."""
     overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
     """Other actions, by policy."""
     waivers: list[Waiver] = []

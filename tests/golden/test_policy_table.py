@@ -17,11 +17,30 @@ _HEAD = """# The policies that ship
 Written from the policies' own annotations (`make golden`). *On a violation* is what the binding says;
 `policies.default` and `policies.overrides` of the environment file change it. *Judges by* is the ConfigMap in
 `gpupool-system` that is made from the environment file; where it is missing, as in a folder of foreign
-manifests, the policy is not applied.
+manifests, the policy is not applied. *Judges*: what of the cluster; `policies.scope` of the environment file
+changes it where the table says so. GPU pods and jobs in `gpu-operator` and `kube-system` are left out.
 
-| policy | guards | why | to put it right | on a violation | judges by |
-|---|---|---|---|---|---|
+| policy | guards | why | to put it right | on a violation | judges | judges by |
+|---|---|---|---|---|---|---|
 """
+_GPU = "asks-for-a-gpu"
+_ON_A_POOL = "GPU pods of all namespaces"
+_JUDGED = {
+    "claims-are-of-allowed-classes": "claims of tenants; of other namespaces those for GPUs",
+    "gpu-limits-equal-requests": _ON_A_POOL,
+    "job-pools-run-jobs": "GPU pods of all namespaces on pools with `jobsOnly`",
+    "no-mixed-gpu-resources": _ON_A_POOL,
+    "node-pools-are-bounded": "NodePools of pools; all with `scope: cluster`",
+    "one-slice-per-container": "pods of all namespaces that select a pool",
+    "owned-labels-and-taints-stay": "nodes of pools, namespaces of tenants",
+    "pools-are-not-bypassed": "pods of tenants, GPU pods of all namespaces",
+    "queue-marks-are-the-queues": "what carries marks of the queue",
+    "quotas-count-gpus": "quotas of tenants; all with `scope: cluster`",
+    "quotas-stay-within-capacity": "quotas of tenants; all with `scope: cluster`",
+    "tenant-bounds-stay": "what gpupool has made",
+}
+"""Where it does not follow from the policy's selector, conditions or variables."""
+_BOUND = "pods of tenants and of gpupool, GPU pods of all namespaces; all with `scope: cluster`"
 
 
 def table() -> str:
@@ -39,11 +58,29 @@ def row(policy: Any, binding: Any) -> str:
     ]
     action = ", ".join(binding["spec"]["validationActions"]).lower()
     parameters = binding["spec"].get("paramRef", {}).get("name")
-    cells = [f"`{name}`", *said, action, f"`{parameters}`" if parameters else ""]
+    cells = [f"`{name}`", *said, action, judged(policy), f"`{parameters}`" if parameters else ""]
     assert not any("|" in cell or "\n" in cell for cell in cells), (
         f"{name} has an annotation that breaks the table"
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def judged(policy: Any) -> str:
+    """Which objects of the cluster the policy judges. KeyError for one that has to be described."""
+    spec = policy["spec"]
+    selector = spec["matchConstraints"].get("namespaceSelector", {}).get("matchExpressions", [])
+    conditions = {row["name"] for row in spec.get("matchConditions", ())}
+    if {"key": "gpupool.dev/tenant", "operator": "Exists"} in selector or "of-a-tenant" in conditions:
+        return "namespaces of tenants"
+    if "of-the-launcher" in conditions:
+        return "requests of the queue's launcher"
+    if _GPU in conditions:
+        rules = spec["matchConstraints"]["resourceRules"]
+        return _ON_A_POOL if "pods" in rules[0]["resources"] else "GPU jobs of all namespaces"
+    name = policy["metadata"]["name"]
+    if name not in _JUDGED and any(row["name"] == "bound" for row in spec.get("variables", ())):
+        return _BOUND
+    return _JUDGED[name]
 
 
 def test_the_table_is_that_of_the_policies() -> None:

@@ -67,7 +67,8 @@ def check(
     findings += [row for one, rows in judge.context.unreadable if id(one) not in judged for row in rows]
     findings += judge_many(judge, objects, operation=operation, user=user, subresource=subresource)
     findings += overview(policy_set, judge.tally, subresource or operation)
-    return Report(tuple(findings), len(objects), judge.tally.evaluations, judge.tally.matched)
+    tally = judge.tally
+    return Report(tuple(findings), len(objects), tally.evaluations, tally.matched, tally.reached)
 
 
 def _placed(document: Document, kinds: Kinds, namespace: str) -> Document:

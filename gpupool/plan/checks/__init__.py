@@ -55,6 +55,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     images.bottlerocket,
     images.terms,
     images.aliases,
+    images.own,
     machines.volumes,
     machines.selectors,
     machines.kubelets,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from gpupool.image_references import FORM, WrongImage, parsed
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.plan.cloud_facts import bound, pinned_image
+from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.operator_releases import version_key
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -106,19 +107,45 @@ def aliases(context: CheckContext) -> Iterator[PlanProblem]:
             yield PlanProblem(loc, message, hint)
 
 
-def of_gpupool(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:
-    """An image of gpupool itself, which runs under the policies of the same file: it is pinned, and of a
-    registry that is allowed. Only for other checks."""
+def own(context: CheckContext) -> Iterator[PlanProblem]:
+    """The images of the pods that gpupool makes, which run under the policies of the same file: each is
+    pinned, and of a registry that is allowed."""
+    for loc, image in own_images(context.environment):
+        yield from _own(context, loc, image)
+
+
+def own_images(environment: spec.Environment) -> Iterator[tuple[Loc, str]]:
+    """Field and image of every pod that gpupool makes in its own namespace."""
+    if any(pool.nodes.warm for pool in environment.pools):
+        yield ("karpenter", "warmPodImage"), environment.karpenter.warm_pod_image
+    if environment.monitoring.assertion:
+        yield ("monitoring", "assertion", "image"), environment.monitoring.assertion.image
+    if environment.queue.chart:
+        yield ("queue", "chart", "image"), environment.queue.chart.image
+
+
+def _own(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:
     try:
         pinned = parsed(image).pinned
     except WrongImage as error:
         yield PlanProblem(loc, error.problem, FORM)
         return
-    if not pinned:
+    if not pinned and _denies(context, "pin-images"):
         message = f"image {image!r} is not pinned, and the policy pin-images refuses its pod"
         yield PlanProblem(loc, message, "name a version, or better a digest (image@sha256:...)")
     registries = context.environment.policies.limits.registries
-    listed = registries and not context.gaps.touches(("policies", "limits", "registries"))
+    listed = (
+        registries
+        and not context.gaps.touches(("policies", "limits", "registries"))
+        and _denies(context, "images-from-allowed-registries")
+    )
     if listed and not any(image.startswith(f"{registry}/") for registry in registries):
         message = f"image {image!r} is of no registry in policies.limits.registries"
         yield PlanProblem(loc, message, f"take it from one of: {', '.join(registries)}")
+
+
+def _denies(context: CheckContext, policy: str) -> bool:
+    """Whether the policy refuses pods in gpupool's own namespace."""
+    policies = context.environment.policies
+    waived = (row.namespace in (None, SYSTEM_NAMESPACE) for row in policies.waivers if row.policy == policy)
+    return policies.overrides.get(policy, policies.default) == "deny" and not any(waived)

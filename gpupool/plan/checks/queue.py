@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks import images
 from gpupool.plan.checks.context import CheckContext, PlanProblem
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.yaml_source import Loc
@@ -69,12 +68,11 @@ def engine(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def chart(context: CheckContext) -> Iterator[PlanProblem]:
-    """Its image may run, and its processes have one database and a queue to serve."""
+    """Its processes have one database and a queue to serve."""
     queue = context.environment.queue
     if queue.chart is None:
         return
     loc: Loc = ("queue", "chart")
-    yield from images.of_gpupool(context, (*loc, "image"), queue.chart.image)
     for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
         yield PlanProblem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.database is None:

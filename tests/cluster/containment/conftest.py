@@ -1,7 +1,8 @@
 """The environment of these tests applied to the shared control plane, and those who act for its tenants.
 
 They are service accounts with tokens from the API server, as `access` of the environment file grants them; a
-member of a group of the identity provider is impersonated, since there is no such provider here.
+member of a group of the identity provider is impersonated, since there is no such provider here. Others have
+Kubernetes' role `edit`, in a tenant's namespace and in one that is no tenant's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from tests.cluster.policies.server import Server
 from tests.cluster.pools.command_line import CommandLine
 
 _ENVIRONMENT = Path(__file__).with_name("environment.yaml")
-_NAMESPACES = {"vision": "team-vision", "serving": "team-serving"}
+_ACCOUNTS = {
+    "vision": ("team-vision", "default"),
+    "serving": ("team-serving", "default"),
+    "editor": ("team-vision", "editor"),
+    "elsewhere": ("elsewhere", "editor"),
+}
+"""Who acts -> namespace and service account. The first two have what `access` of the file gives them."""
+_EDIT = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+"""The role of Kubernetes that the others have in their namespaces, one of which is no tenant's."""
 _AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 """The quota, by its controller, while the API server counted: what is sent has no version of its own."""
@@ -78,7 +87,11 @@ def applied(
     file.write_text(_ENVIRONMENT.read_text(encoding="utf-8"), encoding="utf-8")
     commands = CommandLine(file, control_plane)
     commands.up()
+    kube.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    for namespace, account in (_ACCOUNTS["editor"], _ACCOUNTS["elsewhere"]):
+        _let_edit(kube, namespace, account)
     yield commands
+    kube.api.delete("v1", "Namespace", "elsewhere")
     commands.run("destroy", "--yes")
     kube.api.delete("node.k8s.io/v1", "RuntimeClass", "nvidia")
     kube.wipe()  # waits until the server has given up the policies
@@ -91,12 +104,15 @@ def actors(
     """Everybody who acts for a tenant, by name."""
     folder = tmp_path_factory.mktemp("accounts")
     found = {}
-    for name, namespace in _NAMESPACES.items():
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        kube.wait(
-            f"{namespace} has its account",
-            lambda namespace=namespace: kube.api.get("v1", "ServiceAccount", "default", namespace),
-        )
+    for name, (namespace, account) in _ACCOUNTS.items():
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
+        for needed in ("default", account):  # pods run as the first
+            kube.wait(
+                f"{namespace} has its account",
+                lambda namespace=namespace, needed=needed: kube.api.get(
+                    "v1", "ServiceAccount", needed, namespace
+                ),
+            )
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         token = kube.api.request("POST", f"{path}/token", None, body)[1]["status"]["token"]
         found[name] = Actor(Server(_kubeconfig(control_plane, folder / name, token)), namespace)
@@ -105,6 +121,14 @@ def actors(
     yield found
     for actor in found.values():
         actor.server.api.close()
+
+
+def _let_edit(kube: Kube, namespace: str, account: str) -> None:
+    metadata = {"name": account, "namespace": namespace}
+    kube.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    subject = {"kind": "ServiceAccount", **metadata}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata}
+    kube.api.create({**binding, "roleRef": _EDIT, "subjects": [subject]})
 
 
 def _kubeconfig(plane: ControlPlane, file: Path, token: str) -> Path:

@@ -39,6 +39,12 @@ _PLURALS = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "Service": "services",
     "Job": "jobs",
+    "CronJob": "cronjobs",
+    "DaemonSet": "daemonsets",
+    "ReplicaSet": "replicasets",
+    "ReplicationController": "replicationcontrollers",
+    "ResourceClaim": "resourceclaims",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
 }
 
 

@@ -32,7 +32,8 @@ def plan(tmp_path: Path) -> Plan:
         "reason": "vendor image",
         "until": UNTIL.isoformat(),
     }
-    written.setdefault("policies", {})["waivers"] = [waiver]
+    # Neither namespace is a tenant's.
+    written.setdefault("policies", {}).update({"scope": "cluster", "waivers": [waiver]})
     file = tmp_path / "dev.yaml"
     file.write_text(yaml.safe_dump(written), encoding="utf-8")
     return read_plan(str(file))

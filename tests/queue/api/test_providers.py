@@ -164,7 +164,7 @@ def public(kid: str, key: Any = None, **more: Any) -> dict[str, Any]:
     return dict(algorithm.to_jwk((key or PRIVATE["rsa"]).public_key(), as_dict=True)) | {"kid": kid} | more
 
 
-def test_a_slow_provider_is_in_nobodys_way(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_provider_is_in_elsewhere_way(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetched_value, "WAIT_S", 1.0)
     monkeypatch.setattr(fetched_value, "LIMIT_S", 3.0)
     provider = HttpProvider(keys=[public("rsa")])

@@ -183,7 +183,7 @@ def test_what_is_not_opened_is_named_with_what_to_do(case: str) -> None:
     ]
 
 
-def test_other_charts_are_nobodys_business() -> None:
+def test_other_charts_are_elsewhere_business() -> None:
     web = thing(
         "helm.toolkit.fluxcd.io", "HelmRelease", {"chart": {"spec": {"chart": "web"}}, "values": {"a": 1}}
     )

@@ -14,6 +14,7 @@ from gpupool.generators.manifest import Bundle, Manifest, bundle
 from gpupool.generators.metadata import content_name
 from gpupool.generators.node_pools import budgets
 from gpupool.plan.capacity import parse_window
+from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import Window
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
@@ -233,7 +234,8 @@ def test_kinds_are_ordered_for_those_that_are_generated() -> None:
 def test_quotas_name_every_resource_and_grant_nothing_by_default() -> None:
     given = made(pool(), tenants=[{"name": "t", "namespace": "t"}])
     (quota,) = of_kind(given, "ResourceQuota")
-    assert quota.body["spec"]["hard"] == {"requests.nvidia.com/gpu": "0"}
+    hard = quota.body["spec"]["hard"]
+    assert hard == {"requests.nvidia.com/gpu": "0", **dict.fromkeys(UNCOUNTED_DEVICES, "0")}
 
 
 def test_warm_pods_tolerate_their_pool_and_give_way_to_all() -> None:

@@ -91,6 +91,7 @@ def test_limits_are_in_seconds() -> None:
         "registries": ["a.example", "b.example/ml"],
         "jobDeadline": "1h30m",
         "jobTtl": "90s",
+        "deviceClasses": ["rdma.example.com", "card.example.com"],
     }
     environment = {
         "apiVersion": "gpupool.dev/v1alpha1",
@@ -102,6 +103,9 @@ def test_limits_are_in_seconds() -> None:
     data = data_of(plan_of(environment))[LIMITS]
     assert data == {
         "registries": "a.example/ b.example/ml/",
+        "deviceClasses": "card.example.com rdma.example.com",
+        "gpuClasses": "gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com",
+        "scope": "gpu",
         "jobTtlSeconds": "90",
         "jobDeadlineSeconds": "5400",
         "jobRetries": "0",

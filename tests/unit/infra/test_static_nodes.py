@@ -76,7 +76,7 @@ def test_another_value_of_somebody_else_is_a_conflict() -> None:
     assert conflicts(live, patch(live["spec"]["taints"], labels={"rack": "r1"})) == []
 
 
-def test_the_operators_own_default_is_nobodys_choice() -> None:
+def test_the_operators_own_default_is_elsewhere_choice() -> None:
     live = node([], labels={"nvidia.com/mig.config": "all-disabled"})
     assert conflicts(live, patch([], labels={"nvidia.com/mig.config": "2x3g.40gb"})) == []
     live = node([], labels={"nvidia.com/mig.config": "all-1g.10gb"})
