@@ -274,7 +274,7 @@ def _gather(reports: Sequence[Report]) -> Report:
     findings: list[PolicyFinding] = []
     reported: set[tuple[object, ...]] = set()
     explained: set[str] = set()
-    for report, finding in ((report, finding) for report in reports for finding in report.findings):
+    for report, finding in ((each, row) for each in reports for row in each.findings):
         name = finding.object.name if finding.object else ""
         if is_idle(finding) and (not objects or matched.get(name)):
             continue

@@ -7,11 +7,15 @@ not as usual. It knows nothing of verdicts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC
+from gpupool.plan.priority_classes import own_class
+from gpupool.plan.resolve import read_plan
 
 Object = dict[str, Any]
+PLAN = read_plan(str(Path(__file__).with_name("environment.yaml")))
 IMAGE = "registry.example/ml/work:1"
 SLICES: dict[str, tuple[str, Object]] = {
     "notebooks": ("nvidia.com/gpu", {"key": "gpupool.dev/pool", "value": "notebooks"}),
@@ -96,7 +100,12 @@ def _body(row: Object, name: str, namespace: str) -> Object:
         body: Object = {**row["object"]}
         return {**body, "metadata": metadata}
     if "pod" in row:
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _pod(row, row["pod"])}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": _pod(row, row["pod"], namespace),
+        }
     word = next(word for word in _KINDS if word in row)
     version, kind, _ = _KINDS[word]
     spec: Object = dict(row[word] or {})
@@ -104,10 +113,17 @@ def _body(row: Object, name: str, namespace: str) -> Object:
         spec = {"ports": [{"port": 80}], **spec}
     elif kind == "Deployment":
         labels = {"app": name}
-        template = {"metadata": {"labels": {**SHARES, **labels}}, "spec": _pod(row, row.get("template"))}
+        template = {
+            "metadata": {"labels": {**SHARES, **labels}},
+            "spec": _pod(row, row.get("template"), namespace),
+        }
         spec = {"selector": {"matchLabels": labels}, "template": template, **spec}
     else:
-        pod = {"restartPolicy": "Never", "activeDeadlineSeconds": 600, **_pod(row, row.get("template"))}
+        pod = {
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": 600,
+            **_pod(row, row.get("template"), namespace),
+        }
         pod = {key: value for key, value in pod.items() if value is not None}
         limits = {"activeDeadlineSeconds": 600, "ttlSecondsAfterFinished": 600, "backoffLimit": 0}
         spec = {**limits, "template": {"metadata": {"labels": SHARES}, "spec": pod}, **spec}
@@ -117,7 +133,7 @@ def _body(row: Object, name: str, namespace: str) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _pod(row: Object, given: Object | None) -> Object:
+def _pod(row: Object, given: Object | None, namespace: str) -> Object:
     """A pod's spec: with `slice`, one that asks as it should for a slice of that pool."""
     spec: Object = {"terminationGracePeriodSeconds": 0, **(given or {})}
     container: Object = {"name": "main", "image": IMAGE, **row.get("container", {})}
@@ -128,6 +144,10 @@ def _pod(row: Object, given: Object | None) -> Object:
         limits = {resource: "1", **resources.get("limits", {})}
         container["resources"] = {**resources, "limits": limits}
         spec["nodeSelector"] = {"gpupool.dev/pool": pool, **spec.get("nodeSelector", {})}
+        owner = next((tenant for tenant in PLAN.tenants if tenant.namespace == namespace), None)
+        counted = own_class(PLAN, owner, pool) if owner and pool in owner.grants else None
+        if counted:
+            spec.setdefault("priorityClassName", counted)
         if toleration:
             spec["tolerations"] = [toleration, *spec.get("tolerations", [])]
     if "containers" not in spec:
