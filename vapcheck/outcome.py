@@ -86,7 +86,7 @@ class Report:
     matched: Mapping[str, int]
     """How many objects each policy was evaluated on, by policy name; 0 is reported as a finding too."""
     reached: Mapping[str, int] = field(default_factory=dict)
-    """How far any object got with a policy that was not evaluated on it, by policy name; more is further."""
+    """How far any object got with a policy that was not evaluated on it, by its name; larger is further."""
 
     @property
     def denied(self) -> bool:

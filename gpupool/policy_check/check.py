@@ -274,12 +274,12 @@ def _gather(reports: Sequence[Report]) -> Report:
     findings: list[PolicyFinding] = []
     reported: set[tuple[object, ...]] = set()
     explained: set[str] = set()
-    for report, finding in ((each, row) for each in reports for row in each.findings):
+    for reached, finding in ((report.reached, row) for report in reports for row in report.findings):
         name = finding.object.name if finding.object else ""
         if is_idle(finding) and (not objects or matched.get(name)):
             continue
         if finding.rule == UNMATCHED:
-            if name in explained or report.reached.get(name, 0) < furthest.get(name, 0):
+            if name in explained or reached.get(name, 0) < furthest.get(name, 0):
                 continue
             explained.add(name)
         if finding.origin == "engine":
