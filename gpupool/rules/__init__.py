@@ -17,6 +17,7 @@ from gpupool.rules import (
     counts,
     environments,
     identity,
+    object_limits,
     operator_configs,
     planned_pools,
     priority_classes,
@@ -75,6 +76,7 @@ RULES: tuple[Rule[ObjectSet], ...] = (
     _rule("slices-have-memory", slice_memory.sufficient),
     _rule("cost-within-ceiling", cost.ceiling),
     _rule("budgets-within-ceiling", cost.budgets),
+    _rule("objects-within-limits", object_limits.exceeded),
 )
 
 ENVIRONMENT_RULES: tuple[Rule[Sequence[ObjectSet]], ...] = (
