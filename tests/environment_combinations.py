@@ -129,7 +129,7 @@ _OPERATORS: dict[str, Data] = {
 }
 _CLUSTERS: dict[str, Data] = {
     "eks": {"cluster": {"region": "us-east-1"}, "karpenter": {"nodeRole": "nodes"}},
-    "local": {"cluster": {}},
+    "local": {"cluster": {}, "karpenter": {"nodeRole": "nodes"}},
     "static": {"cluster": {}},
     "aks": {"cluster": {"region": "westeurope"}},
     "gke": {"cluster": {"region": "us-central1"}},
