@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -24,7 +24,7 @@ from gpupool.plan.resolve import resolve
 from gpupool.sharing import Exclusive, MigSharing, maximal_layouts
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
-from tests.environment_combinations import KARPENTER, LEGAL, QUEUES, sections
+from tests.environment_combinations import KARPENTER, LEGAL, QUEUES, Combination, sections
 
 Data = dict[str, Any]
 
@@ -342,9 +342,14 @@ queues = st.fixed_dictionaries(
 
 
 @st.composite
-def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int = 4) -> Data:
-    """A whole environment that is valid."""
-    it = draw(st.sampled_from([it for it in LEGAL if platform in (None, it.platform)]))
+def environments(
+    draw: st.DrawFn,
+    platform: str | None = None,
+    most_pools: int = 4,
+    among: Sequence[Combination] = LEGAL,
+) -> Data:
+    """A whole environment that is valid, of one of these combinations."""
+    it = draw(st.sampled_from([it for it in among if platform in (None, it.platform)]))
     by_files = it.delivery != "pulumi"
     distinct = st.lists(names(), max_size=most_pools, unique=True)
     pool_names = [name for name in draw(distinct) if not name.endswith(("-spot", "-reserved"))]

@@ -1,8 +1,8 @@
 """Karpenter itself takes every NodePool and NodeOverlay that an environment may amount to.
 
 What an API server with the CRDs can't see, Karpenter judges when it reads an object (1.14.1, RuntimeValidate
-of NodePools and NodeOverlays), and says so in the object's conditions. The local control plane has the provider
-of kwok, which leaves pools of other providers' classes alone, so that pools of EC2NodeClasses are given its
+of NodePools and NodeOverlays), and says so in the object's conditions. The local control plane has kwok's
+provider, which leaves pools of other providers' classes alone, so that pools of EC2NodeClasses are given its
 class; nothing that is validated depends on it.
 """
 
