@@ -110,11 +110,11 @@ def beyond_limits(loaded: Loaded, plan: Plan) -> list[Finding]:
     whole = _whole(plan, bundle, delivery.wrappers(bundle).values())
     return [
         loaded.finding(
-            section_of(found, plan),
-            f"{found.object}: {found.message}" if found.object else found.message,
+            section_of(violation, plan),
+            f"{violation.object}: {violation.message}" if violation.object else violation.message,
             "write fewer or shorter entries, or divide the environment in two",
         )
-        for found in exceeded(whole)
+        for violation in exceeded(whole)
     ]
 
 
