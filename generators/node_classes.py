@@ -7,6 +7,7 @@ from typing import Any
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
+from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
 from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
 from gpupool.spec.environment import Karpenter
 
@@ -14,19 +15,19 @@ LOCAL_CLASS = "default"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    bought = [pool for pool in plan.pools if pool.capacities]
-    if plan.cluster.platform == "local" and bought:
+    pools = karpenter_pools(plan)
+    if plan.cluster.platform == "local" and pools:
         yield manifest_of(plan, "KWOKNodeClass", LOCAL_CLASS, spec={})
     if plan.cluster.platform == "eks" and plan.karpenter is not None:
-        for pool in bought:
-            yield _ec2(plan, plan.karpenter, pool)
+        for started in pools:
+            yield _ec2(plan, plan.karpenter, started)
 
 
-def reference(plan: Plan, pool: Pool) -> dict[str, str]:
+def reference(plan: Plan, started: KarpenterPool) -> dict[str, str]:
     """The nodeClassRef of the pool's NodePools."""
     if plan.cluster.platform == "local":
         return {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": LOCAL_CLASS}
-    return {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": pool.name}
+    return {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": started.pool.name}
 
 
 def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
@@ -36,7 +37,8 @@ def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
     return terms | ({"userData": pool.image.user_data} if pool.image.user_data else {})
 
 
-def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
+def _ec2(plan: Plan, karpenter: Karpenter, started: KarpenterPool) -> Manifest:
+    pool = started.pool
     discovered = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
     machine = pool.machine
     subnets = [term.body() for term in machine.subnets or karpenter.subnets]

@@ -6,11 +6,12 @@ pool with machines of several sizes has one overlay per size. Karpenter 1.14.1, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
-from gpupool.plan.model import Machine, Plan, Pool
+from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
+from gpupool.plan.model import Plan
 from gpupool.sharing import GPU_RESOURCE
 
 _WEIGHT = 100
@@ -18,29 +19,28 @@ _WEIGHT = 100
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    if plan.karpenter is None:
-        return
-    for pool in plan.pools:
-        sizes = sorted({machine.gpus for machine in pool.machines})
+    for started in karpenter_pools(plan):
+        sizes = sorted({machine.gpus for machine in started.instance_types.values()})
         for gpus in sizes:
-            machines = [machine for machine in pool.machines if machine.gpus == gpus]
-            if machines[0].slices != {GPU_RESOURCE: gpus}:
+            machines = {name: row for name, row in started.instance_types.items() if row.gpus == gpus}
+            slices = next(iter(machines.values())).slices
+            if slices != {GPU_RESOURCE: gpus}:
                 # A dot can't stand in a pool's name, so the name is no other pool's.
-                name = pool.name if len(sizes) == 1 else f"{pool.name}.{gpus}gpu"
-                yield _overlay(plan, pool, name, machines)
+                name = started.pool.name if len(sizes) == 1 else f"{started.pool.name}.{gpus}gpu"
+                yield _overlay(plan, started, name, list(machines), slices)
 
 
-def _overlay(plan: Plan, pool: Pool, name: str, machines: list[Machine]) -> Manifest:
+def _overlay(
+    plan: Plan, started: KarpenterPool, name: str, instance_types: list[str], slices: Mapping[str, int]
+) -> Manifest:
     # A partitioned node has no whole GPU left to offer, whatever its instance type says.
-    capacity = {GPU_RESOURCE: 0} | dict(machines[0].slices)
-    types = [machine.instance_type for machine in machines]
-    pools = [capacity.name for capacity in pool.capacities]
+    capacity = {GPU_RESOURCE: 0} | dict(slices)
     spec = {
         "weight": _WEIGHT,
         "requirements": [
-            {"key": "karpenter.sh/nodepool", "operator": "In", "values": pools},
-            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
+            {"key": "karpenter.sh/nodepool", "operator": "In", "values": started.node_pools},
+            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": instance_types},
         ],
         "capacity": quantities(capacity),
     }
-    return manifest_of(plan, "NodeOverlay", name, pool=pool, spec=spec)
+    return manifest_of(plan, "NodeOverlay", name, pool=started.pool, spec=spec)

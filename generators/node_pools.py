@@ -8,6 +8,7 @@ from typing import Any
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.generators.node_classes import reference
+from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
 from gpupool.plan.model import Capacity, Plan, Pool, Window
 
 EFA = "gpupool.dev/efa"
@@ -16,12 +17,13 @@ _WEEK_MINUTES = 7 * 1440
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    for pool in plan.pools:
-        for capacity in pool.capacities:
-            yield _node_pool(plan, pool, capacity)
+    for started in karpenter_pools(plan):
+        for capacity in started.capacities:
+            yield _node_pool(plan, started, capacity)
 
 
-def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
+def _node_pool(plan: Plan, started: KarpenterPool, capacity: Capacity) -> Manifest:
+    pool = started.pool
     grace = pool.termination_grace_period
     startup = [taint.as_dict() for taint in pool.startup_taints]
     spec = {
@@ -36,8 +38,8 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
         "template": {
             "metadata": {"labels": dict(pool.labels)},
             "spec": {
-                "nodeClassRef": reference(plan, pool),
-                "requirements": _requirements(pool, capacity),
+                "nodeClassRef": reference(plan, started),
+                "requirements": _requirements(started, capacity),
                 "taints": [taint.as_dict() for taint in pool.taints],
                 **({"startupTaints": startup} if startup else {}),
                 "expireAfter": pool.expire_after,
@@ -49,9 +51,9 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
     return manifest_of(plan, "NodePool", capacity.name, pool=pool, annotations=noted, spec=spec)
 
 
-def _requirements(pool: Pool, capacity: Capacity) -> list[dict[str, Any]]:
-    types = [machine.instance_type for machine in pool.machines]
-    arches = sorted({pool.gpu.instance_type(name).arch for name in types if name is not None})
+def _requirements(started: KarpenterPool, capacity: Capacity) -> list[dict[str, Any]]:
+    pool, types = started.pool, list(started.instance_types)
+    arches = sorted({pool.gpu.instance_type(name).arch for name in types})
     wanted = {
         "node.kubernetes.io/instance-type": types,
         "karpenter.sh/capacity-type": list(capacity.types),

@@ -14,6 +14,7 @@ from fractions import Fraction
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.device_classes import GPU_CLASSES
+from gpupool.plan.karpenter_pools import karpenter_pools
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
@@ -43,10 +44,9 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _pools(plan: Plan) -> dict[str, str]:
     """`capacity` is what all pools can offer at their maximum; no pool's name has a dot, so no keys meet."""
-    node_pools = [capacity.name for pool in plan.pools for capacity in pool.capacities]
-    types = [
-        machine.instance_type for pool in plan.pools for machine in pool.machines if machine.instance_type
-    ]
+    started = karpenter_pools(plan)
+    node_pools = [name for pool in started for name in pool.node_pools]
+    types = [name for pool in started for name in pool.instance_types]
     data = {
         "pools": _words(pool.name for pool in plan.pools),
         "nodeLabels": _words(

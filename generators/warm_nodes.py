@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from gpupool.generators import restricted_pod
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, object_labels
+from gpupool.plan.karpenter_pools import karpenter_pools
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 from gpupool.plan.pods import WARM_CLASS
 from gpupool.spec.field_types import PAUSE_IMAGE
@@ -19,9 +20,9 @@ _SELECTOR = "gpupool.dev/warm"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    for pool in plan.pools:
-        if pool.warm:
-            yield _deployment(plan, pool)
+    for started in karpenter_pools(plan):
+        if started.pool.warm:
+            yield _deployment(plan, started.pool)
 
 
 def _deployment(plan: Plan, pool: Pool) -> Manifest:

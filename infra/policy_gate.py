@@ -8,14 +8,15 @@ without it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gpupool.findings import GpupoolError
-from gpupool.generators import generate
+from gpupool.findings import Finding, GpupoolError
+from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
+from gpupool.spec.load import Loaded
 
 if TYPE_CHECKING:
     from gpupool import rules
@@ -100,12 +101,29 @@ def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
 
-def _whole(plan: Plan, bundle: Bundle) -> rules.ObjectSet:
-    """The bundle as the rules take it."""
+def beyond_limits(loaded: Loaded, plan: Plan) -> list[Finding]:
+    """Where the file makes an object larger than Kubernetes takes it, those of the delivering engine
+    included. Raises PolicyFileError."""
+    from gpupool.rules.object_limits import exceeded, section_of
+
+    bundle = generate(plan)
+    whole = _whole(plan, bundle, delivery.wrappers(bundle).values())
+    return [
+        loaded.finding(
+            section_of(violation, plan),
+            f"{violation.object}: {violation.message}" if violation.object else violation.message,
+            "write fewer or shorter entries, or divide the environment in two",
+        )
+        for violation in exceeded(whole)
+    ]
+
+
+def _whole(plan: Plan, bundle: Bundle, wrappers: Iterable[Mapping[str, Any]] = ()) -> rules.ObjectSet:
+    """The bundle as the rules take it, with the objects that tell an engine of it."""
     from gpupool import rules
 
     patches = [manifest.body for manifest in bundle if manifest.patch]
-    manifests = [manifest.body for manifest in bundle if not manifest.patch]
+    manifests = [*(manifest.body for manifest in bundle if not manifest.patch), *wrappers]
     releases = [
         rules.JudgedRelease(release.name, release.namespace, release.chart, release.values)
         for release in bundle.releases

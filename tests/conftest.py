@@ -89,6 +89,14 @@ def pytest_configure() -> None:
     os.environ[QUIET_VARIABLE] = "100000"
 
 
+FIGURE = "figure"
+"""Name of the property under which a test reports a sentence with figures; the run ends with them."""
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how to go on, above pytest's own closing line."""
+    """Say what was counted and how to go on, above pytest's own closing line."""
+    for report in terminalreporter.getreports("passed"):
+        for name, text in report.user_properties:
+            if name == FIGURE and report.when == "call":
+                terminalreporter.write_line(str(text))
     terminalreporter.write_line("go on with: make lint, make bench; one test: pytest -k NAME")

@@ -1,7 +1,8 @@
 """Random valid environment files for properties: plain values, as a person might write them.
 
-Valid by construction, from the catalog and the rules of the file's format alone; no code that reads,
-checks or resolves environments is asked what is valid. `text_of` writes them down, `plan_of` resolves them.
+Each is of one of the legal combinations (tests/environment_combinations.py), with details that are drawn.
+Valid by construction, from the catalog and the rules of the file's format alone; no code that reads, checks
+or resolves environments is asked what is valid. `text_of` writes them down, `plan_of` resolves them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -23,8 +25,15 @@ from gpupool.plan.resolve import resolve
 from gpupool.sharing import Exclusive, MigSharing, maximal_layouts
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
+from tests.environment_combinations import KARPENTER, LEGAL, QUEUES, Combination, sections
 
 Data = dict[str, Any]
+
+GKE_CLIENTS = 48
+"""Pods that share a GPU of a node pool of Google's at most."""
+GKE_NODE = "gke-"
+"""Begins the names of nodes on Google Kubernetes Engine, and of no others here."""
+GKE_SELECTOR = "cloud.google.com/gke-nodepool"
 
 AWKWARD = ("no", "yes", "y", "1e3", "0777", "0o17", "null", "true", "on", "0x1f", "2027-03-31", "e5", "12")
 """Words that readers of YAML take for something else when they stand without quotes."""
@@ -85,40 +94,50 @@ def startable(gpu: GpuModel, platform: str) -> list[str]:
 
 
 @st.composite
-def sharings(draw: st.DrawFn, gpu: GpuModel) -> Data | None:
-    """A way to share `gpu` that the tested operator release supports; None for the default."""
+def sharings(draw: st.DrawFn, gpu: GpuModel, platform: str = "") -> Data | None:
+    """A way to share `gpu` that the platform and the tested operator release support; None for the
+    default."""
     release = load_operator_releases().releases[load_operator_releases().tested]
     modes = ["exclusive", "time-slicing", "mps"]
     layouts = maximal_layouts(gpu)
+    if platform == "gke" and gpu.mig is not None:
+        layouts = [{profile.name: profile.max_count} for profile in gpu.mig.profiles]
     mode = draw(st.sampled_from([*modes, *(["mig"] * 2 if layouts else [])]))
     if mode == "exclusive":
         return draw(st.sampled_from((None, {"mode": "exclusive"})))
     if mode == "mig":
         whole = draw(st.sampled_from(layouts))
         kept = {name: draw(st.integers(0, count)) for name, count in whole.items()}
-        layout = {name: count for name, count in kept.items() if count} or whole
+        layout = {name: count for name, count in kept.items() if count and platform != "gke"} or whole
         if release_problems(release, gpu, MigSharing(layout)):
             return None
         return {"mode": "mig", "layout": layout}
-    most = gpu.mps_clients if mode == "mps" else 32
+    most = min(gpu.mps_clients if mode == "mps" else 32, GKE_CLIENTS)
     return {"mode": mode, "replicas": draw(st.integers(2, most))}
 
 
 @st.composite
-def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
-    """One pool called `name`."""
+def pools(
+    draw: st.DrawFn, platform: str, name: str, kinds: Collection[str] = (), by_files: bool = False
+) -> Data:
+    """One pool called `name`, of one of these kinds of nodes (default: of one that the platform may have).
+    `by_files`: Argo CD or Flux delivers it."""
+    kinds = kinds or (("karpenter",) if platform in KARPENTER else ("names", "selector"))
+    kind = draw(st.sampled_from(sorted(kinds)))
     release = load_operator_releases().releases[load_operator_releases().tested]
     models = [
         gpu
         for gpu in load_catalog().models.values()
         if not release_problems(release, gpu, Exclusive())
-        and (platform == "static" or startable(gpu, platform))
+        and (kind != "karpenter" or startable(gpu, platform))
     ]
     gpu = draw(st.sampled_from(models))
-    nodes = draw(_static_nodes(name) if platform == "static" else _cloud_nodes(gpu, platform))
+    nodes = draw(
+        _cloud_nodes(gpu, platform) if kind == "karpenter" else _existing_nodes(name, kind, platform)
+    )
     pool: Data = {"name": name, "gpu": gpu.key, "nodes": nodes}
     most = nodes_max(pool)
-    sharing = draw(sharings(gpu))
+    sharing = draw(sharings(gpu, platform))
     if sharing is not None:
         pool["sharing"] = sharing
     if nodes.get("warm") or (sharing or {}).get("mode", "exclusive") != "exclusive":
@@ -127,6 +146,8 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
         pool["labels"] = draw(st.dictionaries(label_keys, label_values, max_size=3))
     if draw(st.booleans()):
         pool["taints"] = draw(taints)
+    if by_files and kind != "karpenter":
+        pool["taints"] = []
     if draw(st.booleans()):
         pool["jobsOnly"] = draw(st.booleans())
     if draw(st.booleans()):
@@ -188,13 +209,23 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
 
 
 @st.composite
-def _static_nodes(draw: st.DrawFn, pool: str) -> Data:
+def _existing_nodes(draw: st.DrawFn, pool: str, kind: str, platform: str) -> Data:
     nodes: Data = {"gpus": draw(st.integers(1, 8))}
     if draw(st.booleans()):
         nodes["size"] = {"cpus": draw(st.integers(1, 256)), "memory": draw(st.sampled_from(("31Gi", "2Ti")))}
-    if draw(st.booleans()):
-        return nodes | {"names": [f"{pool}-{number}" for number in range(draw(st.integers(1, 3)))]}
-    return nodes | {"selector": {"example.org/machines": pool}, "max": draw(st.integers(1, 5))}
+    if kind == "names":
+        prefix = GKE_NODE if platform == "gke" else ""
+        return nodes | {"names": [f"{prefix}{pool}-{number}" for number in range(draw(st.integers(1, 3)))]}
+    key = GKE_SELECTOR if platform == "gke" else "example.org/machines"
+    return nodes | {"selector": {key: pool}, "max": draw(st.integers(1, 5))}
+
+
+def in_node_pool(pool: Data) -> bool:
+    """Whether Google's node pools share the GPUs of a pool as written, so that all slices have one name."""
+    nodes = pool["nodes"]
+    return GKE_SELECTOR in nodes.get("selector", ()) or any(
+        name.startswith(GKE_NODE) for name in nodes.get("names", ())
+    )
 
 
 def gpus_per_node(pool: Data) -> int:
@@ -208,6 +239,8 @@ def gpus_per_node(pool: Data) -> int:
 def per_gpu(pool: Data) -> dict[str, int]:
     """Extended resource -> slices of one GPU of a pool as written."""
     sharing = pool.get("sharing") or {"mode": "exclusive"}
+    if sharing["mode"] == "mig" and in_node_pool(pool):
+        return {"nvidia.com/gpu": sum(sharing["layout"].values())}
     if sharing["mode"] == "mig":
         return {
             "nvidia.com/mig-" + name.replace("+", "."): count for name, count in sharing["layout"].items()
@@ -330,12 +363,18 @@ queues = st.fixed_dictionaries(
 
 
 @st.composite
-def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int = 4) -> Data:
-    """A whole environment that is valid."""
-    where = platform or draw(st.sampled_from(("eks", "static", "local")))
+def environments(
+    draw: st.DrawFn,
+    platform: str | None = None,
+    most_pools: int = 4,
+    among: Sequence[Combination] = LEGAL,
+) -> Data:
+    """A whole environment that is valid, of one of these combinations."""
+    it = draw(st.sampled_from([it for it in among if platform in (None, it.platform)]))
+    by_files = it.delivery != "pulumi"
     distinct = st.lists(names(), max_size=most_pools, unique=True)
     pool_names = [name for name in draw(distinct) if not name.endswith(("-spot", "-reserved"))]
-    made = [draw(pools(where, name)) for name in pool_names]
+    made = [draw(pools(it.platform, name, it.kinds, by_files)) for name in pool_names]
     for index, pool in enumerate(made):
         for reservation in pool["nodes"].get("reserved", ()):
             reservation["id"] = f"cr-{index}"
@@ -349,24 +388,17 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
     ]
     sharing = [draw(tenants(name, made)) for name in tenant_names]
     mark_overcommitted(made, sharing)
-    if priorities and draw(st.booleans()):
+    if priorities and it.queue != "off" and draw(st.booleans()):
         priorities[-1]["preemptible"] = True  # which all tenants may use
         for tenant in sharing:
             for pool in made:
                 if (grant := tenant["pools"].get(pool["name"])) and draw(st.booleans()):
                     grant["upTo"] = draw(up_to(pool, grant))
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": where, "name": "ml", **({"region": "us-east-1"} if where == "eks" else {})},
-        "gpuOperator": {"driver": {"enabled": False}, "install": draw(st.booleans())},
-        **({} if where == "static" else {"karpenter": {"nodeRole": "nodes"}}),
-        "pools": made,
-        "priorities": priorities,
-        "tenants": sharing,
-        "queue": draw(queues),
-    }
+    environment = {**sections(it), "pools": made, "priorities": priorities, "tenants": sharing}
+    if it.queue != "off":
+        environment["queue"] = draw(queues) | deepcopy(QUEUES[it.queue])
+    environment.pop("monitoring", None)  # it draws nothing, and takes most of the time
+    return environment
 
 
 def text_of(environment: Data) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
-from gpupool.findings import GpupoolError, UsageError, ready_files
+from gpupool.findings import Finding, GpupoolError, SpecError, UsageError, ready_files
 from gpupool.plan.changes import wording
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ def validate(
 
     Example: gpupool validate prod staging
     """
-    from gpupool.plan.resolve import findings_of
     from gpupool.project import environments_folder
     from gpupool.spec.load import environment_names, find_environment
 
@@ -45,7 +44,7 @@ def validate(
         raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
-    findings = list(dict.fromkeys(finding for path in paths for finding in findings_of(path)))
+    findings = list(dict.fromkeys(finding for path in paths for finding in _findings(path)))
     if format == "json":
         print_json(finding_json(findings))
     else:
@@ -57,6 +56,22 @@ def validate(
             print(f"{', '.join(path.stem for path in paths)}: fine")
     if findings:
         raise typer.Exit(1)
+
+
+def _findings(path: Path) -> Sequence[Finding]:
+    """What is wrong with the file, or else with what becomes of it."""
+    from gpupool.infra.policy_gate import beyond_limits
+    from gpupool.plan.policy_files import PolicyFileError
+    from gpupool.plan.resolve import resolve
+    from gpupool.spec.load import load
+
+    try:
+        loaded = load(path)
+        return beyond_limits(loaded, resolve(loaded))
+    except SpecError as error:
+        return error.findings
+    except PolicyFileError as error:
+        return [error.finding]
 
 
 PlanFormat = Literal["text", "json", "env"]

@@ -19,6 +19,7 @@ from gpupool.rules import (
     environments,
     identity,
     machine_images,
+    object_limits,
     operator_configs,
     planned_pools,
     priority_classes,
@@ -80,6 +81,7 @@ RULES: tuple[Rule[ObjectSet], ...] = (
     _rule("slices-have-memory", slice_memory.sufficient),
     _rule("cost-within-ceiling", cost.ceiling),
     _rule("budgets-within-ceiling", cost.budgets),
+    _rule("objects-within-limits", object_limits.exceeded),
 )
 
 ENVIRONMENT_RULES: tuple[Rule[Sequence[ObjectSet]], ...] = (

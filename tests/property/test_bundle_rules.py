@@ -37,6 +37,8 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
         for binding in bindings
         for subject in binding["subjects"]
         if subject.get("namespace") == "gpupool-system"
+        # Accounts beside a Helm release may belong to it.
+        and not any(release.namespace == "gpupool-system" for release in draft.releases)
     }
     named |= {("Namespace", body["metadata"].get("namespace")) for body in bodies}
     # A quota of an environment without pools names no GPUs, and nothing that counts is missing without it.

@@ -16,10 +16,11 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpupool.generators import generate
+from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.generators.render import files
 from gpupool.plan.model import Plan
+from tests.environment_combinations import combinations_of
 from tests.environment_strategies import (
     Data,
     environments,
@@ -91,7 +92,7 @@ def test_slices_agree_everywhere(environment: Data) -> None:
         per_node = times(per_gpu(pool), gpus_per_node(pool))
         assert planned["slicesPerNode"] == per_node
         assert planned["gpusPerNode"] == gpus_per_node(pool)
-        if node_labels(made, pool):
+        if plan.operates and node_labels(made, pool):
             assert times(configured_per_gpu(made, pool), gpus_per_node(pool)) == per_node
         for resource, count in per_node.items():
             assert slots.pop((pool["name"], resource)) == count // gpus_per_node(pool) * gpus_max(pool)
@@ -103,11 +104,11 @@ def test_slices_agree_everywhere(environment: Data) -> None:
 def test_karpenter_counts_what_the_nodes_will_advertise(environment: Data) -> None:
     made = generate(plan_of(environment))
     overlays, node_pools = of_kind(made, "NodeOverlay"), of_kind(made, "NodePool")
-    if environment["cluster"]["platform"] == "static":
-        assert not overlays
-        assert not node_pools
-        return
-    for pool in environment["pools"]:
+    started = [pool for pool in environment["pools"] if "instanceTypes" in pool["nodes"]]
+    shared = [pool for pool in started if (pool.get("sharing") or {}).get("mode", "exclusive") != "exclusive"]
+    assert bool(overlays) == bool(shared)
+    assert bool(node_pools) == bool(started)
+    for pool in started:
         own = [np for np in node_pools if np["metadata"]["labels"]["gpupool.dev/pool"] == pool["name"]]
         limits = Counter[str]()
         for node_pool in own:
@@ -275,7 +276,7 @@ def test_no_two_objects_or_files_collide(environment: Data) -> None:
     identities = [(m.api_version, m.kind, m.namespace, m.name) for m in made]
     assert len(set(identities)) == len(identities)
     rendered = files(made)
-    assert len(rendered) == len(made.manifests) + len(made.releases) + 1
+    assert len(rendered) == len(made.manifests) + len(made.releases) + len(delivery.wrappers(made)) + 1
     folded = Counter(path.lower() for path in rendered)
     assert max(folded.values()) == 1, "a file system that ignores case keeps them apart"
 
@@ -289,7 +290,7 @@ def test_generation_is_deterministic_and_reads_back(environment: Data) -> None:
     texts = [text for path, text in rendered.items() if path.endswith(".yaml")]
     bodies = [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
     for manifest in made:
-        assert plain(manifest.body) in bodies
+        assert plain(delivery.body(manifest, made.delivery)) in bodies
 
 
 def plain(value: Any) -> Any:
@@ -331,6 +332,7 @@ def references(manifest: Manifest) -> list[tuple[str, str]]:
 @slow
 @given(environments())
 def test_operands_run_on_every_node_of_every_pool(environment: Data) -> None:
+    assume("gpuOperator" in environment)
     # Where the operator is somebody else's, its tolerations are too.
     environment["gpuOperator"]["install"] = True
     plan = plan_of(environment)
@@ -367,7 +369,9 @@ def test_a_pool_added_touches_no_other_pool(data: st.DataObject) -> None:
     name = data.draw(names())
     taken = {pool["name"] for pool in environment["pools"]}
     assume(name not in taken and not name.endswith(("-spot", "-reserved")))
-    added = data.draw(pools(environment["cluster"]["platform"], name))
+    kinds = {kind for it in combinations_of(environment) for kind in it.kinds}
+    by_files = "delivery" in environment
+    added = data.draw(pools(environment["cluster"]["platform"], name, kinds, by_files))
     for reservation in added["nodes"].get("reserved", ()):
         reservation["id"] = "cr-added"
     before, after = plan_of(environment), plan_of({**environment, "pools": [*environment["pools"], added]})
@@ -375,7 +379,7 @@ def test_a_pool_added_touches_no_other_pool(data: st.DataObject) -> None:
         if manifest.kind not in SHARED:
             assert manifest.labels.get("gpupool.dev/pool") == name, f"{manifest} has nothing to do with it"
     releases = {r.name for r in symmetric(generate(before).releases, generate(after).releases)}
-    assert releases <= {"gpu-operator"}
+    assert releases <= {"gpu-operator", "gpu-scheduler"}  # the queue reads the file itself
 
 
 @slow
@@ -423,4 +427,4 @@ def symmetric(first: tuple[HelmRelease, ...], second: tuple[HelmRelease, ...]) -
 def test_application_order_does_not_depend_on_the_order_of_generation(environment: Data) -> None:
     made = generate(plan_of(environment))
     parts = [*reversed(made.manifests), *made.releases]
-    assert bundle("random", parts) == made
+    assert bundle("random", parts, made.delivery) == made

@@ -111,8 +111,11 @@ def test_every_node_that_can_be_lost_is_reported(pair: tuple[Data, Data]) -> Non
     effects = node_effects(EnvironmentState(one, generate(one)), EnvironmentState(other, generate(other)))
     sentences_of = {effect.node_pool: effect for effect in effects if effect.kind in ("deleted", "replaced")}
     old, new = _node_pools(one), _node_pools(other)
+    stay = {name for name in old if name not in new and one.delivery.on_removal != "delete"}
     for name, (max_nodes, born) in old.items():
-        if name not in new:
+        if name in stay:
+            assert name not in sentences_of
+        elif name not in new:
             assert (sentences_of[name].kind, sentences_of[name].nodes_max, sentences_of[name].at_once) == (
                 "deleted",
                 max_nodes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,14 +15,19 @@ import pytest
 from gpupool.infra import stack
 
 ROOT = Path(stack.__file__).resolve().parents[1]
-RULE = "node-pools-are-bounded"
+RULE = "nodes-go"
+SITE_POLICIES = ROOT / "tests" / "site_policies"
 
 
 def gpupool(world: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`gpupool VERB FILE OPTIONS` as a machine runs it."""
+    """`gpupool VERB FILE OPTIONS` as a machine runs it, in a project that has policies of its own."""
     verb, *options = arguments
+    project = world.folder / "site"
+    (project / "environments").mkdir(parents=True, exist_ok=True)
+    shutil.copytree(SITE_POLICIES, project / "policies", dirs_exist_ok=True)
+    file = shutil.copy(world.file, project / "environments")
     return subprocess.run(
-        [sys.executable, "-m", "gpupool.cli.main", verb, world.file, *options],
+        [sys.executable, "-m", "gpupool.cli.main", verb, file, *options],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
@@ -34,7 +40,7 @@ def gpupool(world: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def forbidden(world: Any) -> Any:
-    """The nodes of a pool would never go, which a policy that ships denies."""
+    """The nodes of a pool would never go, which a policy of the site's own denies."""
     world.spec["pools"][0]["nodes"] |= {"expireAfter": "Never", "consolidateAfter": "Never"}
     return world
 
@@ -45,7 +51,7 @@ def test_what_policy_denies_is_never_sent(forbidden: Any, verb: str) -> None:
     done = gpupool(forbidden, verb, *(["--yes"] if verb == "up" else []))
     assert done.returncode == 1
     assert f"deny {RULE}: NodePool notebooks: " in done.stderr
-    assert "Set spec.limits" in done.stderr, "how to put it right"
+    assert "Set consolidateAfter" in done.stderr, "how to put it right"
     assert "1 finding; nothing was changed" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""

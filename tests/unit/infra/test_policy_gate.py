@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from datetime import date
@@ -17,6 +18,7 @@ from vapcheck import from_bodies
 from vapcheck.judging.redaction import WITHHELD
 
 TODAY = date(2026, 6, 1)
+SITE_POLICIES = Path(__file__).parents[2] / "site_policies"
 POOL: dict[str, Any] = {
     "name": "models",
     "gpu": "a100-80gb",
@@ -27,6 +29,7 @@ POOL: dict[str, Any] = {
 def plan_of(folder: Path, pool: dict[str, Any] = POOL, **more: Any) -> Any:
     environments = folder / "environments"
     environments.mkdir(exist_ok=True)
+    shutil.copytree(SITE_POLICIES, folder / "policies", dirs_exist_ok=True)
     spec = {
         "apiVersion": "gpupool.dev/v1alpha1",
         "kind": "Environment",
@@ -41,7 +44,7 @@ def plan_of(folder: Path, pool: dict[str, Any] = POOL, **more: Any) -> Any:
 
 
 def never(pool: dict[str, Any] = POOL) -> dict[str, Any]:
-    """A pool whose nodes never go, which `node-pools-are-bounded` forbids."""
+    """A pool whose nodes never go, which the site's own policy `nodes-go` forbids."""
     return {**pool, "nodes": {**pool["nodes"], "expireAfter": "Never", "consolidateAfter": "Never"}}
 
 
@@ -50,7 +53,7 @@ def rules(report: Any, level: str) -> set[str]:
 
 
 def waiver(**more: str) -> dict[str, Any]:
-    given = {"policy": "node-pools-are-bounded", "owner": "mlops", "reason": "trial", "until": "2026-05-31"}
+    given = {"policy": "nodes-go", "owner": "mlops", "reason": "trial", "until": "2026-05-31"}
     return {"waivers": [{**given, **more}]}
 
 
@@ -67,17 +70,17 @@ def test_a_denial_is_refused_with_object_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(PolicyRefusalError) as caught:
         require("trial", report)
     text = str(caught.value)
-    assert "deny node-pools-are-bounded: NodePool models: " in text
-    assert "; Set spec.limits" in text
+    assert "deny nodes-go: NodePool models: " in text
+    assert "; Set consolidateAfter" in text
     assert text.splitlines()[-1].startswith("policy refuses trial: 1 denial; ")
     assert all(finding.level in ("deny", "warn") for finding in caught.value.findings)
 
 
 def test_an_override_makes_it_a_warning(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, never(), policies={"overrides": {"node-pools-are-bounded": "warn"}})
+    plan = plan_of(tmp_path, never(), policies={"overrides": {"nodes-go": "warn"}})
     report = judge(plan, TODAY)
     require("trial", report)
-    assert "node-pools-are-bounded" in {finding.rule for finding in shown(report)}
+    assert "nodes-go" in {finding.rule for finding in shown(report)}
 
 
 @pytest.mark.parametrize(("today", "denied"), [(date(2026, 5, 31), set()), (TODAY, {"expired-waiver"})])

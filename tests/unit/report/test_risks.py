@@ -84,8 +84,8 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         ("caution", "policy", "policies.limits.jobRetries goes from 3 to 9"),
     ),
     "a new denial": (
-        nodes(expireAfter="Never", consolidateAfter="Never"),
-        ("danger", "policy", "2 new denials (node-pools-are-bounded)"),
+        section("cost", monthlyUsdMax=1),
+        ("danger", "policy", "1 new denial (cost-within-ceiling)"),
     ),
 }
 

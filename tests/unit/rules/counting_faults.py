@@ -260,4 +260,18 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "may spend $525,000 a month",
         ),
     ],
+    "objects-within-limits": [
+        (
+            "prod",
+            lambda d: put(d.one("ConfigMap", "gpupool-tenants"), "data", {"a": "b" * (1 << 20)}),
+            "gpupool-tenants data",
+            "1,048,577 bytes in data; 1,048,576 are accepted",
+        ),
+        (
+            "prod",
+            lambda d: put(d.one("Namespace", "team-vision"), "metadata", {"name": "n" * 64}),
+            "metadata.name",
+            "64 characters in its name; 63 are accepted",
+        ),
+    ],
 }

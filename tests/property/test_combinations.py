@@ -1,0 +1,185 @@
+"""Every legal combination of what an environment may be is accepted: by `validate`, by the CRDs of what it
+renders, and by the environment's own policies. Offline; tests/cluster/delivery/test_strict.py asks servers.
+
+Runs that take a share of the combinations take those of `COVERING` in any case: each legal pair of values is
+in one of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpupool.findings import SpecError
+from gpupool.generators import generate
+from gpupool.infra.policy_gate import describe, judge
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
+from tests import sampling
+from tests.conftest import FIGURE
+from tests.custom_resources import Definition, definitions
+from tests.environment_combinations import (
+    COVERING,
+    FACETS,
+    LEGAL,
+    Combination,
+    combinations_of,
+    environment_of,
+    legal,
+)
+from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
+from tests.programs import require_definitions
+from vapcheck.policy.compiled_policy import Compiler
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
+TODAY = date(2026, 11, 1)
+COMPILER = Compiler()
+DRAWN = sorted({*COVERING, *sampling.drawn("environments", LEGAL, 200)})
+JUDGED = sorted({*COVERING, *random.Random(sampling.SEED).sample(LEGAL, 160)})
+"""Combinations for policies, of which each takes 50 milliseconds."""
+
+
+def denials(plan: Plan) -> list[str]:
+    """What the environment's own policies, and the rules over all of it, deny of it."""
+    report = judge(plan, TODAY, compiler=COMPILER)
+    return [describe(finding) for finding in report.findings if finding.level == "deny"]
+
+
+def test_every_legal_pair_of_values_occurs(record_property: Any) -> None:
+    pairs = {pair for combination in LEGAL for pair in combination.pairs()}
+    assert {pair for combination in COVERING for pair in combination.pairs()} == pairs
+    values = {value for pair in pairs for value in pair}
+    assert values == {(name, value) for name, values in FACETS.items() for value in values}
+    record_property(
+        FIGURE,
+        f"legal pairs of values: {len(pairs)}, all of them in {len(COVERING)} of {len(LEGAL)} combinations",
+    )
+
+
+def test_an_environment_is_what_its_combination_says() -> None:
+    assert {combination: combinations_of(environment_of(combination)) for combination in LEGAL} == {
+        combination: {combination} for combination in LEGAL
+    }
+
+
+def illegal() -> Iterator[Combination]:
+    """Combinations that a file can be written for, though none may be."""
+    for values in itertools.product(*FACETS.values()):
+        it = Combination(*values)
+        written = ("karpenter" in it.kinds) == (it.capacity != "existing")
+        if written and (it.operator != "cloud" or it.platform == "gke") and not legal(it):
+            yield it
+
+
+def test_all_others_are_refused() -> None:
+    """So that none which is legal is missing from `LEGAL`."""
+    drawn = sampling.drawn("environments", list(illegal()), 200)
+    accepted = []
+    for combination in drawn:
+        try:
+            plan_of(environment_of(combination))
+        except SpecError:
+            continue
+        accepted.append(combination)
+    assert accepted == []
+
+
+@pytest.fixture(scope="module")
+def served() -> dict[tuple[str, str], Definition]:
+    return definitions(require_definitions())
+
+
+def test_definitions_take_every_object(
+    served: dict[tuple[str, str], Definition], record_property: Any
+) -> None:
+    judged: dict[str, list[str]] = {}
+    kinds = Counter[str]()
+    for combination in DRAWN:
+        for manifest in generate(plan_of(environment_of(combination))):
+            definition = served.get((manifest.api_version, manifest.kind))
+            text = json.dumps(manifest.body, sort_keys=True)
+            if definition is None or manifest.patch or text in judged:
+                continue
+            judged[text] = [
+                f"{combination}: {manifest}: {row}" for row in definition.problems(dict(manifest.body))
+            ]
+            kinds[manifest.kind] += 1
+    assert [row for rows in judged.values() for row in rows] == []
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    record_property(
+        FIGURE, f"combinations whose objects the CRDs take: {len(DRAWN)} of {len(LEGAL)} ({counted})"
+    )
+
+
+def test_policies_take_every_combination(record_property: Any) -> None:
+    refused = {combination: denials(plan_of(environment_of(combination))) for combination in JUDGED}
+    assert {combination: rows for combination, rows in refused.items() if rows} == {}
+    record_property(FIGURE, f"combinations that their own policies take: {len(JUDGED)} of {len(LEGAL)}")
+
+
+def is_environment(path: Path) -> bool:
+    return "kind: Environment" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SHIPPED if is_environment(path)], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_policies_take_what_is_shipped(path: Path) -> None:
+    assert denials(read_plan(str(path))) == []
+
+
+limits = st.fixed_dictionaries(
+    {},
+    optional={
+        "registries": st.sampled_from(
+            ([], ["registry.example.com"], ["registry.k8s.io", "registry.example.com/ml"])
+        ),
+        "jobTtl": st.sampled_from(("1m", "168h")),
+        "jobDeadline": st.sampled_from(("336h", "720h")),
+        "jobRetries": st.integers(0, 100),
+        "budgetAfter": st.sampled_from(("1s", "12h")),
+        "podGrace": st.sampled_from(("0s", "1h")),
+    },
+)
+"""Of policies: what sites hold workloads to must not hold up gpupool's own."""
+
+
+def policed(environment: Data, policies: Data) -> Plan | None:
+    """None where `validate` says why not."""
+    try:
+        return plan_of({**environment, "policies": policies})
+    except SpecError:
+        return None
+
+
+@examples("environments", 60)
+@given(environments(), limits)
+def test_policies_take_random_environments(environment: Data, policy_limits: Data) -> None:
+    plan = policed(environment, {"limits": policy_limits})
+    assert plan is None or denials(plan) == []
+
+
+def test_policies_take_the_pods_of_warm_nodes_where_registries_are_listed() -> None:
+    environment = environment_of(next(it for it in LEGAL if it.capacity == "on-demand"))
+    plan = policed(environment, {"limits": {"registries": ["registry.example.com"]}})
+    assert plan is None or denials(plan) == []
+
+
+@pytest.mark.parametrize("expire", ["Never", "720h"])
+@pytest.mark.parametrize("consolidate", ["Never", "10m"])
+def test_policies_take_nodes_that_stay(expire: str, consolidate: str) -> None:
+    environment = environment_of(next(it for it in LEGAL if it.capacity == "reserved"))
+    environment["pools"][0]["nodes"] |= {"expireAfter": expire, "consolidateAfter": consolidate}
+    assert denials(plan_of(environment)) == []
