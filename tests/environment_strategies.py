@@ -113,7 +113,10 @@ def sharings(draw: st.DrawFn, gpu: GpuModel, platform: str = "") -> Data | None:
             return None
         return {"mode": "mig", "layout": layout}
     most = min(gpu.mps_clients if mode == "mps" else 32, GKE_CLIENTS)
-    return {"mode": mode, "replicas": draw(st.integers(2, most))}
+    shared = {"mode": mode, "replicas": draw(st.integers(2, most))}
+    if platform != "gke" and draw(st.booleans()):
+        return {**shared, "renameByDefault": True}
+    return shared
 
 
 @st.composite
@@ -245,7 +248,8 @@ def per_gpu(pool: Data) -> dict[str, int]:
         return {
             "nvidia.com/mig-" + name.replace("+", "."): count for name, count in sharing["layout"].items()
         }
-    return {"nvidia.com/gpu": sharing.get("replicas", 1)}
+    name = "nvidia.com/gpu.shared" if sharing.get("renameByDefault") else "nvidia.com/gpu"
+    return {name: sharing.get("replicas", 1)}
 
 
 def gpus_max(pool: Data) -> int:

@@ -46,12 +46,7 @@ def priority_classes(plan: Plan) -> tuple[PlannedClass, ...]:
     """All of them, each name once. Those of single pools come last."""
     ranked = _ranked(plan)
     apart = {pool for tenant in plan.tenants for pool in counted_apart(plan, tenant)}
-    of_pools = [
-        _for_pool(planned, pool.name)
-        for pool in plan.pools
-        if pool.name in apart
-        for planned in (_UNRANKED, *ranked)
-    ]
+    of_pools = [_for_pool(planned, pool) for pool in sorted(apart) for planned in (_UNRANKED, *ranked)]
     warm = [_warm(ranked)] if any(pool.warm for pool in plan.pools) else []
     return (*ranked, *warm, *of_pools)
 

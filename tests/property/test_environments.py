@@ -58,6 +58,7 @@ def configured_per_gpu(made: Bundle, pool: Data) -> dict[str, int]:
     assert settings["version"] == "v1"
     sharing = settings.get("sharing", {})
     shared = [row for how in sharing.values() for row in how["resources"]]
+    renamed = any(how["renameByDefault"] for how in sharing.values())
     if settings["flags"]["migStrategy"] == "mixed":
         assert not shared
         (parted,) = config_maps(made, "gpupool-mig-")
@@ -66,7 +67,8 @@ def configured_per_gpu(made: Bundle, pool: Data) -> dict[str, int]:
         assert entry["devices"] == "all"
         assert entry["mig-enabled"] is True
         return {f"nvidia.com/mig-{name.replace('+', '.')}": n for name, n in entry["mig-devices"].items()}
-    return {"nvidia.com/gpu": shared[0]["replicas"] if shared else 1}
+    name = "nvidia.com/gpu.shared" if renamed else "nvidia.com/gpu"
+    return {name: shared[0]["replicas"] if shared else 1}
 
 
 def node_labels(made: Bundle, pool: Data) -> dict[str, str]:
@@ -157,6 +159,18 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
             bound.update(times(per_gpu(written[name]), gpus_max(written[name])))
         hard = dict(quotas[tenant["namespace"]])
         compute = {name: hard.pop(name, None) for name in ("requests.cpu", "requests.memory")}
+        devices = {name: hard.pop(name) for name in list(hard) if ".deviceclass." in name}
+        devices |= {name: hard.pop(name) for name in list(hard) if name.startswith("requests.deviceclass.")}
+        assert devices, "no claim is free"
+        assert set(devices.values()) == {"0"}
+        cards = hard.pop("requests.vpc.amazonaws.com/efa", None)
+        assert (cards is not None) == any(cards_per_gpu(pool) for pool in written.values())
+        shared = (
+            cards_per_gpu(written[name]) * equivalent(written[name], resource) * count
+            for name, grant in grants.items()
+            for resource, count in granted(written[name], grant).items()
+        )
+        assert int(cards or 0) == int(sum(shared, Fraction(0)))
         assert {name: int(value) for name, value in hard.items()} == {
             f"requests.{name}": wanted[name] for name in every
         }
@@ -183,7 +197,18 @@ def granted(pool: Data, grant: Data) -> dict[str, int]:
         return {
             f"nvidia.com/mig-{name.replace('+', '.')}": count for name, count in grant["profiles"].items()
         }
-    return times(per_gpu(pool), grant["gpus"]) if "gpus" in grant else {"nvidia.com/gpu": grant["slices"]}
+    return (
+        times(per_gpu(pool), grant["gpus"])
+        if "gpus" in grant
+        else dict.fromkeys(per_gpu(pool), grant["slices"])
+    )
+
+
+def cards_per_gpu(pool: Data) -> Fraction:
+    """Network cards with EFA that come with a GPU, on the machine that has most of them."""
+    types = pool["nodes"].get("instanceTypes", ())
+    rows = [row for row in load_catalog()[pool["gpu"]].instance_types if row.name in types]
+    return max((Fraction(row.efa or 0, row.gpus) for row in rows), default=Fraction(0))
 
 
 def share_of(pool: Data, slices: dict[str, int]) -> tuple[int, int] | None:
