@@ -142,7 +142,7 @@ def test_a_chart_is_installed_changed_taken_back_and_removed(
 
 
 def test_an_eks_environment_with_both_charts(charted: Any, repository: ChartRepository) -> None:
-    """`dev` as it ships, on this cluster, but for its queue and its monitoring, which have tests of their own.
+    """`dev` as it ships, on this cluster, but for queue and monitoring, which have tests of their own.
     Its Karpenter runs beside that of the control plane."""
     spec = yaml.safe_load((shipped.folder("environments") / "dev.yaml").read_text())
     del spec["cluster"]["kubeContext"], spec["queue"], spec["monitoring"]
