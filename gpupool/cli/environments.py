@@ -259,6 +259,8 @@ def _print_plan(plan: Plan) -> None:
             [_tenant_row(tenant) for tenant in plan.tenants],
             right=("weight", "cpus", "gib"),
         )
+    for line in _overcommitted(plan):
+        print(f"\n{line}")
     joining = list(_joining(plan))
     if joining:
         print("\n" + "\n".join(joining))
@@ -283,6 +285,17 @@ def _print_lacking(plan: Plan) -> None:
     if plan.operates and not plan.gpu_operator.install and (missing := lacking(plan)):
         print("\nwhat the owner of the GPU Operator has to set in its chart's values:")
         print("".join(f"  {line}\n" for line in yaml_text(missing).splitlines()), end="")
+
+
+def _overcommitted(plan: Plan) -> Iterator[str]:
+    """What pools are meant to be granted more than once over."""
+    from gpupool.plan.capacity import overgranted
+
+    for pool in plan.pools:
+        grants = [tenant.grants[pool.name] for tenant in plan.tenants if pool.name in tenant.grants]
+        for resource, (total, most) in overgranted(pool.slices_max, grants).items():
+            granted = f"{total} of {most} {wording.resource_name(resource)}"
+            yield f"{pool.name}: tenants are granted {granted} (overcommit)"
 
 
 def _joining(plan: Plan) -> Iterator[str]:

@@ -112,6 +112,12 @@ def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: 
     assert "has to set" not in gpupool("plan", str(file)).stdout
 
 
+def test_plan_says_what_is_granted_more_than_once_over() -> None:
+    done = gpupool("plan", "docs/foresight/team.yaml")
+    assert "training: tenants are granted 10 of 8 gpu (overcommit)" in done.stdout
+    assert "(overcommit)" not in gpupool("plan", "prod").stdout
+
+
 def test_plan_as_shell_variables() -> None:
     done = gpupool("plan", "local", "--format", "env")
     assert (done.returncode, done.stderr) == (0, "")
