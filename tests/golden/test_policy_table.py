@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, read_objects
 
 TABLE = Path(__file__).parents[2] / "docs" / "policy-table.md"
@@ -95,3 +97,13 @@ def test_every_policy_has_fixtures_and_a_file_of_its_name() -> None:
         names = {body["metadata"]["name"] for body in read_objects([path])}
         assert names == {path.stem}
         assert {file.stem for file in (SHIPPED / "fixtures" / path.stem).iterdir()} >= {"good", "bad"}
+
+
+def test_what_fixtures_refer_to_is_the_same_for_all_policies() -> None:
+    """A cluster has one object of a name: the fixtures of all policies are asked of one API server."""
+    known: dict[tuple[str, str, str], tuple[str, Any]] = {}
+    for path in sorted(SHIPPED.glob("fixtures/*/context.yaml")):
+        for body in filter(None, yaml.safe_load_all(path.read_text(encoding="utf-8"))):
+            key = (body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"])
+            policy, first = known.setdefault(key, (path.parent.name, body))
+            assert body == first, f"{' '.join(key)} is another one in {path.parent.name} than in {policy}"

@@ -78,8 +78,10 @@ policies = st.fixed_dictionaries(
             unique_by=lambda waiver: waiver["policy"],
         ),
         "limits": st.fixed_dictionaries(
-            {"jobTtl": st.sampled_from(("1h", "168h", "90s")), "jobRetries": st.just(5)}
+            {"jobTtl": st.sampled_from(("1h", "168h", "90s")), "jobRetries": st.just(5)},
+            optional={"deviceClasses": st.just(["rdma.example.com"])},
         ),
+        "scope": st.sampled_from(("gpu", "cluster")),
     },
 )
 

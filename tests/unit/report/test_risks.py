@@ -83,6 +83,10 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         section("policies", limits={"jobRetries": 9}),
         ("caution", "policy", "policies.limits.jobRetries goes from 3 to 9"),
     ),
+    "claims": (
+        section("policies", limits={"deviceClasses": ["rdma.example.com"]}),
+        ("caution", "policy", "tenants may claim devices of class rdma.example.com, which nothing counts"),
+    ),
     "a new denial": (
         section("cost", monthlyUsdMax=1),
         ("danger", "policy", "1 new denial (cost-within-ceiling)"),
@@ -225,6 +229,13 @@ def test_the_threshold_is_the_users(tmp_path: Path) -> None:
 
     assert "cost" in kinds(cost_threshold=5.0)
     assert "cost" not in kinds(cost_threshold=500.0)
+
+
+def test_a_smaller_scope_is_a_risk(tmp_path: Path) -> None:
+    wide: Data = edited(EKS, section("policies", scope="cluster"))
+    (risk,) = change(tmp_path, wide, lambda data: data.pop("policies")).risks
+    assert "policies.scope goes from cluster to gpu" in risk.text
+    assert change(tmp_path, EKS, section("policies", scope="cluster")).risks == ()
 
 
 def test_stricter_is_no_risk(tmp_path: Path) -> None:
