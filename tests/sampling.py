@@ -81,7 +81,7 @@ AREAS = {
     "operator": Area(
         (
             *(*_PLAN, "gpupool/sharing/", "gpupool/catalog/"),
-            *("gpupool/local/nvidia_operator/", "tests/cluster/operator/", "tests/environment_strategies.py"),
+            *("gpupool/local/nvidia_operator/", "tests/cluster/operator/", "tests/environment_"),
         ),
         ("tests/cluster/operator/",),
         share=16,  # what has the controller in it takes a control plane of its own
@@ -107,7 +107,7 @@ AREAS = {
     "environments": Area(
         (
             *_PLAN,
-            "tests/environment_strategies.py",
+            "tests/environment_",
             "tests/conftest.py",
             "tests/unit/generators/",
             _LIBRARIES,

@@ -22,9 +22,12 @@ from hypothesis import strategies as st
 
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import describe, judge
+from gpupool.infra.policy_gate import beyond_limits, describe, judge
+from gpupool.plan.checks.names import POOL_NAME_MAX
 from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.plan.resolve import read_plan, resolve
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 from tests import sampling
 from tests.conftest import FIGURE
 from tests.custom_resources import Definition, definitions
@@ -37,7 +40,7 @@ from tests.environment_combinations import (
     environment_of,
     legal,
 )
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_strategies import Data, environments, plan_of, text_of
 from tests.examples import examples
 from tests.programs import require_definitions
 from vapcheck.policy.compiled_policy import Compiler
@@ -183,3 +186,26 @@ def test_policies_take_nodes_that_stay(expire: str, consolidate: str) -> None:
     environment = environment_of(next(it for it in LEGAL if it.capacity == "reserved"))
     environment["pools"][0]["nodes"] |= {"expireAfter": expire, "consolidateAfter": consolidate}
     assert denials(plan_of(environment)) == []
+
+
+def with_longest_names(environment: Data) -> Data:
+    """The environment with names as long as the file takes them."""
+    text = text_of(environment)
+    for pool in environment["pools"]:
+        text = text.replace(f'"{pool["name"]}"', f'"{pool["name"]:x<{POOL_NAME_MAX}}"')
+    for name in ("serving", "research", "team-vision", "vision", "search"):
+        text = text.replace(f'"{name}"', f'"{name:x<63}"')
+    longest: Data = json.loads(
+        text.replace('team-vision/default"', f'{"team-vision":x<63}/{"default":x<253}"')
+    )
+    return longest
+
+
+@pytest.mark.parametrize("combination", COVERING[::3], ids=str)
+def test_the_longest_names_fit(combination: Combination) -> None:
+    environment = with_longest_names(environment_of(combination))
+    loaded = check_shape(parse_source("random.yaml", text_of(environment).encode()))
+    plan = resolve(loaded)
+    assert beyond_limits(loaded, plan) == []
+    assert denials(plan) == []
+    assert max(len(manifest.name) for manifest in generate(plan)) > 63

@@ -22,6 +22,7 @@ from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.policies.server import Server
+from tests.environment_combinations import LEGAL
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 from vapcheck.server.minors import NEWEST
@@ -97,7 +98,7 @@ def test_the_chart_is_installed_with_the_values_of_an_environment(
 
 
 @examples("operator", 12)
-@given(environment=environments())
+@given(environment=environments(among=[it for it in LEGAL if it.operator != "cloud"]))
 def test_the_policy_of_any_environment_is_taken(
     installer: Installer, server: Server, environment: Data
 ) -> None:

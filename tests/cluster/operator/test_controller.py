@@ -23,6 +23,7 @@ from gpupool.spec.load import environment_names
 from tests.cluster.kube import Kube
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.operator.pool_nodes import POOL, nodes, objects, others
+from tests.environment_combinations import LEGAL
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 
@@ -190,7 +191,7 @@ def test_every_operand_runs_on_every_node_of_the_pools(operated: Operated, name:
 
 
 @examples("operator", 4)
-@given(environment=environments("eks"))
+@given(environment=environments("eks", among=[it for it in LEGAL if it.nodes == "karpenter"]))
 def test_any_environment_becomes_ready(
     kube: Kube,
     operated_plane: ControlPlane,
