@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC
 from gpupool.plan.priority_classes import own_class
-from gpupool.plan.resolve import read_plan
+from tests.environment_strategies import plan_of
 
 Object = dict[str, Any]
-PLAN = read_plan(str(Path(__file__).with_name("environment.yaml")))
+PLAN = plan_of(yaml.safe_load(Path(__file__).with_name("environment.yaml").read_text(encoding="utf-8")))
 IMAGE = "registry.example/ml/work:1"
 SLICES: dict[str, tuple[str, Object]] = {
     "notebooks": ("nvidia.com/gpu", {"key": "gpupool.dev/pool", "value": "notebooks"}),
