@@ -20,6 +20,8 @@ from gpupool.findings import UsageError
 from gpupool.git import FETCH, Repository
 from gpupool.project import environments_folder
 from gpupool.report.model import ProjectState
+from gpupool.spec.yaml_source import MAX_BYTES
+from vapcheck.reading import files_below, read_file
 
 WORKING_TREE = "working tree"
 _POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
@@ -97,7 +99,9 @@ def _from_disk(state: ProjectState, folder: Path) -> ProjectFiles:
     root = folder.parent
 
     def read(name: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-        paths = [path for path in sorted((root / name).glob("*")) if path.suffix in suffixes]
+        if not (root / name).is_dir():
+            return {}
+        paths = files_below(root / name, suffixes, depth=0)
         return {path.name: _content(path) for path in paths if path.is_file()}
 
     return _snapshot(state, root, folder.name, read)
@@ -125,7 +129,7 @@ def _with_one_line_end(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, MAX_BYTES)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; make it readable") from error
 

@@ -1,5 +1,5 @@
-"""A branch under review starts no program: repositories that it embeds, configuration that it brings, and what
-the caller's variables say."""
+"""A branch under review starts no program: repositories that it embeds, configuration that it brings, and
+what the caller's variables say."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_variables_of_the_caller_say_nothing(
 
 
 def test_the_callers_own_files_of_settings_count(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`safe.directory` is said there: a repository of another account is refused, until the caller trusts it."""
+    """`safe.directory` is said there: another account's repository is refused until the caller trusts it."""
     if os.geteuid():
         pytest.skip("only root makes a file another account's")
     settings = project.parent / "gitconfig"
@@ -226,7 +226,7 @@ def test_git_checks_out_no_git_folder(project: Path, name: str) -> None:
 
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "file"])
 def test_a_git_entry_that_is_none_ends_the_search(project: Path, folder: bool) -> None:
-    """What git would then take, a repository further up or the folder itself, is not the one that is meant."""
+    """What git would then take, a repository further up or the folder itself, is not what is meant."""
     place = project / "environments"
     embed(project, "environments", f"\tbare = true\n\tfsmonitor = {program(project)}\n")
     (place / ".git").mkdir() if folder else (place / ".git").write_text("gitdir: nowhere\n")
