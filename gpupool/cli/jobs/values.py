@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ def content(file: Path) -> Any:
     """The JSON in a file; `-` is stdin."""
     try:
         named = "/dev/stdin" if str(file) == "-" else file
-        return json.loads(
-            read_file(named, _MAX_BYTES, streams=True).decode(), parse_float=_number, parse_constant=_number
-        )
+        text = read_file(named, _MAX_BYTES, streams=True).decode()
+        return json.loads(text, parse_float=_number, parse_constant=_number)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
     except ValueError as error:
