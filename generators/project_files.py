@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from gpupool.plan.model import Plan
 from gpupool.plan.policy_files import SHIPPED
+from gpupool.spec.yaml_source import MAX_BYTES
+from vapcheck.reading import read_file
 
 
 def policy_texts(plan: Plan) -> dict[str, str]:
     """The project's own policy files by name."""
     own = [path for path in plan.policies.files if path.parent != SHIPPED]
-    return {path.name: path.read_text(encoding="utf-8") for path in own}
+    return {path.name: read_file(path, MAX_BYTES).decode() for path in own}
 
 
 def gpu_texts(plan: Plan) -> dict[str, str]:

@@ -19,8 +19,11 @@ from gpupool.generators import delivery
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.layout import INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease
+from vapcheck.reading import RefusedFileError, followed, read_file
 
 _SCHEMA = 1
+_MAX_BYTES = 16 << 20
+"""Of a rendered file; an object of Kubernetes has 3 MiB at most, and the index names each in a line."""
 _APPLIED = (".yaml", ".yml", ".json", ".jsonnet")
 """What Argo CD applies of a folder, and of all folders below it (reposerver/repository, findManifests)."""
 
@@ -73,6 +76,7 @@ def write(bundle: Bundle, folder: Path) -> Differences:
     stale = {*differences.missing, *differences.changed}
     for parent in sorted({os.path.dirname(path) for path in stale}):
         os.makedirs(folder / parent, exist_ok=True)
+        followed(folder / parent)  # refuses a link by which files would be written elsewhere
     for path in sorted(stale - {INDEX}):
         _replace(folder, path, wanted[path])
     for path in differences.extra:
@@ -112,6 +116,9 @@ def _compare(wanted: dict[str, str], folder: Path, listed: list[str]) -> Differe
     for path, content in wanted.items():
         try:
             found = _read(os.path.join(folder, path)) if there[os.path.dirname(path)] else None
+        except (RefusedFileError, IsADirectoryError):
+            changed.append(path)  # a link to nowhere or out of the repository, a pipe, something huge
+            continue
         except FileNotFoundError:
             found = None
         if found is None:
@@ -142,8 +149,7 @@ def _raise(error: OSError) -> None:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
+    return read_file(path, _MAX_BYTES)
 
 
 def _listed(folder: Path, environment: str) -> list[str]:

@@ -20,7 +20,8 @@ from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
 from gpupool.project import environments_folder
 from gpupool.spec.shape import shape_findings
-from gpupool.spec.yaml_source import Loc, YamlSource, display_path, parse_source
+from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source
+from vapcheck.reading import files_below, read_file
 
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _FILL_IN = "write the fields of one GPU; gpupool catalog NAME --file prints one"
@@ -42,7 +43,7 @@ def read_catalog(environment: Path | None = None) -> tuple[Catalog, tuple[Findin
     folder = catalog_folder(environment)
     if not folder.is_dir():
         return load_catalog(), ()
-    files = [path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES and path.is_file()]
+    files = files_below(folder, _SUFFIXES, depth=0)
     return _read(tuple((path, display_path(path), _content(path)) for path in files))
 
 
@@ -95,7 +96,7 @@ productLabels: []       # label nvidia.com/gpu.product without -SHARED, such as 
 
 def _content(path: Path) -> bytes | str:
     try:
-        return path.read_bytes()
+        return read_file(path, MAX_BYTES)
     except OSError as error:
         return error.strerror or str(error)
 

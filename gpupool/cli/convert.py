@@ -136,16 +136,25 @@ def refuse_overwriting(output: Path | None, force: bool) -> None:
 def _read(files: Sequence[str]) -> list[Document]:
     """The documents of all files. Raises SpecError where one can't be read, and where there is none."""
     from gpupool.convert.documents import parse_documents, read_documents
+    from gpupool.spec.yaml_source import MAX_BYTES
+    from vapcheck.reading import files_below
 
     documents: list[Document] = []
     findings = []
     for name in files:
         path = Path(name)
-        paths = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        in_folder = path.is_dir()
+        try:
+            paths = list(files_below(path, _SUFFIXES)) if in_folder else [path]
+        except OSError as error:
+            raise UsageError(f"{name}: can't be read: {error.strerror}; name the files") from error
         if not paths:
             raise UsageError(f"{name}: no YAML or JSON files in it; name files or another folder")
         for one in paths:
-            read = parse_documents("-", sys.stdin.buffer.read()) if name == "-" else read_documents(one)
+            if name == "-":
+                read = parse_documents("-", sys.stdin.buffer.read(MAX_BYTES + 1))
+            else:
+                read = read_documents(one, streams=not in_folder)
             documents += read[0]
             findings += read[1]
     if findings:

@@ -145,9 +145,8 @@ def render(
         if monitoring is not None and not check:
             _write_plain(resolved, monitoring)
     except OSError as error:
-        raise GpupoolError(
-            f"{error.filename}: {error.strerror}; choose a folder that can be written"
-        ) from error
+        hint = "give a folder that can be read" if check else "choose a folder that can be written"
+        raise GpupoolError(f"{error.filename}: {error.strerror}; {hint}") from error
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
     if format == "json":

@@ -140,7 +140,10 @@ def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: Enviro
 
 def _write(path: Path, text: str) -> None:
     """Write as a whole or not at all, with the byte order mark that was there."""
-    mark = b"\xef\xbb\xbf" if path.read_bytes().startswith(b"\xef\xbb\xbf") else b""
+    from gpupool.spec.yaml_source import MAX_BYTES
+    from vapcheck.reading import read_file
+
+    mark = b"\xef\xbb\xbf" if read_file(path, MAX_BYTES).startswith(b"\xef\xbb\xbf") else b""
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.write_bytes(mark + text.encode())

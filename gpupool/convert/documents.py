@@ -16,6 +16,7 @@ from typing import Any
 from gpupool.convert.values import as_text
 from gpupool.findings import Finding, SpecError
 from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source, value_at
+from vapcheck.reading import TooLargeError, read_file
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
@@ -89,11 +90,14 @@ class Document:
         return line + self.first_line - 1, column
 
 
-def read_documents(path: Path) -> tuple[list[Document], list[Finding]]:
-    """The objects of the file at `path`, and what of it could not be read. Raises nothing."""
+def read_documents(path: Path, *, streams: bool = False) -> tuple[list[Document], list[Finding]]:
+    """The objects of the file at `path`, which may be a pipe with `streams`, and what of it could not be
+    read. Raises nothing."""
     name = display_path(path)
     try:
-        raw = path.read_bytes()[: MAX_BYTES + 1]
+        raw = read_file(path, MAX_BYTES, streams=streams)
+    except TooLargeError:
+        return [], [Finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
     except OSError as error:
         reason = error.strerror or str(error)
         return [], [Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]

@@ -16,7 +16,8 @@ import yaml
 
 from gpupool import shipped
 from gpupool.findings import Finding, GpupoolError
-from gpupool.spec.yaml_source import display_path, value_at
+from gpupool.spec.yaml_source import MAX_BYTES, display_path, value_at
+from vapcheck.reading import files_below, read_file
 
 SHIPPED = shipped.folder("policies")
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
@@ -46,7 +47,8 @@ def policy_files(environment: Path | None) -> tuple[Path, ...]:
     found = {path.stem: path for path in SHIPPED.glob("*.yaml")}
     if environment is not None and environment.resolve().parent.name == "environments":
         folder = environment.resolve().parent.parent / "policies"
-        found |= {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml")}
+        if folder.is_dir():
+            found |= {path.stem: path for path in files_below(folder, (".yaml", ".yml"), depth=0)}
     return tuple(found[name] for name in sorted(found))
 
 
@@ -82,8 +84,11 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
     """The objects of one file, read again when it has changed."""
     try:
         # YAML 1.1, as kubectl reads it.
-        bodies = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_file(path, MAX_BYTES).decode()
+        bodies = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    except OSError as error:
+        raise PolicyFileError(path, f"can't be read: {error.strerror}", "make it a readable file") from error
+    except UnicodeDecodeError as error:
         raise PolicyFileError(path, f"can't be read: {error}", "save it as a text file in UTF-8") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

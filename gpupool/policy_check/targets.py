@@ -18,7 +18,8 @@ from gpupool import shipped
 from gpupool.findings import UsageError
 from gpupool.project import environments_folder
 from vapcheck import Document, Kinds, ObjectRef, Problem, from_bodies, read_files, read_text
-from vapcheck.manifests.documents import is_not_kubernetes
+from vapcheck.manifests.documents import MAX_BYTES, is_not_kubernetes
+from vapcheck.reading import open_file, read_file
 
 STDIN, STDIN_NAME = "-", "stdin"
 """As a target, and as the file of a finding."""
@@ -133,7 +134,10 @@ def labelled_namespace(
 
 def _read_stdin() -> tuple[list[Document], list[Problem]]:
     try:
-        text = sys.stdin.buffer.read().decode()
+        raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise UsageError(f"standard input: is larger than {MAX_BYTES >> 20} MiB; send it in parts")
+        text = raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
     return read_text(text, STDIN_NAME)
@@ -159,7 +163,7 @@ def _beside_objects(findings: list[Problem]) -> set[Path]:
     rendered: set[Path] = set()
     for index in {Path(finding.file) for finding in findings if Path(finding.file).name == "index.json"}:
         try:
-            listed = json.loads(index.read_text(encoding="utf-8"))["objects"]
+            listed = json.loads(read_file(index, MAX_BYTES))["objects"]
             paths = [row["path"] for row in listed if row["path"].startswith(("releases/", "patches/"))]
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue  # somebody else's, and a finding
@@ -215,7 +219,7 @@ def _environment(target: str) -> Path | None:
 
 def _is_environment(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_file(path, MAX_BYTES) as file:
             head = file.read(1 << 20)
     except OSError:
         return False

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.git import NoRepositoryError, Repository
+from gpupool.git import PLAIN_DIFF, NoRepositoryError, Repository
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,6 @@ class History(Repository):
         super().__init__(folder)
         if self.commit_here() is None:
             raise NoRepositoryError(f"{folder}: a Git repository without a commit; commit first")
-        self._folder = Path(self.ask("rev-parse", "--show-toplevel").decode().rstrip("\n"))
 
     def fork(self, base: str) -> str:
         """Where HEAD left the history of commit `base`; `base` itself where they have none in common."""
@@ -44,7 +43,11 @@ class History(Repository):
 
     def _blob(self, commit: str, inside: str) -> bytes | None:
         done = self.run("cat-file", "blob", f"{commit}:{inside}")
-        return done.stdout if done.returncode == 0 else None
+        if done.returncode == 0:
+            return done.stdout
+        entry = self.ask("ls-tree", "-z", "--full-tree", commit, "--", inside).split()
+        # What the commit lists is there, but in a partial clone, or as a folder.
+        return self.ask("cat-file", "blob", entry[2].decode()) if entry and entry[1] == b"blob" else None
 
     def _in_commit(self, commit: str, path: Path) -> tuple[str, bytes | None]:
         """Where `commit` has the file that is at `path` now, and its content; None where it has none."""
@@ -58,6 +61,7 @@ class History(Repository):
         inside, _ = self._in_commit(commit, path)
         form = ["--format=%x01%H%x09%h%x09%cs%x09%s", "--name-only", "-z"]
         parents = ["--first-parent", "--diff-merges=first-parent", "--follow"]
+        form += [*PLAIN_DIFF, "--no-mailmap", "--encoding=UTF-8"]
         log = self.ask("log", *parents, *form, commit, "--", inside).decode(errors="surrogateescape")
         for entry in log.split("\x01")[1:]:
             described, *names = entry.replace("\n", "\0").strip("\0").split("\0")
@@ -68,6 +72,6 @@ class History(Repository):
 
     def _inside(self, path: Path) -> str:
         try:
-            return path.resolve().relative_to(self._folder.resolve()).as_posix()
+            return path.resolve().relative_to(self._root).as_posix()
         except ValueError as error:
-            raise NoRepositoryError(f"{path}: not in the repository {self._folder}") from error
+            raise NoRepositoryError(f"{path}: not in the repository {self._root}") from error

@@ -12,7 +12,8 @@ from gpupool.promote.check import Checked, check, check_by_former_rules, lost_so
 from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
 from gpupool.promote.git_history import History
 from gpupool.spec.environment import Environment
-from gpupool.spec.yaml_source import display_path
+from gpupool.spec.yaml_source import MAX_BYTES, display_path
+from vapcheck import reading
 
 _SHALLOW = "this clone is shallow; fetch all of it (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
 
@@ -102,7 +103,13 @@ def read_file(path: Path) -> EnvironmentFile:
     """The environment at `path`. Raises SpecError, and GpupoolError where there is no file."""
     if not path.is_file():
         raise GpupoolError(f"{display_path(path)}: no such file; promotion.from names environments beside it")
-    return read_environment_file(display_path(path), path.read_bytes())
+    try:
+        raw = reading.read_file(path, MAX_BYTES)
+    except OSError as error:
+        raise GpupoolError(
+            f"{display_path(path)}: can't be read: {error.strerror}; make it a readable file"
+        ) from error
+    return read_environment_file(display_path(path), raw)
 
 
 def _parsed(name: str, content: bytes | None) -> Environment | None:

@@ -20,6 +20,8 @@ from gpupool.findings import UsageError
 from gpupool.git import FETCH, Repository
 from gpupool.project import environments_folder
 from gpupool.report.model import ProjectState
+from gpupool.spec.yaml_source import MAX_BYTES
+from vapcheck.reading import files_below, read_file
 
 WORKING_TREE = "working tree"
 _POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
@@ -72,10 +74,8 @@ def snapshots(
         after = head_commit if head is not None else None
         old = git.snapshot(ProjectState(base, base_commit, False), base_commit, folder.name, after)
         if head is None:
-            state = ProjectState(
-                WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/", f"{_GPUS}/"])
-            )
-            new = _from_disk(state, folder)
+            new = _from_disk(ProjectState(WORKING_TREE, head_commit, False), folder)
+            new = replace(new, state=replace(new.state, dirty=git.differs(new, head_commit)))
         else:
             assert head_commit is not None
             new = git.snapshot(ProjectState(head, head_commit, False), head_commit, folder.name)
@@ -99,7 +99,9 @@ def _from_disk(state: ProjectState, folder: Path) -> ProjectFiles:
     root = folder.parent
 
     def read(name: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-        paths = [path for path in sorted((root / name).glob("*")) if path.suffix in suffixes]
+        if not (root / name).is_dir():
+            return {}
+        paths = files_below(root / name, suffixes, depth=0)
         return {path.name: _content(path) for path in paths if path.is_file()}
 
     return _snapshot(state, root, folder.name, read)
@@ -121,9 +123,13 @@ def _snapshot(
     )
 
 
+def _with_one_line_end(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: content.replace(b"\r\n", b"\n") for name, content in contents.items()}
+
+
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, MAX_BYTES)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; make it readable") from error
 
@@ -139,16 +145,23 @@ class _States(Repository):
             raise UsageError(f"{base[:12]} and {head[:12]} have no commit in common here; {what}")
         return found
 
-    def dirty(self, paths: Sequence[str]) -> bool:
-        """Whether anything below `paths` differs from the commit, files that Git does not know included."""
-        return bool(self.ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
+    def differs(self, files: ProjectFiles, commit: str | None) -> bool:
+        """Whether the files of the working tree are not those of `commit`. Line ends don't count: Git may
+        have changed them on the way (core.autocrlf)."""
+        if commit is None:
+            return True
+        committed = self.snapshot(files.state, commit, files.folder)
+        return any(
+            _with_one_line_end(getattr(files, part)) != _with_one_line_end(getattr(committed, part))
+            for part in ("environments", "policies", "gpus")
+        )
 
     def snapshot(
         self, state: ProjectState, commit: str, folder: str, after: str | None = None
     ) -> ProjectFiles:
         """The project's files in `commit`, not yet written anywhere. `after`: the commit that it is compared
         with, None for the working tree."""
-        prefix = self.ask("rev-parse", "--show-prefix").decode().rstrip("\n")
+        prefix = self.prefix
         if not self._listed(commit, [self._followed(commit, f"{prefix}{folder}")]):
             prefix = self._former(commit, prefix, folder, after)
         places = {name: self._followed(commit, f"{prefix}{name}") for name in (folder, *_BESIDE)}
@@ -217,6 +230,8 @@ class _States(Repository):
             header, _, answer = answer.partition(b"\n")
             words = header.split()
             if header.endswith((b" missing", b" ambiguous")):
+                if ":" not in wanted[name]:  # no link, so that a partial clone left it out
+                    self.ask("cat-file", "blob", wanted[name])
                 continue
             size = int(words[-1])
             content, answer = answer[:size], answer[size + 1 :]

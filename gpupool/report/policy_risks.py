@@ -8,6 +8,8 @@ from gpupool.plan.model import Plan
 from gpupool.plan.policies import Action, Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_names
 from gpupool.report.model import Risk
+from gpupool.spec.yaml_source import MAX_BYTES
+from vapcheck.reading import read_file
 
 _STRICT: Mapping[Action, int] = {"deny": 2, "warn": 1, "audit": 0}
 _NUMBERS = (
@@ -63,7 +65,7 @@ def _edited(old: Policies, new: Policies) -> Iterator[Risk]:
     before = {path.name: path for path in old.files}
     for path in new.files:
         was = before.get(path.name)
-        if was is not None and was != path and was.read_bytes() != path.read_bytes():
+        if was is not None and was != path and read_file(was, MAX_BYTES) != read_file(path, MAX_BYTES):
             yield Risk("policy", f"policies/{path.name} is edited; read whether it still holds")
 
 

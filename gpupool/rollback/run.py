@@ -25,6 +25,8 @@ from gpupool.repartition import owner, run
 from gpupool.repartition.result import RepartitionResult
 from gpupool.rollback import last_good
 from gpupool.rollback.last_good import LastGood
+from gpupool.spec.yaml_source import MAX_BYTES
+from vapcheck.reading import read_file
 
 Notify = Callable[[str], None]
 SHORT = 6
@@ -170,7 +172,7 @@ def _newer_policies(file: Path, state: LastGood) -> list[Path]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_file(path, MAX_BYTES).decode()
     except OSError:
         return ""
 

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from io import TextIOWrapper
 from math import inf
 from pathlib import Path
 from typing import Literal, TextIO
 
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.simulate.made_load import read_made
-from gpupool.simulate.philly import read_philly
+from gpupool.simulate.philly import MAX_BYTES, read_philly
 from gpupool.simulate.trace import (
     COLUMNS,
     MOST_FINDINGS,
@@ -30,6 +31,7 @@ from gpupool.simulate.trace import (
     in_order,
     neutral,
 )
+from vapcheck.reading import open_file
 
 Row = Callable[[Cells], Arrival | LeftOut | None]
 
@@ -219,6 +221,8 @@ FORMATS = (
         delimiter="|",
     ),
 )
+_LONGEST = 1 << 16
+"""Characters of a header."""
 NAMES = (*(format.name for format in FORMATS), "philly", "made")
 
 
@@ -230,7 +234,7 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
             return read_made(file)
         if format == "philly" or (format == "auto" and file.suffix == ".json"):
             return read_philly(file, zone)
-        with file.open(newline="", encoding="utf-8-sig") as text:
+        with TextIOWrapper(open_file(file, MAX_BYTES), "utf-8-sig", newline="") as text:
             return _table(str(file), text, format, zone)
     except OSError as error:
         why = error.strerror or "it has to be a file, and not a pipe"
@@ -242,7 +246,7 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
 
 
 def _table(file: str, text: TextIO, name: str, zone: timedelta | None) -> Trace:
-    first = next(text, "").rstrip("\r\n")
+    first = text.readline(_LONGEST).rstrip("\r\n")
     known = _known(file, first, name)
     header = _cells(first, known.delimiter)
     if known.name == "neutral" and (wrong := list(header_findings(file, header, sorted(known.columns)))):

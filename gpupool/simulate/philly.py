@@ -14,11 +14,15 @@ from typing import Any
 
 from gpupool.findings import GpupoolError
 from gpupool.simulate.trace import Arrival, LeftOut, Trace, in_order
+from vapcheck.reading import read_file
+
+MAX_BYTES = 1 << 30
+"""Of a trace: the largest public one of those that are known here, Philly's, has about 100 MB."""
 
 
 def read_philly(file: Path, zone: timedelta | None) -> Trace:
     """Raises GpupoolError."""
-    text = file.read_text(encoding="utf-8-sig")
+    text = read_file(file, MAX_BYTES).decode("utf-8-sig")
     if zone is None:
         raise GpupoolError(f"{file}: its times say no zone; say it with --zone, such as --zone -08:00")
     try:

@@ -7,6 +7,7 @@ so that one run reports both, a file with broken parts still yields an Environme
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,12 +68,12 @@ def find_environment(env: str) -> Path:
     """The file that ENV, a name or a path, means. Raises UsageError with the names there are."""
     if env.endswith((".yaml", ".yml")) or "/" in env:
         path = Path(env)
-        if path.is_file():
+        if path.is_file() or path.is_symlink():  # reading it says where a link doesn't lead to a file
             return path
         what = "no such file" if not path.exists() else "a folder" if path.is_dir() else "not a file"
         raise UsageError(f"{env}: {what}; name an environment ({_known()}) or the path of a file")
     path = environments_folder() / f"{env}.yaml"
-    if path.is_file():
+    if os.path.lexists(path):
         return path
     raise UsageError(f"no environment {env!r} in {display_path(path.parent)}; there are: {_known()}")
 

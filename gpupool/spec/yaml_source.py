@@ -10,6 +10,7 @@ Knows nothing of the fields of an environment.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,8 +22,10 @@ from typing import Any, NoReturn
 from gpupool.findings import Finding, SpecError
 from gpupool.spec.yaml_scalars import plain_value
 from vapcheck.manifests.yaml_nodes import YamlDocument, YamlNode, read_nodes
+from vapcheck.reading import TooLargeError, read_file
 
 MAX_BYTES = 1 << 20
+_TOO_LARGE = ("the file is larger than 1 MiB", "split it into several environments")
 MAX_DEPTH = 40
 """Nesting that no environment needs."""
 MAX_NODES = 200_000
@@ -140,7 +143,7 @@ def value_at(data: Any, loc: Sequence[str | int]) -> Any:
 def display_path(path: Path) -> str:
     """`path` as people would type it here: relative where that is shorter than climbing."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(Path(os.path.abspath(path)).relative_to(Path.cwd()))
     except ValueError:
         return str(path)
 
@@ -149,7 +152,9 @@ def read_source(path: Path) -> YamlSource:
     """Read and parse `path`. Raises SpecError where reading had to stop, as `parse_source`."""
     name = display_path(path)
     try:
-        raw = path.read_bytes()[: MAX_BYTES + 1]
+        raw = read_file(path, MAX_BYTES)
+    except TooLargeError:
+        raise SpecError([Finding(name, 1, 1, "", *_TOO_LARGE)]) from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError(
@@ -167,7 +172,7 @@ def parse_source(name: str, raw: bytes) -> YamlSource:
         return SpecError([*builder.findings, Finding(name, line, column, "", message, hint)])
 
     if len(raw) > MAX_BYTES:
-        raise refuse(1, 1, "the file is larger than 1 MiB", "split it into several environments")
+        raise refuse(1, 1, *_TOO_LARGE)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -26,6 +26,7 @@ from vapcheck.manifests.place import place_in
 from vapcheck.manifests.problem import Problem
 from vapcheck.manifests.secret_kinds import may_hold_secret
 from vapcheck.manifests.stream import KEEP_ONE, Piece, pieces
+from vapcheck.reading import TooLargeError, read_file
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """Of the files that are read from a folder, as kubectl has it."""
@@ -241,18 +242,13 @@ def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | N
     """The text of a file: UTF-8, or UTF-16 where it says so. Bytes that are neither are a finding, and
     U+FFFD in the text, as kubectl has them."""
     try:
-        if files_only and not os.path.isfile(name) and os.path.exists(name):
-            # Opening a pipe that has no writer would wait for ever.
-            findings.append(Problem(name, 1, 1, "is not a regular file", "name a file or folder"))
-            return None
-        with open(name, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        findings.append(_unreadable(name, error))
-        return None
-    if len(raw) > MAX_BYTES:
+        raw = read_file(name, MAX_BYTES, streams=not files_only)
+    except TooLargeError:
         hint = "split it; the server takes 3 MiB for one object"
         findings.append(Problem(name, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB", hint))
+        return None
+    except OSError as error:
+        findings.append(_unreadable(name, error))
         return None
     return _decoded(raw, name, findings)
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 from gpupool.findings import UsageError
+from vapcheck.reading import read_file
+
+_MAX_BYTES = 8 << 20
+"""Of a request of jobs: more than the queue accepts (gpupool.queue.api)."""
 
 
 def content(file: Path) -> Any:
     """The JSON in a file; `-` is stdin."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        named = "/dev/stdin" if str(file) == "-" else file
+        text = read_file(named, _MAX_BYTES, streams=True).decode()
         return json.loads(text, parse_float=_number, parse_constant=_number)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error

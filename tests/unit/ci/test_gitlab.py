@@ -42,8 +42,7 @@ def run(
     variables = {name: interpolated(value, **given) for name, value in job["variables"].items()}
     gitlab = {
         "CI_COMMIT_BEFORE_SHA": "0" * 40,
-        "CI_MERGE_REQUEST_IID": "7",
-        "CI_MERGE_REQUEST_PROJECT_ID": "5",
+        "CI_PROJECT_ID": "5",
         "CI_API_V4_URL": forge.url if forge else "",
         "GPUPOOL_TOKEN": TOKEN if forge else "",
     }
@@ -109,14 +108,26 @@ def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, she
     assert run(project, CHECK, shell, rendered="").returncode == 0
 
 
+def with_report(forge: Forge, report: bytes | None) -> None:
+    """A merge request whose check has left this report, and one that has had no pipeline yet."""
+    forge.merge_requests = {
+        "/projects/5/merge_requests": [{"iid": 8}, {"iid": 7}],
+        "/projects/5/merge_requests/8": {"head_pipeline": None},
+        "/projects/5/merge_requests/7": {"head_pipeline": {"id": 70}},
+        "/projects/5/pipelines/70/jobs": [{"id": 9, "name": "other"}, {"id": 700, "name": "gpupool:check"}],
+    }
+    if report is not None:
+        forge.merge_requests["/projects/5/jobs/700/artifacts/gpupool-report.md"] = report
+
+
 @pytest.mark.parametrize("shell", list(SHELLS))
 def test_the_report_is_one_note_that_is_kept_up_to_date(project: Project, forge: Forge, shell: str) -> None:
-    marker, report = COMMENT["variables"]["MARKER"], project.folder / "gpupool-report.md"
+    marker = COMMENT["variables"]["MARKER"]
     forge.write("mallory", f"{marker}\nnot ours")
     for number in range(150):
         forge.write("reviewer", f"remark {number}")
     for text in ("first & 50 % + é\n", '`$(id)` "second" = \\n\n'):
-        report.write_text(f"{marker}\n{text}")
+        with_report(forge, f"{marker}\n{text}".encode())
         done = run(project, COMMENT, shell, forge)
         assert done.returncode == 0, done.stdout + done.stderr
         assert [one.body for one in forge.ours()] == [f"{marker}\n{text}"]
@@ -125,9 +136,22 @@ def test_the_report_is_one_note_that_is_kept_up_to_date(project: Project, forge:
     assert forge.comments[0].body.endswith("not ours")
 
 
+@pytest.mark.parametrize("shell", list(SHELLS))
+def test_a_report_is_hostile_text(project: Project, forge: Forge, shell: str) -> None:
+    """GitLab runs a note's lines that begin with a slash, with the rights of who wrote the note."""
+    with_report(forge, b"/approve\n  /merge\n> /close\nenvironments/dev.yaml\n\xff" + b"x" * 2_000_000)
+    done = run(project, COMMENT, shell, forge)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (note,) = forge.ours()
+    assert note.body.startswith(
+        f"{COMMENT['variables']['MARKER']}\n&#47;approve\n  &#47;merge\n> &#47;close\nenvironments/dev.yaml"
+    )
+    assert len(note.body) < 1_000_000
+
+
 def test_no_report_is_no_failure_and_a_refusal_is_one(project: Project, forge: Forge) -> None:
+    with_report(forge, None)
     assert "there is no report" in run(project, COMMENT, forge=forge).stdout
-    (project.folder / "gpupool-report.md").write_text("x")
     forge.url += "/elsewhere"
     assert run(project, COMMENT, forge=forge).returncode != 0
     assert not forge.writes
@@ -147,14 +171,9 @@ def test_inputs_go_into_variables_and_never_into_scripts() -> None:
             assert "$[[" not in line
 
 
-def test_a_fork_does_not_comment_and_history_is_whole() -> None:
-    (rule,) = COMMENT["rules"]
-    assert "$GPUPOOL_TOKEN &&" in rule["if"]
-    assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_MERGE_REQUEST_PROJECT_ID" in rule["if"]
-    assert rule["when"] == "always"
+def test_history_is_whole_and_the_note_needs_no_checkout() -> None:
     assert CHECK["variables"]["GIT_DEPTH"] == "0"
     assert COMMENT["variables"]["GIT_STRATEGY"] == "none"
-    assert "GPUPOOL_TOKEN" not in str(CHECK)
 
 
 def test_the_example_gives_inputs_that_there_are() -> None:

@@ -76,7 +76,10 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "a.yaml").write_text(OBJECT)
     documents, findings = read_files([tmp_path])
-    assert (len(documents), [found.message for found in findings]) == (1, ["is not a regular file"])
+    assert (len(documents), [found.message for found in findings]) == (
+        1,
+        ["can't be read: it is a named pipe, and is not a regular file"],
+    )
 
 
 def test_a_second_process_reads_what_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
