@@ -101,12 +101,11 @@ def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
 
-def beyond_limits(loaded: Loaded, plan: Plan) -> list[Finding]:
+def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
     """Where the file makes an object larger than Kubernetes takes it, those of the delivering engine
-    included. Raises PolicyFileError."""
+    included. `bundle` is what `plan` generates."""
     from gpupool.rules.object_limits import exceeded, section_of
 
-    bundle = generate(plan)
     whole = _whole(plan, bundle, delivery.wrappers(bundle).values())
     return [
         loaded.finding(

@@ -60,6 +60,7 @@ def validate(
 
 def _findings(path: Path) -> Sequence[Finding]:
     """What is wrong with the file, or else with what becomes of it."""
+    from gpupool.generators import generate
     from gpupool.infra.policy_gate import beyond_limits
     from gpupool.plan.policy_files import PolicyFileError
     from gpupool.plan.resolve import resolve
@@ -67,7 +68,8 @@ def _findings(path: Path) -> Sequence[Finding]:
 
     try:
         loaded = load(path)
-        return beyond_limits(loaded, resolve(loaded))
+        plan = resolve(loaded)
+        return beyond_limits(loaded, plan, generate(plan))
     except SpecError as error:
         return error.findings
     except PolicyFileError as error:

@@ -16,6 +16,7 @@ from gpupool.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedClu
 from gpupool.doctor.reasons import Reason
 from gpupool.findings import Finding, GpupoolError, SpecError
 from gpupool.generators import generate
+from gpupool.infra.policy_gate import beyond_limits
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import Loaded, find_environment, load
 
@@ -97,7 +98,7 @@ def _read(env: str, path: Path, notify: Callable[[str], None]) -> tuple[Inputs, 
         inputs.bundle = generate(inputs.plan)
     except SpecError as error:
         return inputs, error.findings
-    return inputs, ()
+    return inputs, tuple(beyond_limits(loaded, inputs.plan, inputs.bundle))
 
 
 def _target(loaded: Loaded) -> NamedCluster | None:

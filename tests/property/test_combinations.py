@@ -206,6 +206,6 @@ def test_the_longest_names_fit(combination: Combination) -> None:
     environment = with_longest_names(environment_of(combination))
     loaded = check_shape(parse_source("random.yaml", text_of(environment).encode()))
     plan = resolve(loaded)
-    assert beyond_limits(loaded, plan) == []
+    assert beyond_limits(loaded, plan, generate(plan)) == []
     assert denials(plan) == []
     assert max(len(manifest.name) for manifest in generate(plan)) > 63
