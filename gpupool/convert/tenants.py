@@ -30,6 +30,7 @@ from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 from gpupool.sharing import GPU_RESOURCE
 from gpupool.spec.environment import QUEUED
+from gpupool.spec.field_types import PAUSE_IMAGE
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _GRANTED, _PRIORITIES = "gpupool", "gpupool-granted", "gpupool-priorities"
@@ -342,13 +343,16 @@ def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
 
 
 def warm(cluster: ClusterObjects, draft: Draft) -> None:
-    """Nodes kept warm, by the Deployments that keep them."""
+    """Nodes kept warm, by the Deployments that keep them, and the image that does."""
     for part in cluster.all("Deployment"):
         label = part.word("metadata", "labels", POOL_LABEL)
         replicas = as_whole(part.at("spec", "replicas").value)
         pool = next((pool for pool in draft.pools if pool.name == label), None)
         if pool is not None and ours(part) and replicas is not None:
             pool.warm = replicas
+            images = [row.word("image") for row in part.at("spec", "template", "spec", "containers").each()]
+            if images not in ([], [PAUSE_IMAGE]):
+                draft.karpenter["warmPodImage"] = images[0]
             part.derived()
         else:
             foreign(part, "a workload, not a pool")

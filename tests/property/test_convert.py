@@ -148,6 +148,9 @@ def test_every_field_of_machines_converts_back(file: str) -> None:
         {m.key: m.body for m in generate(p).manifests if m.kind in kinds} for p in (again, plan)
     )
     assert objects == before
+    assert again.karpenter is not None
+    assert plan.karpenter is not None
+    assert again.karpenter.warm_pod_image == plan.karpenter.warm_pod_image
 
 
 CASES = Path(__file__).parents[1] / "golden" / "convert"

@@ -35,10 +35,12 @@ CASES = [(suite.name, case) for suite in SUITES.values() for case in suite.cases
 REFUSED_ANYWAY = frozenset({"gpu-limits-equal-requests"})
 """Policies about what the API server's own validation refuses first; they are there for templates of pods."""
 REFUSED_BEFORE = {
+    "administrative": "admin access to devices requires the",
     "value-not-known": "no PriorityClass with name unknown",
     "value-not-known-none-allowed": "no PriorityClass with name unknown",
 }
-"""Bad fixtures, by name, that a built-in admission plugin refuses before policies are asked; its words."""
+"""Bad fixtures, by name, that the server's own admission or validation refuses before policies are asked; its
+words."""
 _LABEL = "fixture"
 _ENFORCED_SECONDS = 180.0
 _ACCOUNT_SECONDS = 180.0
