@@ -1,7 +1,7 @@
 """The policies and their bindings, as the environment wants them enforced.
 
-The files are data and are not changed; only bindings change: their actions by `policies.default` and
-`overrides`, what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
+The files are data. Of policies only the operator's namespace changes, where they leave it out; of bindings
+their actions by `policies.default` and `overrides`, and what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
 one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner, reason and
 last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes the
 waiver.
@@ -17,6 +17,7 @@ from gpupool.generators.metadata import object_labels
 from gpupool.plan.model import Plan
 from gpupool.plan.policies import Action, Policies
 from gpupool.plan.policy_files import BINDING, read_objects
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.services import Waiver
 
 WAIVED = "waivers.policies.gpupool.dev/"
@@ -35,8 +36,19 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     for body in read_objects(plan.policies.files):
         described = dict(body["metadata"])
         described["labels"] = {**labels, **(described.get("labels") or {})}
-        made = {**body, "metadata": described}
+        made = _beside_operator({**body, "metadata": described}, plan.gpu_operator.namespace)
         yield Manifest(_bound(made, plan.policies) if body["kind"] == BINDING else made)
+
+
+def _beside_operator(thing: Any, namespace: str) -> Any:
+    """A policy or binding whose selectors of namespaces mean the operator's own where they name its usual
+    one."""
+    if isinstance(thing, dict):
+        if thing.get("key") == _NAMESPACE_NAME and isinstance(thing.get("values"), list):
+            values = [namespace if name == OPERATOR_NAMESPACE else name for name in thing["values"]]
+            return {**thing, "values": list(dict.fromkeys(values))}
+        return {key: _beside_operator(value, namespace) for key, value in thing.items()}
+    return [_beside_operator(value, namespace) for value in thing] if isinstance(thing, list) else thing
 
 
 def _bound(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import Object, cluster_policy, config_name
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
+from gpupool.plan.operator_place import operator_place
 from gpupool.plan.owned_settings import undoing
 
 _OURS = "gpupool-"
@@ -23,9 +24,10 @@ class UnfitError(GpupoolError):
     """The operator would not follow the pools as it is; says what to do."""
 
 
-def check(manifest: Manifest, api: KubeApi) -> None:
+def check(manifest: Manifest, api: KubeApi, namespace: str) -> None:
     """Raise UnfitError where the ClusterPolicy that `manifest` patches is missing, has another name, is
-    taken, or has settings that would undo the pools."""
+    taken, or has settings that would undo the pools; and where its operator does not run in `namespace`,
+    whose ConfigMaps alone its pods can mount."""
     live = cluster_policy(api)
     if live is None:
         raise UnfitError(
@@ -37,6 +39,18 @@ def check(manifest: Manifest, api: KubeApi) -> None:
         raise UnfitError(
             f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is "
             f"{manifest.name}; write gpuOperator.clusterPolicy: {there}"
+        )
+    place = operator_place([live])
+    if place is not None and place.namespace != namespace:
+        raise UnfitError(
+            f"the operator runs in namespace {place.namespace} (so says {place.sign}), and its pods can't "
+            f"mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
+        )
+    if api.get("v1", "Namespace", namespace) is None:
+        raise UnfitError(
+            f"there is no namespace {namespace}, which the operator's configurations belong in; write the one "
+            "that its pods run in as gpuOperator.namespace (kubectl get pods -A -l "
+            "app.kubernetes.io/component=gpu-operator)"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
         raise UnfitError("\n".join(problems))

@@ -65,7 +65,7 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
         return
     for patch in (row for row in inputs.bundle if row.patch and row.kind == "ClusterPolicy"):
         try:
-            foreign_operator.check(patch, inputs.api)
+            foreign_operator.check(patch, inputs.api, inputs.plan.gpu_operator.namespace)
             yield result(subject, Reason.OPERATOR_FOREIGN, name=patch.name)
         except foreign_operator.UnfitError as error:
             yield result(subject, Reason.OPERATOR_UNFIT, name=patch.name, problem=error)
