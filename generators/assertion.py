@@ -36,7 +36,7 @@ _Rules = Mapping[str, tuple[str, ...]]
 _POLICY_RULES: _Rules = {"": ("configmaps",), _RBAC: ("roles",)}
 """Where parameters of the project's policies are."""
 _ALSO: Mapping[str | None, Iterable[tuple[str, str]]] = {
-    None: (("", "pods"), ("karpenter.sh", "nodeclaims")),
+    None: (("", "pods"), ("karpenter.sh", "nodeclaims"), ("resource.k8s.io", "resourceslices")),
     OPERATORS_OWN: (("apps", "daemonsets"),),
 }
 """Namespace as in `Kind.listed`, None for all -> group and plural of what is read and not made."""

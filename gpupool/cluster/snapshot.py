@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from gpupool.cluster.gpu_publishers import RESOURCE_SLICES
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.generators.delivery import delivering
 from gpupool.generators.kinds import KINDS, kind_of
@@ -64,8 +65,8 @@ def of_operator(namespace: str) -> tuple[Query, ...]:
 def queries(bundle: Bundle) -> tuple[Query, ...]:
     """The lists that are needed to compare a cluster with `bundle`.
 
-    Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
-    pods that wait.
+    Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, pods
+    that wait, and what DRA drivers publish.
     """
     found: dict[Query, None] = {}
     for kind in KINDS:
@@ -80,7 +81,8 @@ def queries(bundle: Bundle) -> tuple[Query, ...]:
         known = kind_of(manifest.kind)
         if known.owned and None not in known.listed:
             found[Query(manifest.api_version, manifest.kind, manifest.namespace)] = None
-    return (*found, NODES, NODE_CLAIMS, *of_operator(bundle.operator_namespace), PENDING_PODS)
+    slices = (Query(*kind, optional=True) for kind in RESOURCE_SLICES)
+    return (*found, *slices, NODES, NODE_CLAIMS, *of_operator(bundle.operator_namespace), PENDING_PODS)
 
 
 @dataclass(frozen=True)
