@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpupool.doctor import access, checks
-from gpupool.doctor.checks import CHECKS, Registered, diagnose
+from gpupool.doctor import checks
+from gpupool.doctor.checks import CHECKS, Registered
 from gpupool.doctor.model import Diagnosis, Inputs, result
 from gpupool.doctor.reasons import Reason
-from gpupool.programs import binaries
 from tests.unit.doctor.fake_api import Asked, FakeApi
 from tests.unit.doctor.files import EKS, HOMELAB
 
 NAMES = [row.name for row in CHECKS]
 _LOUD = (Reason.FORBIDDEN, Reason.SERVER_SILENT, Reason.NOT_CHECKED_CLUSTER)
-
-
-@pytest.fixture
-def diagnosed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`doctor` on a file with a fake API server in place of its cluster."""
-    (tmp_path / "Pulumi.yaml").write_text("name: gpupool\nruntime: python\nmain: infra\n")
-    (tmp_path / "environments").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(access.access, "require_cluster", lambda _: None)
-    monkeypatch.setattr(binaries, "find", lambda _: None)
-
-    def run(text: str, api: FakeApi) -> Diagnosis:
-        path = tmp_path / "environments" / "trial.yaml"
-        path.write_text(text)
-        monkeypatch.setattr(access.access, "connect", lambda _: api)
-        return diagnose("trial", lambda _: None)
-
-    return run
 
 
 def of(diagnosis: Diagnosis, check: str) -> list[Reason]:
