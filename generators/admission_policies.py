@@ -1,10 +1,10 @@
 """The policies and their bindings, as the environment wants them enforced.
 
 The files are data. Of policies only the operator's namespace changes, where they leave it out; of bindings
-their actions by `policies.default` and `overrides`, and what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
-one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner, reason and
-last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes the
-waiver.
+their actions by `policies.default` and `overrides`, and what they apply to by `waivers`. A waiver for a
+namespace takes the namespace out of the binding; one for everywhere leaves the policy to the audit log. Both
+are noted on the binding with owner, reason and last day. The end of a waiver changes nothing here: `policy
+check` reports it, and a person removes the waiver.
 """
 
 from __future__ import annotations

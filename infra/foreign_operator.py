@@ -59,9 +59,8 @@ def check(manifest: Manifest, api: KubeApi, namespace: str) -> None:
         )
     if api.get("v1", "Namespace", namespace) is None:
         raise UnfitError(
-            f"there is no namespace {namespace}, which the operator's configurations belong in; write the one "
-            "that its pods run in as gpuOperator.namespace (kubectl get pods -A -l "
-            f"{_PODS})"
+            f"there is no namespace {namespace}, which the operator's configurations belong in; write the "
+            f"one that its pods run in as gpuOperator.namespace (kubectl get pods -A -l {_PODS})"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
         raise UnfitError("\n".join(problems))

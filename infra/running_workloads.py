@@ -134,7 +134,11 @@ def _owner(pod: Object) -> tuple[str, RunningWorkload, str]:
     kind, name = owner["kind"], owner["name"]
     shape = (metadata.get("labels") or {}).get(_HASH_LABEL, "")
     if kind == "ReplicaSet" and shape and name.endswith(f"-{shape}"):
-        return kind, RunningWorkload(metadata["namespace"], "Deployment", name.removesuffix(f"-{shape}")), shape
+        return (
+            kind,
+            RunningWorkload(metadata["namespace"], "Deployment", name.removesuffix(f"-{shape}")),
+            shape,
+        )
     return kind, RunningWorkload(metadata["namespace"], kind, name), shape
 
 
@@ -145,7 +149,9 @@ _TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
 def _again(pod: Object) -> dict[str, Any]:
     """The pod as its controller sends it: without what scheduler, kubelet and API server have added."""
     body = as_sent(pod)
-    spec = {key: value for key, value in body["spec"].items() if key not in ("nodeName", "ephemeralContainers")}
+    spec = {
+        key: value for key, value in body["spec"].items() if key not in ("nodeName", "ephemeralContainers")
+    }
     added = {volume["name"] for volume in spec.get("volumes") or () if _TOKEN.fullmatch(volume["name"])}
     spec["volumes"] = [volume for volume in spec.get("volumes") or () if volume["name"] not in added]
     for part in ("containers", "initContainers"):

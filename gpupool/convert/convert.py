@@ -50,7 +50,7 @@ from gpupool.convert.requirements import KEEP, UNSELECTED
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.findings import Finding
-from gpupool.plan.operator_place import operator_place
+from gpupool.plan.operator_place import is_cluster_policy, operator_place
 from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.yaml_source import path_text
 
@@ -184,7 +184,7 @@ def _sort(part: Part, given: _Input) -> None:
         part.says(document.name, "metadata", "name")
     elif document.kind == "NodeOverlay":
         given.overlays.append(part)
-    elif document.kind == "ClusterPolicy":
+    elif is_cluster_policy(document.data):
         given.policies.append(part)
     elif document.kind:
         if given.cluster.take(part):

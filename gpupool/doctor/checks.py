@@ -152,7 +152,9 @@ def _run(registered: Registered, inputs: Inputs) -> Iterator[CheckResult]:
         yield result(registered.name, Reason.NOT_CHECKED_CLUSTER)
         return
     for row in guarded(registered.name, inputs, registered.check(inputs)):
-        granted = row.grants or (inputs.reads.get(registered.name, ()) if row.reason is Reason.FORBIDDEN else ())
+        granted = row.grants or (
+            inputs.reads.get(registered.name, ()) if row.reason is Reason.FORBIDDEN else ()
+        )
         yield replace(row, grants=granted)
 
 

@@ -73,7 +73,9 @@ def claims(inputs: Inputs) -> Iterator[CheckResult]:
     """What else hands out the GPUs of the pools' nodes."""
     assert inputs.api is not None
     assert inputs.plan is not None
-    nodes = {row["metadata"]["name"]: row for row in inputs.api.list("v1", "Node") if _of_pool(inputs.plan, row)}
+    nodes = {
+        row["metadata"]["name"]: row for row in inputs.api.list("v1", "Node") if _of_pool(inputs.plan, row)
+    }
     slices = [row for kind in RESOURCE_SLICES for row in inputs.api.list(*kind)]
     by_publisher: dict[tuple[str, bool], list[UnmodelledWay]] = {}
     for way in unmodelled_ways(nodes, slices):

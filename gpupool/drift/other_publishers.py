@@ -1,7 +1,7 @@
 """GPUs of the pools' nodes that something beside the operator's device plugin hands out.
 
-What pods get there is in no quota and under no policy: a DRA driver's devices by claim, another device plugin's
-by a resource of its own (`gpupool.cluster.gpu_publishers`).
+What pods get there is in no quota and under no policy: a DRA driver's devices by claim, another device
+plugin's by a resource of its own (`gpupool.cluster.gpu_publishers`).
 """
 
 from __future__ import annotations

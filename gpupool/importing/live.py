@@ -131,7 +131,9 @@ def gather(api: KubeApi) -> Gathered:
     objects += maps.of("v1", "ConfigMap")
     names = _named_maps(objects)
     here = {_name(thing) for thing in objects if thing["kind"] == "ConfigMap"}
-    away = take(api, [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)])
+    away = take(
+        api, [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)]
+    )
     objects += away.of("v1", "ConfigMap")
     wanted = [_trimmed(thing) for thing in objects if _wanted(thing, names)]
     return Gathered(tuple(wanted), namespace, seen.requests + maps.requests + away.requests)

@@ -2,8 +2,8 @@
 
 An operand mounts ConfigMaps of the operator's own namespace and of no other, so it must be known before
 anything is pointed at one. Kinds are told apart by their API group, because others have kinds of the same
-names. Facts: gpu-operator v26.7.0 (status of the ClusterPolicy, the chart's Deployment), Helm 3 (annotations),
-OLM v0 (labels of what it installs, its copies of a ClusterServiceVersion).
+names. Facts: gpu-operator v26.7.0 (status of the ClusterPolicy, the chart's Deployment), Helm 3
+(annotations), OLM v0 (labels of what it installs, its copies of a ClusterServiceVersion).
 """
 
 from __future__ import annotations
@@ -109,14 +109,17 @@ def _deployment(thing: Object) -> Iterator[OperatorPlace]:
 def _release(thing: Object) -> Iterator[OperatorPlace]:
     if is_cluster_policy(thing):
         yield from _place(
-            _text(thing, "metadata", "annotations", _RELEASE_NAMESPACE), "the Helm release of the ClusterPolicy"
+            _text(thing, "metadata", "annotations", _RELEASE_NAMESPACE),
+            "the Helm release of the ClusterPolicy",
         )
 
 
 def _olm_labels(thing: Object) -> Iterator[OperatorPlace]:
     for key in value_at(thing, ("metadata", "labels")) or {}:
         if match := _OLM_LABEL.fullmatch(str(key)):
-            yield OperatorPlace(match[1], f"OLM's label on {thing.get('kind')} {_text(thing, 'metadata', 'name')}")
+            yield OperatorPlace(
+                match[1], f"OLM's label on {thing.get('kind')} {_text(thing, 'metadata', 'name')}"
+            )
 
 
 def _olm(thing: Object) -> Iterator[OperatorPlace]:

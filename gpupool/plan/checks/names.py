@@ -71,7 +71,7 @@ def operator_namespace(context: CheckContext) -> Iterator[PlanProblem]:
     environment = context.environment
     namespace, delivery = environment.gpu_operator.namespace, environment.delivery
     argocd, flux = delivery.argocd, delivery.flux
-    taken = {name: "the cluster's" for name in (*_CLUSTERS, "kube-public", "kube-node-lease")}
+    taken = dict.fromkeys((*_CLUSTERS, "kube-public", "kube-node-lease"), "the cluster's")
     taken |= {SYSTEM_NAMESPACE: "gpupool's own"}
     if delivery.engine == "argocd":
         taken[argocd.namespace if argocd else "argocd"] = "Argo CD's"

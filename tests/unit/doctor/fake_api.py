@@ -60,7 +60,9 @@ class FakeApi:
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
         self._ask("get", kind)
-        return next((row for row in self._of(api_version, kind, namespace) if row["metadata"]["name"] == name), None)
+        return next(
+            (row for row in self._of(api_version, kind, namespace) if row["metadata"]["name"] == name), None
+        )
 
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, selector: str = ""

@@ -32,7 +32,9 @@ def role(name: str, *resources: str, verbs: tuple[str, ...] = ("create",), kind:
     return thing(RBAC, kind, name, TEAM if kind == "Role" else None, rules=rules)
 
 
-def bound(subject: dict[str, str], to: str = "edit", kind: str = "RoleBinding", of: str = "ClusterRole") -> Any:
+def bound(
+    subject: dict[str, str], to: str = "edit", kind: str = "RoleBinding", of: str = "ClusterRole"
+) -> Any:
     where = TEAM if kind == "RoleBinding" else None
     reference = {"kind": of, "name": to, "apiGroup": "rbac.authorization.k8s.io"}
     return thing(RBAC, kind, "b", where, roleRef=reference, subjects=[subject])
@@ -46,7 +48,10 @@ ROLES = {
     "a person": ([EDIT, bound(ALICE)], True),
     "the tenant's group": ([EDIT, bound(TENANT)], True),
     "the tenant's group everywhere": ([EDIT, bound(TENANT, kind="ClusterRoleBinding")], True),
-    "another group everywhere": ([EDIT, bound({"kind": "Group", "name": "ops"}, kind="ClusterRoleBinding")], False),
+    "another group everywhere": (
+        [EDIT, bound({"kind": "Group", "name": "ops"}, kind="ClusterRoleBinding")],
+        False,
+    ),
     "everybody everywhere": (
         [EDIT, bound({"kind": "Group", "name": "system:authenticated"}, kind="ClusterRoleBinding")],
         True,
@@ -62,11 +67,17 @@ ROLES = {
     ),
     "a controller": ([EDIT, bound({"kind": "User", "name": "system:kube-scheduler"})], False),
     "view": ([VIEW, bound(TENANT, "view")], False),
-    "a Role of the namespace": ([role("own", "configmaps", "ingresses", kind="Role"), bound(ALICE, "own", of="Role")], True),
-    "a Role within the tenant's": ([role("own", "configmaps", kind="Role"), bound(ALICE, "own", of="Role")], False),
+    "a Role of the namespace": (
+        [role("own", "configmaps", "ingresses", kind="Role"), bound(ALICE, "own", of="Role")],
+        True,
+    ),
+    "a Role within the tenant's": (
+        [role("own", "configmaps", kind="Role"), bound(ALICE, "own", of="Role")],
+        False,
+    ),
     "all of it": ([role("cluster-admin", "*", verbs=("*",)), bound(ALICE, "cluster-admin")], True),
     "a role that is gone": ([bound(ALICE, "gone")], False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ROLES)
@@ -85,11 +96,18 @@ def test_the_gravest_rights_are_named_first(diagnosed: Any) -> None:
     assert "User alice may create networkpolicies.networking.k8s.io, create resourceclaims" in row.message
 
 
-def pod(name: str, namespace: str = "web", image: str = "nginx", owner: Any = None, **more: Any) -> dict[str, Any]:
-    metadata = {"ownerReferences": [{**owner, "controller": True}] if owner else [], **more.pop("metadata", {})}
+def pod(
+    name: str, namespace: str = "web", image: str = "nginx", owner: Any = None, **more: Any
+) -> dict[str, Any]:
+    metadata = {
+        "ownerReferences": [{**owner, "controller": True}] if owner else [],
+        **more.pop("metadata", {}),
+    }
     container = {"name": "c", "image": image, "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     spec = {"containers": [container], "nodeName": "n"}
-    return thing("v1", "Pod", name, namespace, metadata=metadata, spec=spec, status={"phase": "Running"}) | more
+    return (
+        thing("v1", "Pod", name, namespace, metadata=metadata, spec=spec, status={"phase": "Running"}) | more
+    )
 
 
 def replica_set(name: str) -> dict[str, str]:
@@ -104,9 +122,7 @@ def test_workloads_that_policies_would_refuse_are_counted_once(diagnosed: Any) -
     """GPU pods that name no pool: two of one Deployment, a mirror of a file, one that has ended, and one in a
     namespace that policies leave alone."""
     labels = {"labels": {"pod-template-hash": "abc12"}}
-    pods = [
-        pod(f"train-{n}", owner=replica_set("train-abc12"), metadata=labels) for n in range(2)
-    ] + [
+    pods = [pod(f"train-{n}", owner=replica_set("train-abc12"), metadata=labels) for n in range(2)] + [
         pod("mirror", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}}),
         pod("done") | {"status": {"phase": "Succeeded"}},
         pod("plugin", "kube-system"),
@@ -137,8 +153,13 @@ def node_class(name: str, alias: str, *amis: str) -> dict[str, Any]:
 
 
 def test_an_image_at_latest_is_named_with_the_release_that_it_has_now(diagnosed: Any) -> None:
-    amis = [f"amazon-eks-node-al2023-x86_64-{kind}-1.36-v202611{day}" for kind, day in (("nvidia", 12), ("standard", 12))]
-    found = diagnosed(EKS, FakeApi([node_class("a10", "al2023@latest", *amis), node_class("b", "al2023@v20261001")]))
+    amis = [
+        f"amazon-eks-node-al2023-x86_64-{kind}-1.36-v202611{day}"
+        for kind, day in (("nvidia", 12), ("standard", 12))
+    ]
+    found = diagnosed(
+        EKS, FakeApi([node_class("a10", "al2023@latest", *amis), node_class("b", "al2023@v20261001")])
+    )
     (row,) = rows(found, "images")
     assert (row.subject, row.reason) == ("EC2NodeClass a10", Reason.IMAGE_LATEST)
     assert "karpenter.amiAlias: al2023@v20261112" in row.fix
@@ -187,7 +208,9 @@ def test_the_namespace_of_somebody_elses_operator(diagnosed: Any) -> None:
 
 def test_a_chart_beside_an_operator_that_has_no_policy_yet(diagnosed: Any) -> None:
     labels = {"labels": {"app.kubernetes.io/component": "gpu-operator"}}
-    runs = thing("v1", "Pod", "gpu-operator-7", "nvidia-gpu-operator", metadata=labels, spec={"containers": []})
+    runs = thing(
+        "v1", "Pod", "gpu-operator-7", "nvidia-gpu-operator", metadata=labels, spec={"containers": []}
+    )
     (row,) = rows(diagnosed(EKS, FakeApi([runs])), "operator")
     assert row.reason is Reason.OPERATOR_ELSEWHERE
     assert "gpuOperator: {install: false, namespace: nvidia-gpu-operator}" in row.fix

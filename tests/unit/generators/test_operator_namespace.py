@@ -21,7 +21,7 @@ from gpupool.spec.yaml_source import parse_source
 
 ROOT = Path(__file__).parents[3]
 USUAL, OTHER = "gpu-operator", "nvidia"
-_AS_NAMESPACE = re.compile(rf'(?<![\w-]){USUAL}(?![\w-])')
+_AS_NAMESPACE = re.compile(rf"(?<![\w-]){USUAL}(?![\w-])")
 """The usual name as a word of its own. It is the chart's and its release's name as well."""
 _NAMES_THE_CHART = (
     *(f'"{key}": "{USUAL}"' for key in ("name", "chart", "releaseName")),
@@ -75,7 +75,9 @@ def test_no_object_is_in_the_usual_namespace(name: str, engine: str) -> None:
     assert left == []
     assert f'"namespace": "{OTHER}"' in text
     assert f"system:serviceaccounts:{OTHER}" in text
-    exempt = [m for m in bundle if m.kind == "ValidatingAdmissionPolicy" and f'"{OTHER}"' in json.dumps(m.body)]
+    exempt = [
+        m for m in bundle if m.kind == "ValidatingAdmissionPolicy" and f'"{OTHER}"' in json.dumps(m.body)
+    ]
     assert len(exempt) > 10
 
 
@@ -87,7 +89,9 @@ def test_nothing_but_the_name_differs() -> None:
         str(m).replace(f" {USUAL}/", f" {OTHER}/").replace(f"Namespace {USUAL}", f"Namespace {OTHER}")
         for m in usual
     }
-    assert [m.wave for m in other if m.mounted_by_operator] == [m.wave for m in usual if m.mounted_by_operator]
+    assert [m.wave for m in other if m.mounted_by_operator] == [
+        m.wave for m in usual if m.mounted_by_operator
+    ]
 
 
 @pytest.mark.parametrize(

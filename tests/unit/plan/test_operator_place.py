@@ -25,7 +25,10 @@ SIGNS = {
     "status": (thing(*POLICY, status={"state": "ready", "namespace": "said"}), "said"),
     "Helm": (thing(*POLICY, metadata=HELM), "helm"),
     "status before Helm": (thing(*POLICY, metadata=HELM, status={"namespace": "said"}), "said"),
-    "Kyverno's kind": (thing("kyverno.io/v1", "ClusterPolicy", metadata=HELM, status={"namespace": "k"}), None),
+    "Kyverno's kind": (
+        thing("kyverno.io/v1", "ClusterPolicy", metadata=HELM, status={"namespace": "k"}),
+        None,
+    ),
     "no sign": (thing(*POLICY, spec={}), None),
     "an operand": (thing("apps/v1", "DaemonSet", metadata={"namespace": "run", **OWNED}), "run"),
     "Kyverno's operand": (thing("apps/v1", "DaemonSet", metadata={"namespace": "run", **KYVERNO}), None),
@@ -41,30 +44,43 @@ SIGNS = {
     "a copy of a CSV": (thing(*CSV, metadata={"namespace": "web", "labels": {"olm.copiedFrom": "n"}}), None),
     "Subscription": (
         thing(
-            "operators.coreos.com/v1alpha1", "Subscription", "gpus",
-            metadata={"namespace": "olm"}, spec={"name": "gpu-operator-certified"},
+            "operators.coreos.com/v1alpha1",
+            "Subscription",
+            "gpus",
+            metadata={"namespace": "olm"},
+            spec={"name": "gpu-operator-certified"},
         ),
         "olm",
     ),
     "another Subscription": (
         thing(
-            "operators.coreos.com/v1alpha1", "Subscription", "nfd",
-            metadata={"namespace": "openshift-nfd"}, spec={"name": "nfd"},
+            "operators.coreos.com/v1alpha1",
+            "Subscription",
+            "nfd",
+            metadata={"namespace": "openshift-nfd"},
+            spec={"name": "nfd"},
         ),
         None,
     ),
     "Knative's Subscription": (
-        thing("messaging.knative.dev/v1", "Subscription", metadata={"namespace": "n"}, spec={"name": "gpu-operator"}),
+        thing(
+            "messaging.knative.dev/v1",
+            "Subscription",
+            metadata={"namespace": "n"},
+            spec={"name": "gpu-operator"},
+        ),
         None,
     ),
     "ours": (
         thing(
-            "v1", "ConfigMap", "gpupool-mig-0123456789",
+            "v1",
+            "ConfigMap",
+            "gpupool-mig-0123456789",
             metadata={"namespace": "ours", "labels": {"app.kubernetes.io/managed-by": "gpupool"}},
         ),
         "ours",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("sign", SIGNS)
