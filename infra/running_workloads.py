@@ -114,13 +114,13 @@ def judged(plan: Plan, bundle: Bundle, pods: Iterable[Object], namespaces: Itera
     )
 
 
-def note(found: Restarts, environment: str) -> str | None:
+def note(restarts_now: Restarts, environment: str) -> str | None:
     """What a preview says of it; None where all would start again."""
-    if not found.refused:
+    if not restarts_now.refused:
         return None
     return (
-        f"policies would refuse {len(found.refused)} of {found.count} running workloads at their next "
-        f"restart: {found.first}; what to do: gpupool doctor {environment}"
+        f"policies would refuse {len(restarts_now.refused)} of {restarts_now.count} running workloads at "
+        f"their next restart: {restarts_now.first}; what to do: gpupool doctor {environment}"
     )
 
 
@@ -170,7 +170,7 @@ def _namespaces(bundle: Bundle, live: Iterable[Object]) -> list[dict[str, Any]]:
     ours = {manifest.name: dict(manifest.body) for manifest in bundle if manifest.kind == "Namespace"}
     for namespace in live:
         body = as_sent(namespace)
-        wanted = ours.get(body["metadata"]["name"], {"metadata": {}})["metadata"]
-        labels = {**(body["metadata"].get("labels") or {}), **(wanted.get("labels") or {})}
+        planned = ours.get(body["metadata"]["name"], {"metadata": {}})["metadata"]
+        labels = {**(body["metadata"].get("labels") or {}), **(planned.get("labels") or {})}
         ours[body["metadata"]["name"]] = {**body, "metadata": {**body["metadata"], "labels": labels}}
     return list(ours.values())

@@ -108,12 +108,12 @@ def say_what_would_not_restart(run: RunContext) -> None:
         return
     with contextlib.suppress(UnreachableError, KubeconfigError):
         try:
-            found = running_workloads.restarts(access.connect(run.plan), run.plan, run.bundle)
+            restarts = running_workloads.restarts(access.connect(run.plan), run.plan, run.bundle)
         except ApiError as error:
             if error.status != 403:
                 raise
             return
-        if text := running_workloads.note(found, run.stack_name):
+        if text := running_workloads.note(restarts, run.stack_name):
             run.note(text)
 
 

@@ -70,8 +70,8 @@ def _print(diagnosis: Diagnosis) -> None:
     for row in rows:
         check, state = _cells(row)
         shown = f"{colours.get(row.state, '')}{state:<{widths[1]}}{PLAIN if colours else ''}"
-        said = row.message if row.subject == row.check else f"{row.subject}: {row.message}"
-        first, *rest = _wrapped(said, _WIDTH - beside) or [""]
+        text = row.message if row.subject == row.check else f"{row.subject}: {row.message}"
+        first, *rest = _wrapped(text, _WIDTH - beside) or [""]
         print(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
         for line in rest:
             print(f"{' ' * beside}{line}")

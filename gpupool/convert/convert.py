@@ -150,9 +150,9 @@ def _operator_namespace(
 ) -> str:
     """Where the operator runs, by the objects; else where it is to be installed; else the usual one."""
     place = operator_place(document.data for document in documents if isinstance(document.data, dict))
-    found = [choices.operator_namespace, place.namespace if place else None]
-    found += [name for sets in charts for name in wrappers.operator_namespaces(sets)]
-    return next((name for name in found if name and fits("name", name)), OPERATOR_NAMESPACE)
+    candidates = [choices.operator_namespace, place.namespace if place else None]
+    candidates += [name for sets in charts for name in wrappers.operator_namespaces(sets)]
+    return next((name for name in candidates if name and fits("name", name)), OPERATOR_NAMESPACE)
 
 
 def _unfilled(part: Part, given: _Input) -> bool:

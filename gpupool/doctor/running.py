@@ -30,11 +30,11 @@ def workloads(inputs: Inputs) -> Iterator[CheckResult]:
     assert inputs.plan is not None
     assert inputs.bundle is not None
     inputs.notify("judging what runs by the environment's policies")
-    found = running_workloads.restarts(inputs.api, inputs.plan, inputs.bundle)
-    if not found.refused:
-        yield result("workloads", Reason.WORKLOADS_FINE, count=found.count)
+    restarts = running_workloads.restarts(inputs.api, inputs.plan, inputs.bundle)
+    if not restarts.refused:
+        yield result("workloads", Reason.WORKLOADS_FINE, count=restarts.count)
         return
-    values = {"refused": len(found.refused), "count": found.count, "first": found.first}
+    values = {"refused": len(restarts.refused), "count": restarts.count, "first": restarts.first}
     yield result("workloads", Reason.WORKLOADS_REFUSED, **values)
 
 

@@ -20,14 +20,14 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     slices = [thing for kind in RESOURCE_SLICES for thing in inputs.snapshot.of(*kind)]
     for way in unmodelled_ways({name: row.node for name, row in rows.items()}, slices):
         how = "DRA driver {} publishes" if way.by_claim else "a device plugin offers {},"
-        asked = "pods that claim them" if way.by_claim else "pods that request it"
+        takers = "pods that claim them" if way.by_claim else "pods that request it"
         yield Drift(
             layer="slices",
             kind="other-publisher",
             object=f"Node {way.node}",
             path="" if way.by_claim else f"status.allocatable[{way.publisher}]",
             found=way.devices,
-            reason=f"{how.format(way.publisher)} {way.devices} devices: {asked} are in no quota "
+            reason=f"{how.format(way.publisher)} {way.devices} devices: {takers} are in no quota "
             f"(pool {rows[way.node].pool.name})",
             repair="take the driver or plugin off the node, or the node out of the pool",
         )

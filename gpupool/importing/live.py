@@ -135,13 +135,13 @@ def gather(api: KubeApi) -> Gathered:
         api, [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)]
     )
     objects += away.of("v1", "ConfigMap")
-    wanted = [_trimmed(thing) for thing in objects if _wanted(thing, names)]
-    return Gathered(tuple(wanted), namespace, seen.requests + maps.requests + away.requests)
+    kept = [_trimmed(thing) for thing in objects if _wanted(thing, names)]
+    return Gathered(tuple(kept), namespace, seen.requests + maps.requests + away.requests)
 
 
 def _is_operator(thing: Object) -> bool:
     """Whether it is the operator's own Deployment, which shows where it runs and nothing else."""
-    return thing["kind"] == "Deployment" and thing["metadata"].get("namespace") != SYSTEM_NAMESPACE
+    return bool(thing["kind"] == "Deployment" and thing["metadata"].get("namespace") != SYSTEM_NAMESPACE)
 
 
 def _one_version(objects: Sequence[Object]) -> list[Object]:

@@ -1,7 +1,7 @@
 """Where a cluster's GPU Operator runs, from whatever objects there are: a live cluster's, or of files.
 
 An operand mounts ConfigMaps of the operator's own namespace and of no other, so it must be known before
-anything is pointed at one. Kinds are told apart by their API group, because others have kinds of the same
+anything is pointed at one. Kinds are matched by their API group, because others have kinds of the same
 names. Facts: gpu-operator v26.7.0 (status of the ClusterPolicy, the chart's Deployment), Helm 3
 (annotations), OLM v0 (labels of what it installs, its copies of a ClusterServiceVersion).
 """

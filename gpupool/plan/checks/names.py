@@ -67,7 +67,7 @@ def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:
 
 def operator_namespace(context: CheckContext) -> Iterator[PlanProblem]:
     """The operator's accounts may change what policies keep from others, and its pods reach the host: so its
-    namespace is nobody else's. One that gpupool installs is made, and deleted by `destroy`."""
+    namespace has no other use. One that gpupool installs is made, and deleted by `destroy`."""
     environment = context.environment
     namespace, delivery = environment.gpu_operator.namespace, environment.delivery
     argocd, flux = delivery.argocd, delivery.flux

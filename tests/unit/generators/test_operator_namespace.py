@@ -68,7 +68,7 @@ def with_everything(name: str, engine: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["local", "homelab", "prod"])
 def test_no_object_is_in_the_usual_namespace(name: str, engine: str) -> None:
     if name == "local" and engine != "pulumi":
-        pytest.skip("the local control plane is delivered to by nobody else")
+        pytest.skip("the local control plane is applied to by `up` alone")
     bundle = generate(plan_of(with_everything(name, engine)))
     text = everything(bundle)
     left = [text[match.start() - 60 : match.end() + 20] for match in _AS_NAMESPACE.finditer(text)]
