@@ -63,7 +63,7 @@ def generate(plan: Plan) -> Bundle:
     """All manifests of `plan`, in application order."""
     chosen = [each for each in GENERATORS if plan.operates or each not in _OF_THE_OPERATOR]
     parts = (part for generator in chosen for part in generator(plan))
-    return bundle(plan.environment, parts, plan.delivery)
+    return bundle(plan.environment, parts, plan.delivery, plan.gpu_operator.namespace)
 
 
 __all__ = ["GENERATORS", "Bundle", "HelmRelease", "Manifest", "generate"]

@@ -1,11 +1,11 @@
 """The policies and their bindings, as the environment wants them enforced.
 
 The files are data. Bindings change: their actions by `policies.default` and `overrides`, what they apply to
-by `waivers`. A policy that would judge other people's objects has a variable `bound`, which says what it
-judges; with `policies.scope: cluster` it judges all. A waiver for a namespace takes the namespace out of the
-binding; one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner,
-reason and last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes
-the waiver.
+by `waivers`; policies, where they leave the operator's namespace out. A policy that would judge other
+people's objects has a variable `bound`, which says what it judges; with `policies.scope: cluster` it judges
+all. A waiver for a namespace takes the namespace out of the binding; one for everywhere leaves the policy to
+the audit log. Both are noted on the binding with owner, reason and last day. The end of a waiver changes
+nothing here: `policy check` reports it, and a person removes the waiver.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from gpupool.generators.metadata import object_labels
 from gpupool.plan.model import Plan
 from gpupool.plan.policies import Action, Policies
 from gpupool.plan.policy_files import BINDING, read_objects
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.services import Waiver
 
 WAIVED = "waivers.policies.gpupool.dev/"
@@ -44,7 +45,7 @@ def generate(plan: Plan) -> Iterator[Manifest]:
             continue
         described = dict(body["metadata"])
         described["labels"] = {**labels, **(described.get("labels") or {})}
-        labelled = {**body, "metadata": described}
+        labelled = _beside_operator({**body, "metadata": described}, plan.gpu_operator.namespace)
         if body["kind"] == BINDING:
             yield Manifest(_enforced(labelled, plan.policies))
         elif plan.policies.scope == "cluster" and _SHIPPED.items() <= described["labels"].items():
@@ -61,6 +62,17 @@ def _of_everything(policy: dict[str, Any]) -> dict[str, Any]:
         for row in spec.get("variables") or ()
     ]
     return {**policy, "spec": {**spec, "variables": variables}} if variables else policy
+
+
+def _beside_operator(thing: Any, namespace: str) -> Any:
+    """A policy or binding whose selectors of namespaces mean the operator's own where they name its usual
+    one."""
+    if isinstance(thing, dict):
+        if thing.get("key") == _NAMESPACE_NAME and isinstance(thing.get("values"), list):
+            values = [namespace if name == OPERATOR_NAMESPACE else name for name in thing["values"]]
+            return {**thing, "values": list(dict.fromkeys(values))}
+        return {key: _beside_operator(value, namespace) for key, value in thing.items()}
+    return [_beside_operator(value, namespace) for value in thing] if isinstance(thing, list) else thing
 
 
 def _enforced(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpupool.generators import restricted_pod
-from gpupool.generators.kinds import KINDS
+from gpupool.generators.kinds import KINDS, OPERATORS_OWN
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of, object_labels
 from gpupool.generators.project_files import gpu_texts, policy_texts
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.policy_files import read_objects
 from gpupool.spec.services import Assertion
 
@@ -36,10 +36,10 @@ _Rules = Mapping[str, tuple[str, ...]]
 _POLICY_RULES: _Rules = {"": ("configmaps",), _RBAC: ("roles",)}
 """Where parameters of the project's policies are."""
 _ALSO: Mapping[str | None, Iterable[tuple[str, str]]] = {
-    None: (("", "pods"), ("karpenter.sh", "nodeclaims")),
-    OPERATOR_NAMESPACE: (("apps", "daemonsets"),),
+    None: (("", "pods"), ("karpenter.sh", "nodeclaims"), ("resource.k8s.io", "resourceslices")),
+    OPERATORS_OWN: (("apps", "daemonsets"),),
 }
-"""Namespace, None for all -> group and plural of what is read and not made."""
+"""Namespace as in `Kind.listed`, None for all -> group and plural of what is read and not made."""
 
 
 def _rules(namespace: str | None) -> _Rules:
@@ -71,7 +71,8 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _namespaces(plan: Plan) -> Mapping[str, _Rules]:
     """Where rights are needed: our own namespaces, and those of the parameters of the project's policies."""
-    found = {namespace: _rules(namespace) for namespace in (SYSTEM_NAMESPACE, OPERATOR_NAMESPACE)}
+    places = {SYSTEM_NAMESPACE: SYSTEM_NAMESPACE, plan.gpu_operator.namespace: OPERATORS_OWN}
+    found = {namespace: _rules(listed) for namespace, listed in places.items()}
     for body in read_objects(plan.policies.files):
         namespace = body["metadata"].get("namespace")
         if body["kind"] == "ConfigMap" and namespace:

@@ -15,7 +15,7 @@ from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
 from gpupool.plan import mig_strategy
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
+from gpupool.plan.model import Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 from gpupool.sharing.replicated import Replicated
 
@@ -24,7 +24,8 @@ DEFAULT_KEY = "gpupool.default"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    yield manifest_of(plan, "ConfigMap", config_map_name(plan), OPERATOR_NAMESPACE, data=_data(plan))
+    namespace = plan.gpu_operator.namespace
+    yield manifest_of(plan, "ConfigMap", config_map_name(plan), namespace, data=_data(plan))
 
 
 def config_map_name(plan: Plan) -> str:

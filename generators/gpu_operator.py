@@ -19,8 +19,9 @@ from gpupool.generators.monitoring import fields_map_name
 from gpupool.monitoring import exporter
 from gpupool.plan import mig_strategy
 from gpupool.plan.helm_values import merged, stated
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan
-from gpupool.spec.environment import CLUSTER_POLICY
+from gpupool.plan.model import POOL_LABEL, Plan
+from gpupool.plan.operator_place import SIMULATED_IN
+from gpupool.spec.environment import CLUSTER_POLICY, OPERATOR_NAMESPACE
 from gpupool.spec.yaml_source import value_at
 
 REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
@@ -40,11 +41,14 @@ _CONTROL_PLANE = {
 
 def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
     if plan.cluster.platform == "local":
-        yield manifest_of(plan, "ClusterPolicy", CLUSTER_POLICY, spec=_policy_spec(values(plan)))
+        elsewhere = plan.gpu_operator.namespace != OPERATOR_NAMESPACE
+        annotations = {SIMULATED_IN: plan.gpu_operator.namespace} if elsewhere else None
+        spec = _policy_spec(values(plan))
+        yield manifest_of(plan, "ClusterPolicy", CLUSTER_POLICY, annotations=annotations, spec=spec)
     elif plan.gpu_operator.install:
         yield HelmRelease(
             name="gpu-operator",
-            namespace=OPERATOR_NAMESPACE,
+            namespace=plan.gpu_operator.namespace,
             chart="gpu-operator",
             repository=REPOSITORY,
             version=plan.gpu_operator.version,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import SYSTEM_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ cloud that has no such machine today is no reason to call the environment not ap
 
 RELEASE = "Release"
 """A chart, where a kind is asked for."""
+OPERATORS_OWN = "<operator>"
+"""Stands for the GPU Operator's namespace in `Kind.listed`; no namespace has such a name."""
 RELEASE_NEEDS = ("ConfigMap", "PriorityClass", "ServiceAccount")
 
 
@@ -92,6 +94,10 @@ class Kind:
         name = self.name.lower()
         return f"{name[:-1]}ies" if name.endswith("cy") else f"{name}es" if name.endswith("s") else f"{name}s"
 
+    def namespaces(self, operator: str) -> tuple[str | None, ...]:
+        """`listed`, where the GPU Operator's namespace is `operator`."""
+        return tuple(operator if name == OPERATORS_OWN else name for name in self.listed)
+
     @property
     def group(self) -> str:
         return self.api_version.rpartition("/")[0]
@@ -101,7 +107,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _PROMETHEUS = "monitoring.coreos.com/v1"
 _POLICY = "ValidatingAdmissionPolicy"
-_OURS = (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
+_OURS = (OPERATORS_OWN, SYSTEM_NAMESPACE)
 _ROLES = ("Role", "ClusterRole", "ServiceAccount")
 NODE_CLASSES = ("KWOKNodeClass", "EC2NodeClass")
 

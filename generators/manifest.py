@@ -12,7 +12,8 @@ from typing import Any
 
 from gpupool.generators.kinds import OPERATORS, WAVES, Wave, kind_of, rank_of
 from gpupool.plan.delivery import PULUMI, Delivery
-from gpupool.plan.model import OPERATOR_NAMESPACE
+from gpupool.plan.operator_place import is_operator_map
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,14 @@ class Manifest:
     @property
     def wave(self) -> Wave:
         """The wave in which an engine applies it from rendered files."""
-        if self.kind == "ConfigMap" and self.namespace == OPERATOR_NAMESPACE:
+        if self.mounted_by_operator:
             return OPERATORS
         return kind_of(self.kind).wave
+
+    @property
+    def mounted_by_operator(self) -> bool:
+        """Whether it is a configuration that the GPU Operator's operands mount."""
+        return is_operator_map(self.kind, self.name)
 
     @property
     def recreated(self) -> bool:
@@ -105,6 +111,8 @@ class Bundle:
     releases: tuple[HelmRelease, ...]
     delivery: Delivery = PULUMI
     """Who applies it. The manifests are the same for all; files carry notes for Argo CD or Flux as well."""
+    operator_namespace: str = OPERATOR_NAMESPACE
+    """Where the GPU Operator runs, and its configurations are."""
 
     def __iter__(self) -> Iterator[Manifest]:
         return iter(self.manifests)
@@ -117,7 +125,12 @@ class Bundle:
         return sorted_into
 
 
-def bundle(environment: str, parts: Iterable[Part], delivery: Delivery = PULUMI) -> Bundle:
+def bundle(
+    environment: str,
+    parts: Iterable[Part],
+    delivery: Delivery = PULUMI,
+    operator_namespace: str = OPERATOR_NAMESPACE,
+) -> Bundle:
     """Sort `parts` into a Bundle. Two objects with one identity are an error of the generators."""
     manifests: dict[tuple[int, str, str, str, str], Manifest] = {}
     releases: list[HelmRelease] = []
@@ -129,4 +142,5 @@ def bundle(environment: str, parts: Iterable[Part], delivery: Delivery = PULUMI)
         else:
             manifests[part.key] = part
     ordered = tuple(manifests[key] for key in sorted(manifests))
-    return Bundle(environment, ordered, tuple(sorted(releases, key=lambda release: release.name)), delivery)
+    charts = tuple(sorted(releases, key=lambda release: release.name))
+    return Bundle(environment, ordered, charts, delivery, operator_namespace)

@@ -14,14 +14,14 @@ from typing import Any
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+from gpupool.plan.model import Plan
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     name = config_map_name(plan)
     if name is not None:
         data = {"config.yaml": yaml_text(_configs(plan))}
-        yield manifest_of(plan, "ConfigMap", name, OPERATOR_NAMESPACE, data=data)
+        yield manifest_of(plan, "ConfigMap", name, plan.gpu_operator.namespace, data=data)
 
 
 def config_map_name(plan: Plan) -> str | None:

@@ -16,7 +16,7 @@ from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
 from gpupool.monitoring import boards, exporter, rules
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan
 
 _NAME = "gpupool"
 _EXPORTER = {"app": rules.EXPORTER_JOB}
@@ -49,7 +49,8 @@ def _exporter(plan: Plan) -> Iterator[Manifest]:
     platform, ours = plan.cluster.platform, plan.gpu_operator.install
     if platform != "local" and (ours or plan.monitoring.prometheus_operator):
         data = {exporter.FILE: exporter.csv(plan)}
-        yield manifest_of(plan, "ConfigMap", fields_map_name(plan), OPERATOR_NAMESPACE, data=data)
+        namespace = plan.gpu_operator.namespace
+        yield manifest_of(plan, "ConfigMap", fields_map_name(plan), namespace, data=data)
 
 
 def _monitor(plan: Plan) -> Manifest:
@@ -71,14 +72,12 @@ def _monitor(plan: Plan) -> Manifest:
     spec: dict[str, Any] = {
         "jobLabel": "app",
         "attachMetadata": {"node": True},
-        "namespaceSelector": {"matchNames": [OPERATOR_NAMESPACE]},
+        "namespaceSelector": {"matchNames": [plan.gpu_operator.namespace]},
         "selector": {"matchLabels": _EXPORTER},
         "endpoints": [endpoint],
     }
-    labels = plan.monitoring.labels
-    return manifest_of(
-        plan, "ServiceMonitor", "gpupool-dcgm-exporter", OPERATOR_NAMESPACE, labels=labels, spec=spec
-    )
+    namespace, labels = plan.gpu_operator.namespace, plan.monitoring.labels
+    return manifest_of(plan, "ServiceMonitor", "gpupool-dcgm-exporter", namespace, labels=labels, spec=spec)
 
 
 def _rules(plan: Plan, groups: list[rules.Group]) -> Manifest:
@@ -117,7 +116,7 @@ def _json(board: boards.Board) -> str:
 
 def _dashboards(plan: Plan) -> Iterator[Manifest]:
     settings = plan.monitoring.dashboards
-    theirs = settings.namespace not in (SYSTEM_NAMESPACE, OPERATOR_NAMESPACE)
+    theirs = settings.namespace not in (SYSTEM_NAMESPACE, plan.gpu_operator.namespace)
     external = {_EXTERNAL: f"Namespace {settings.namespace}"} if theirs else {}
     for board in boards.boards(plan):
         name, text = _name(board), _json(board)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -19,7 +19,7 @@ _WARN = "pod-security.kubernetes.io/warn"
 def generate(plan: Plan) -> Iterator[Manifest]:
     if (plan.gpu_operator.install and plan.operates) or plan.cluster.platform == "local":
         # The operator's daemonsets load kernel modules and mount host paths.
-        yield _namespace(plan, OPERATOR_NAMESPACE, "privileged")
+        yield _namespace(plan, plan.gpu_operator.namespace, "privileged")
     yield _namespace(plan, SYSTEM_NAMESPACE, "restricted")
     for tenant in plan.tenants:
         yield _namespace(plan, tenant.namespace, "baseline", tenant)

@@ -15,7 +15,7 @@ from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.device_classes import GPU_CLASSES
 from gpupool.plan.karpenter_pools import karpenter_pools
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
@@ -26,8 +26,6 @@ OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
 _REPELS = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod away; PreferNoSchedule only advises."""
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
-_OWNER_GROUPS = ("system:masters", f"system:serviceaccounts:{OPERATOR_NAMESPACE}")
-"""Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one."""
 _OWNER_USERS = (
     "system:serviceaccount:kube-system:karpenter",  # labels and taints of the nodes that it starts
     # Those that clear a namespace away, as accounts of their own or as one user.
@@ -133,9 +131,11 @@ def _classes(plan: Plan, tenant: Tenant, queue_only: bool) -> str:
 
 def _owners(plan: Plan) -> dict[str, str]:
     labels = {key for pool in plan.pools for key in pool.labels} | {POOL_LABEL, TENANT_LABEL, _POD_SECURITY}
+    # Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one.
+    groups = ("system:masters", f"system:serviceaccounts:{plan.gpu_operator.namespace}")
     return {
         "users": " ".join(_OWNER_USERS),
-        "groups": " ".join(_OWNER_GROUPS),
+        "groups": " ".join(groups),
         "labels": _words(labels),
         "taints": _words(taint.key for pool in plan.pools for taint in pool.taints),
         "queueClasses": _words(row.name for row in priority_classes(plan) if row.queue_only),

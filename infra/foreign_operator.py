@@ -14,6 +14,7 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import Object, cluster_policy, config_name
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
+from gpupool.plan.operator_place import OperatorPlace, operator_place
 from gpupool.plan.owned_settings import undoing
 
 _OURS = "gpupool-"
@@ -23,10 +24,23 @@ class UnfitError(GpupoolError):
     """The operator would not follow the pools as it is; says what to do."""
 
 
-def check(manifest: Manifest, api: KubeApi) -> None:
-    """Raise UnfitError where the ClusterPolicy that `manifest` patches is missing, has another name, is
-    taken, or has settings that would undo the pools."""
+_PODS = "app.kubernetes.io/component=gpu-operator"
+"""What the chart and OLM's bundle label the operator's own pods with (gpu-operator v26.7.0)."""
+
+
+def find(api: KubeApi) -> tuple[Object | None, OperatorPlace | None]:
+    """The cluster's ClusterPolicy, and where its operator runs: by the policy, else by the operator's pods.
+    None for each that nothing shows."""
     live = cluster_policy(api)
+    place = operator_place([live]) if live else None
+    return live, place or operator_place(api.list("v1", "Pod", selector=_PODS))
+
+
+def check(manifest: Manifest, api: KubeApi, namespace: str) -> None:
+    """Raise UnfitError where the ClusterPolicy that `manifest` patches is missing, has another name, is
+    taken, or has settings that would undo the pools; and where its operator does not run in `namespace`,
+    whose ConfigMaps alone its pods can mount."""
+    live, place = find(api)
     if live is None:
         raise UnfitError(
             "there is no ClusterPolicy; install the GPU Operator, or let gpupool do it "
@@ -37,6 +51,16 @@ def check(manifest: Manifest, api: KubeApi) -> None:
         raise UnfitError(
             f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is "
             f"{manifest.name}; write gpuOperator.clusterPolicy: {there}"
+        )
+    if place is not None and place.namespace != namespace:
+        raise UnfitError(
+            f"the operator runs in namespace {place.namespace} (so says {place.sign}), and its pods can't "
+            f"mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
+        )
+    if api.get("v1", "Namespace", namespace) is None:
+        raise UnfitError(
+            f"there is no namespace {namespace}, which the operator's configurations belong in; write the "
+            f"one that its pods run in as gpuOperator.namespace (kubectl get pods -A -l {_PODS})"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
         raise UnfitError("\n".join(problems))

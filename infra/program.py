@@ -37,7 +37,7 @@ def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     manifests = tuple(bundle)
     for manifest in manifests:
         if manifest.patch and manifest.kind == "ClusterPolicy":
-            foreign_operator.check(manifest, connect(plan))
+            foreign_operator.check(manifest, connect(plan), plan.gpu_operator.namespace)
     if plan.existing:
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
     made = apply.register(manifests, bundle.releases, provider(plan), hooks(plan))

@@ -18,7 +18,7 @@ from gpupool.cluster.live_objects import OPERANDS, cluster_policy, config_name
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.objects import owner
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import SYSTEM_NAMESPACE
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that exists from before the first to after the last change of a repartition."""
@@ -70,21 +70,21 @@ def clear_left(api: KubeApi, bundle: Bundle) -> tuple[str, ...]:
     if find(api) is not None:
         return ()
     ours = owner.selector(bundle.environment)
-    live = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", OPERATOR_NAMESPACE, ours)}
+    namespace = bundle.operator_namespace
+    live = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", namespace, ours)}
     left = sorted(name for name in live - _maps(bundle) if name.startswith(_MAP_PREFIXES))
     if not left:
         return ()
     used = in_force(api)
     gone = tuple(name for name in left if name not in used)
     for name in gone:
-        api.delete("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
+        api.delete("v1", "ConfigMap", name, namespace)
     return gone
 
 
 def is_map(manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's: `clear_left` knows when one may go."""
-    ours = manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
-    return ours and manifest.name.startswith(_MAP_PREFIXES)
+    return manifest.kind == "ConfigMap" and manifest.name.startswith(_MAP_PREFIXES)
 
 
 def in_force(api: KubeApi) -> frozenset[str]:
@@ -96,11 +96,7 @@ def in_force(api: KubeApi) -> frozenset[str]:
 
 def maps_of(bundle: Bundle) -> list[Manifest]:
     """The operator's configurations that the file asks for."""
-    return [
-        manifest
-        for manifest in bundle
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
-    ]
+    return [manifest for manifest in bundle if manifest.mounted_by_operator]
 
 
 def _maps(bundle: Bundle) -> set[str]:

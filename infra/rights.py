@@ -14,7 +14,7 @@ from typing import Any
 
 from gpupool.generators.kinds import Kind, kind_of
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import SYSTEM_NAMESPACE
 
 _READ = ("get", "list", "watch")
 _PATCH = (*_READ, "patch")
@@ -86,8 +86,8 @@ def _needed(bundle: Bundle) -> Iterator[Right]:
     # Which settings the operator follows, and whether a repartition is under way (`repartition_mark`).
     yield Right("nvidia.com", "clusterpolicies", "list")
     yield Right("", "configmaps", "get", SYSTEM_NAMESPACE)
-    yield Right("", "configmaps", "list", OPERATOR_NAMESPACE)
-    yield Right("", "configmaps", "delete", OPERATOR_NAMESPACE)
+    yield Right("", "configmaps", "list", bundle.operator_namespace)
+    yield Right("", "configmaps", "delete", bundle.operator_namespace)
     # Which cluster it is (`run_marks`, `recovery`), and whose objects there are (`orphans`).
     yield Right("", "namespaces", "get")
     yield Right("", "namespaces", "list")

@@ -24,7 +24,7 @@ from gpupool.cluster.live_objects import (
 )
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.repartition_mark import PLUGIN_PREFIX, maps_of
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
+from gpupool.plan.model import POOL_LABEL, Plan, Pool
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tup
     nodes = api.list("v1", "Node", selector=POOL_LABEL)
     if not nodes:
         return ()
-    settings = _live_settings(api)
+    settings = _live_settings(api, bundle)
     changed = {pool.name: _affected(pool, nodes, settings, bundle) for pool in plan.pools}
     if not any(changed.values()):
         return ()
@@ -118,10 +118,10 @@ def asked(pool: Pool, machine: str | None) -> dict[str, int]:
     return {name: count for name, count in slices.items() if count}
 
 
-def _live_settings(api: KubeApi) -> Mapping[str, str]:
+def _live_settings(api: KubeApi, bundle: Bundle) -> Mapping[str, str]:
     """Pool -> the plugin's settings in force; empty where they are not gpupool's."""
     name = config_name(cluster_policy(api), "devicePlugin")
     if not name.startswith(PLUGIN_PREFIX):
         return {}
-    live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}
+    live = api.get("v1", "ConfigMap", name, bundle.operator_namespace) or {}
     return live.get("data") or {}

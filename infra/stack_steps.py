@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pulumi import automation
 
-from gpupool.cluster.kube_api import UnreachableError
+from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.infra import (
     access,
@@ -24,6 +24,7 @@ from gpupool.infra import (
     recovery,
     repartition_mark,
     run_marks,
+    running_workloads,
     sharing_changes,
     state_files,
 )
@@ -99,6 +100,21 @@ def require_same_cluster(run: RunContext) -> None:
             repartition_mark.require_none(api, run.stack_name)
         unseen = repartition_mark.unseen(api, run.bundle, run.deployment)
         run.notes += sharing_changes.notes(api, run.plan, run.bundle, unseen)
+
+
+def say_what_would_not_restart(run: RunContext) -> None:
+    """What runs and policies would refuse. A preview's alone: by the time of `up` somebody has decided."""
+    if run.operation != "preview":
+        return
+    with contextlib.suppress(UnreachableError, KubeconfigError):
+        try:
+            restarts = running_workloads.restarts(access.connect(run.plan), run.plan, run.bundle)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            return
+        if text := running_workloads.note(restarts, run.stack_name):
+            run.note(text)
 
 
 def look_for_our_objects(run: RunContext) -> None:
@@ -181,6 +197,7 @@ PREPARATION = (
     Step("", have_a_stack),
     Step("comparing the state with the cluster", require_same_cluster),
     Step("", say_what_restarts),
+    Step("", say_what_would_not_restart),
     Step("looking for objects of the environment", look_for_our_objects),
     # Needs to know what is ours in the cluster, and that it is the same one.
     Step("looking for interrupted runs", go_on_after_an_interrupted_run),

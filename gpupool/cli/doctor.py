@@ -6,6 +6,7 @@ Arguments and printing only; `gpupool.doctor` looks.
 from __future__ import annotations
 
 import sys
+import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from gpupool.doctor.model import CheckResult, Diagnosis
     from gpupool.doctor.reasons import CheckState, Reason
+
+
+_WIDTH = 80
 
 
 def doctor(
@@ -62,12 +66,17 @@ def _print(diagnosis: Diagnosis) -> None:
     rows = _gathered(diagnosis.results)
     colours = _colours() if sys.stdout.isatty() else {}
     widths = [max(len(cell) for cell in column) for column in zip(*map(_cells, rows), strict=True)]
+    beside, below = sum(widths) + 4, widths[0] + 5
     for row in rows:
-        check, state, subject = _cells(row)
+        check, state = _cells(row)
         shown = f"{colours.get(row.state, '')}{state:<{widths[1]}}{PLAIN if colours else ''}"
-        print(f"{check:<{widths[0]}}  {shown}  {subject:<{widths[2]}}  {row.message}".rstrip())
-        for line in row.fix.splitlines():
-            print(f"{' ' * widths[0]}  -> {line}")
+        text = row.message if row.subject == row.check else f"{row.subject}: {row.message}"
+        first, *rest = _wrapped(text, _WIDTH - beside) or [""]
+        print(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
+        for line in rest:
+            print(f"{' ' * beside}{line}")
+        for number, line in enumerate(_wrapped(row.fix, _WIDTH - below)):
+            print(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
     if diagnosis.grant:
         name = diagnosis.environment
         print(f"\nRights that are missing, for an administrator: gpupool doctor {name} --grant")
@@ -91,8 +100,20 @@ def _gathered(results: Sequence[CheckResult]) -> list[CheckResult]:
     return rows
 
 
-def _cells(row: CheckResult) -> tuple[str, str, str]:
-    return row.check, row.state.value.replace("-", " "), row.subject
+def _cells(row: CheckResult) -> tuple[str, str]:
+    return row.check, row.state.value.replace("-", " ")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most `width` characters, broken between words; a longer word stands alone. Lines that the
+    text has itself, with how far they are indented, stay."""
+    lines = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    return lines
 
 
 def _colours() -> dict[CheckState, str]:

@@ -76,6 +76,11 @@ def offered(node: Object, field: str = "allocatable") -> dict[str, int]:
     return _slices((node.get("status") or {}).get(field) or {})
 
 
+def is_gpu_slice(resource: str) -> bool:
+    """Whether the name is one that the device plugin registers, and that environments count."""
+    return _GPU.fullmatch(resource) is not None
+
+
 def requested(pod: Object) -> dict[str, int]:
     """The slices that a pod holds, by resource, as the scheduler counts: what its containers and sidecars
     request together, or an init container with the sidecars before it, whichever is more (Kubernetes

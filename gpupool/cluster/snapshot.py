@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from gpupool.cluster.gpu_publishers import RESOURCE_SLICES
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.generators.delivery import delivering
 from gpupool.generators.kinds import KINDS, kind_of
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL
+from gpupool.plan.model import POOL_LABEL
 
 Object = dict[str, Any]
 Kind = tuple[str, str]
@@ -54,19 +55,23 @@ PENDING_PODS = Query("v1", "Pod", fields="status.phase=Pending")
 """Those that wait, for a node or for their images: few, where all pods may be many megabytes."""
 NODES = Query("v1", "Node")
 NODE_CLAIMS = Query("karpenter.sh/v1", "NodeClaim")
-OPERATOR = (Query("v1", "Pod", OPERATOR_NAMESPACE), Query("apps/v1", "DaemonSet", OPERATOR_NAMESPACE))
-"""What the GPU Operator runs."""
+
+
+def of_operator(namespace: str) -> tuple[Query, ...]:
+    """What the GPU Operator runs, in its namespace."""
+    return Query("v1", "Pod", namespace), Query("apps/v1", "DaemonSet", namespace)
 
 
 def queries(bundle: Bundle) -> tuple[Query, ...]:
     """The lists that are needed to compare a cluster with `bundle`.
 
-    Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
-    pods that wait.
+    Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, pods
+    that wait, and what DRA drivers publish.
     """
     found: dict[Query, None] = {}
     for kind in KINDS:
-        found |= dict.fromkeys(Query(kind.api_version, kind.name, namespace) for namespace in kind.listed)
+        spaces = kind.namespaces(bundle.operator_namespace)
+        found |= dict.fromkeys(Query(kind.api_version, kind.name, namespace) for namespace in spaces)
     for release in bundle.releases:
         found[Query("apps/v1", "Deployment", release.namespace, f"metadata.name={release.name}")] = None
     for body in delivering(bundle):
@@ -76,7 +81,8 @@ def queries(bundle: Bundle) -> tuple[Query, ...]:
         known = kind_of(manifest.kind)
         if known.owned and None not in known.listed:
             found[Query(manifest.api_version, manifest.kind, manifest.namespace)] = None
-    return (*found, NODES, NODE_CLAIMS, *OPERATOR, PENDING_PODS)
+    slices = (Query(*kind, optional=True) for kind in RESOURCE_SLICES)
+    return (*found, *slices, NODES, NODE_CLAIMS, *of_operator(bundle.operator_namespace), PENDING_PODS)
 
 
 @dataclass(frozen=True)

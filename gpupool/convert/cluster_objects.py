@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpupool.convert.account import Part
-from gpupool.plan.model import MANAGED_BY, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import MANAGED_BY, SYSTEM_NAMESPACE
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 
 TENANT_LABEL = "gpupool.dev/tenant"
 _KINDS = (
@@ -25,6 +26,8 @@ class ClusterObjects:
     by_kind: dict[str, list[Part]] = field(default_factory=dict)
     parameters: dict[str, Part] = field(default_factory=dict)
     """gpupool's own ConfigMaps of what policies judge by, by name."""
+    operator_namespace: str = OPERATOR_NAMESPACE
+    """Where the GPU Operator runs, or is to run."""
 
     def take(self, part: Part) -> bool:
         """Add the object if it is read here; return whether it was."""
@@ -53,7 +56,8 @@ class ClusterObjects:
     @property
     def operator_here(self) -> bool:
         """Whether gpupool installs the operator: then its namespace is gpupool's."""
-        return any(part.document.name == OPERATOR_NAMESPACE and ours(part) for part in self.all("Namespace"))
+        name = self.operator_namespace
+        return any(part.document.name == name and ours(part) for part in self.all("Namespace"))
 
     def regions(self) -> list[str]:
         """Regions that nodes say they are in."""

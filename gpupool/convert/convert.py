@@ -48,7 +48,10 @@ from gpupool.convert.operator_values import OperatorSettings, Origin
 from gpupool.convert.pools import Made
 from gpupool.convert.requirements import KEEP, UNSELECTED
 from gpupool.convert.sharing import Sharings
+from gpupool.convert.spec_words import fits
 from gpupool.findings import Finding
+from gpupool.plan.operator_place import is_cluster_policy, operator_place
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.yaml_source import path_text
 
 _READ = (
@@ -115,6 +118,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     for entry in unfilled:
         account.note(entry)
         given.unread.append(f"{entry.object}: {entry.path}: {entry.why}")
+    given.cluster.operator_namespace = _operator_namespace(documents, charts, choices)
     for index, loc, _ in held:
         parts[index].at(*loc).used()
     for index, part in enumerate(parts):
@@ -139,6 +143,16 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         draft.platform,
         tuple(draft.left_out),
     )
+
+
+def _operator_namespace(
+    documents: Sequence[Document], charts: Iterable[Iterable[wrappers.Wrapped]], choices: Choices
+) -> str:
+    """Where the operator runs, by the objects; else where it is to be installed; else the usual one."""
+    place = operator_place(document.data for document in documents if isinstance(document.data, dict))
+    candidates = [choices.operator_namespace, place.namespace if place else None]
+    candidates += [name for sets in charts for name in wrappers.operator_namespaces(sets)]
+    return next((name for name in candidates if name and fits("name", name)), OPERATOR_NAMESPACE)
 
 
 def _unfilled(part: Part, given: _Input) -> bool:
@@ -170,7 +184,7 @@ def _sort(part: Part, given: _Input) -> None:
         part.says(document.name, "metadata", "name")
     elif document.kind == "NodeOverlay":
         given.overlays.append(part)
-    elif document.kind == "ClusterPolicy":
+    elif is_cluster_policy(document.data):
         given.policies.append(part)
     elif document.kind:
         if given.cluster.take(part):
@@ -264,6 +278,8 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
     surroundings.place(draft, given.fleets, given.cluster, choices, account)
     for settings in given.operators:
         operator_values.settle(settings, draft)
+    if given.cluster.operator_namespace != OPERATOR_NAMESPACE:
+        draft.operator["namespace"] = given.cluster.operator_namespace
     for part in given.plugin_charts:
         plugin_values.settle(part, draft)
     tenants.warm(given.cluster, draft)

@@ -113,6 +113,8 @@ class Choices:
     """What the input is called, for the head of the file."""
     max: int = 1
     """Nodes of a pool that nothing bounds."""
+    operator_namespace: str | None = None
+    """Where the GPU Operator runs, for a caller that has seen it; None: as the inputs show it."""
     gpus: Mapping[str, str] = field(default_factory=dict)
     """GPU model by name of a configuration or pool; under "" the model of all others."""
 

@@ -23,7 +23,7 @@ from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
 from gpupool.plan.capacity import overgranted
-from gpupool.plan.checks.names import RESERVED
+from gpupool.plan.checks.names import is_reserved
 from gpupool.plan.checks.priorities import LEVELS
 from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
@@ -137,7 +137,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     counts = _least([_quota(quota) for quota in quotas])
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
-    if (not label and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
+    if (not label and not any(counts.values())) or is_reserved(name, cluster.operator_namespace):
         return None
     known = cluster.parameter(_TENANTS, f"pools.{name}").split() or None
     tenant: dict[str, Any] = {"name": str(label.value) if label else name, "namespace": name}

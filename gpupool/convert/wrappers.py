@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ class Wrapped:
     root: Loc
     """Of what says chart and version, and has more values elsewhere."""
     values: Document
+    namespace: str
+    """Where the tool installs the chart; empty where the object does not say it."""
+    namespace_loc: Loc = ()
 
 
 @functools.cache
@@ -56,7 +59,9 @@ def wrapped(document: Document) -> Iterator[Wrapped]:
                 values = _values(document, loc)
                 if values is not None and _concerns_gpus(chart, values.data):
                     version = _word(document, (*root, *row["version"])) if "version" in row else ""
-                    yield Wrapped(loc, root, replace(values, chart=chart, chart_version=version))
+                    place = _namespace(row, root, document)
+                    own = replace(values, chart=chart, chart_version=version)
+                    yield Wrapped(loc, root, own, _word(document, place), place)
                     break
 
 
@@ -71,6 +76,8 @@ def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
             if item.values.chart == OPERATOR_CHART and fits("version", item.values.chart_version):
                 part.at(*item.root, *row["version"]).used()
             part.at(*item.loc).used()
+            if item.namespace and item.values.chart == OPERATOR_CHART:
+                part.at(*item.namespace_loc).used()
             for path in row.get("elsewhere", ()):
                 place = (*item.root, *path)
                 if place != item.loc and (more := part.at(*place)):
@@ -114,6 +121,20 @@ def _chart(row: Mapping[str, Any], root: Loc, document: Document) -> str:
     """The name of the chart, without its repository; empty where none is named."""
     names = (_word(document, (*root, *path)) for path in row["chart"])
     return next(filter(None, names), "").rpartition("/")[2]
+
+
+def _namespace(row: Mapping[str, Any], root: Loc, document: Document) -> Loc:
+    """What says where the chart is installed; beside the chart's name, or of the whole object."""
+    for path in row.get("namespace", ()):
+        for loc in ((*root, *path), tuple(path)):
+            if _word(document, loc):
+                return loc
+    return ()
+
+
+def operator_namespaces(sets: Iterable[Wrapped]) -> list[str]:
+    """Where the GPU Operator's chart is installed, by what installs it."""
+    return [item.namespace for item in sets if item.namespace and item.values.chart == OPERATOR_CHART]
 
 
 def _rows(table: str, document: Document) -> Iterator[Mapping[str, Any]]:

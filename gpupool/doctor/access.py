@@ -34,7 +34,7 @@ def cluster(target: NamedCluster) -> tuple[KubeApi | None, str, tuple[CheckResul
         return None, "", (result(f"context {context or '(current)'}", Reason.SERVER_SILENT, problem=error),)
     except ApiError as error:
         if error.status not in _REFUSED:
-            raise
+            return None, "", (result(f"context {context or '(current)'}", Reason.FAILED, problem=error),)
         refused = result(
             "credentials", Reason.CREDENTIALS_REFUSED, problem=error, context=context or "CONTEXT"
         )

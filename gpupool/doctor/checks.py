@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.doctor import access, components, kinds, machine, references, rights
+from gpupool.doctor import access, components, kinds, machine, references, rights, running, tenant_roles
 from gpupool.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedCluster, result
+from gpupool.doctor.reading import guarded
 from gpupool.doctor.reasons import Reason
-from gpupool.findings import Finding, GpupoolError, SpecError
+from gpupool.findings import Finding, SpecError
 from gpupool.generators import generate
 from gpupool.infra.policy_gate import beyond_limits
+from gpupool.infra.rights import Right
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import Loaded, find_environment, load
 
@@ -43,7 +44,16 @@ class Registered:
     check: Check
     of_up: bool = False
     """Whether it is about what `up` alone needs, and not Argo CD or Flux."""
+    lists: tuple[tuple[str, str], ...] = ()
+    """Group and resource of what it lists in all namespaces; `up` may need some of it as well."""
 
+
+_OPERATOR = (("nvidia.com", "clusterpolicies"), ("", "pods"))
+_BINDINGS = tuple(
+    ("rbac.authorization.k8s.io", name)
+    for name in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
+)
+_GPUS = (("", "nodes"), ("resource.k8s.io", "resourceslices"))
 
 CHECKS = (
     Registered("project", Need.NOTHING, machine.project, of_up=True),
@@ -53,13 +63,17 @@ CHECKS = (
     Registered("version", Need.API, access.version),
     Registered("rights", Need.CLUSTER, rights.check, of_up=True),
     Registered("kinds", Need.CLUSTER, kinds.kinds),
-    Registered("gates", Need.CLUSTER, kinds.gates),
+    Registered("gates", Need.CLUSTER, kinds.gates, lists=(("apps", "deployments"),)),
     Registered("reservations", Need.PLAN, components.reservations),
-    Registered("operator", Need.CLUSTER, components.operator),
+    Registered("operator", Need.CLUSTER, components.operator, lists=_OPERATOR),
     Registered("prometheus", Need.CLUSTER, components.prometheus),
     Registered("queue", Need.CLUSTER, components.queue),
-    Registered("nodes", Need.CLUSTER, references.nodes),
+    Registered("nodes", Need.CLUSTER, references.nodes, lists=(("", "nodes"),)),
     Registered("secrets", Need.CLUSTER, references.secrets),
+    Registered("tenants", Need.CLUSTER, tenant_roles.check, lists=_BINDINGS),
+    Registered("workloads", Need.CLUSTER, running.workloads, lists=(("", "pods"), ("", "namespaces"))),
+    Registered("images", Need.CLUSTER, running.images, lists=(("karpenter.k8s.aws", "ec2nodeclasses"),)),
+    Registered("claims", Need.CLUSTER, running.claims, lists=_GPUS),
 )
 
 
@@ -75,15 +89,16 @@ def diagnose(env: str, notify: Callable[[str], None]) -> Diagnosis:
         notify("asking the cluster")
         api, user, reached = access.cluster(inputs.target)
         inputs.api, inputs.user = api, user
+        inputs.reads = _reads(inputs)
     else:
-        reached = (result("context", Reason.NOT_CHECKED_FILE),)
+        api, reached = None, (result("context", Reason.NOT_CHECKED_FILE),)
     for registered in CHECKS:
         if registered.name == "version":
             results += _results("context", reached)
         results += _results(registered.name, _run(registered, inputs))
-    if inputs.api is not None:
-        inputs.api.close()
-    lacking = [right for result in results if result.blocks for right in result.grants]
+    if api is not None:
+        api.close()
+    lacking = [right for result in results for right in result.grants]
     name = inputs.target.environment if inputs.target else path.stem
     return Diagnosis(name, str(path), tuple(results), rights.grant(lacking, inputs.user))
 
@@ -137,16 +152,26 @@ def _run(registered: Registered, inputs: Inputs) -> Iterator[CheckResult]:
     if need >= Need.API and inputs.api is None:
         yield result(registered.name, Reason.NOT_CHECKED_CLUSTER)
         return
-    try:
-        yield from registered.check(inputs)
-    except ApiError as error:
-        reason = Reason.FORBIDDEN if error.status == 403 else Reason.FAILED
-        yield result(registered.name, reason, problem=error)
-    except UnreachableError as error:
-        inputs.api = None  # it is waited for once, and not by each check
-        yield result(registered.name, Reason.SERVER_SILENT, problem=error)
-    except GpupoolError as error:
-        yield result(registered.name, Reason.FAILED, problem=error)
+    for row in guarded(registered.name, inputs, registered.check(inputs)):
+        granted = row.grants or (
+            inputs.reads.get(registered.name, ()) if row.reason is Reason.FORBIDDEN else ()
+        )
+        yield replace(row, grants=granted)
+
+
+def _reads(inputs: Inputs) -> dict[str, tuple[Right, ...]]:
+    """What each check lists, as rights."""
+    plan = inputs.plan
+    if plan is None:
+        return {}
+    eks = plan.cluster.platform == "eks"
+    unused = {"tenants"} if not plan.tenants else set[str]()
+    unused |= {"gates", "images"} if not eks else set()
+    return {
+        row.name: tuple(Right(group, resource, "list") for group, resource in row.lists)
+        for row in CHECKS
+        if row.lists and row.name not in unused
+    }
 
 
 def _results(name: str, rows: Iterable[CheckResult]) -> Iterator[CheckResult]:

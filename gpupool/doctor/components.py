@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.cluster.live_objects import cluster_policy
 from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.generators.emit import yaml_text
@@ -50,9 +49,16 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
     if not inputs.plan.operates:
         yield result(subject, Reason.OPERATOR_CLOUD)
         return
-    live = cluster_policy(inputs.api)
+    live, place = foreign_operator.find(inputs.api)
     release = next((row for row in inputs.bundle.releases if row.chart == "gpu-operator"), None)
     if release is not None:
+        elsewhere = place is not None and place.namespace != release.namespace
+        fields = ["install: false"]
+        fields += [f"namespace: {place.namespace}"] if place is not None and elsewhere else []
+        if live is None and place is not None and elsewhere:
+            values = {"namespace": place.namespace, "sign": place.sign, "fields": ", ".join(fields)}
+            yield result(subject, Reason.OPERATOR_ELSEWHERE, **values)
+            return
         if live is None:
             yield result(subject, Reason.OPERATOR_COMES, version=release.version)
             return
@@ -61,12 +67,15 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
         ours = owner == (release.namespace, release.name)
         reason = Reason.OPERATOR_OURS if ours else Reason.OPERATOR_TWO
         full = f"{release.namespace}/{release.name}"
-        yield result(subject, reason, name=live["metadata"]["name"], release=full)
+        name = live["metadata"]["name"]
+        fields.insert(1, f"clusterPolicy: {name}")
+        yield result(subject, reason, name=name, release=full, fields=", ".join(fields))
         return
     for patch in (row for row in inputs.bundle if row.patch and row.kind == "ClusterPolicy"):
         try:
-            foreign_operator.check(patch, inputs.api)
-            yield result(subject, Reason.OPERATOR_FOREIGN, name=patch.name)
+            namespace = inputs.plan.gpu_operator.namespace
+            foreign_operator.check(patch, inputs.api, namespace)
+            yield result(subject, Reason.OPERATOR_FOREIGN, name=patch.name, namespace=namespace)
         except foreign_operator.UnfitError as error:
             yield result(subject, Reason.OPERATOR_UNFIT, name=patch.name, problem=error)
         missing = lacking(inputs.plan, live["spec"]) if live else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
@@ -72,6 +72,8 @@ class Inputs:
     """What the plan amounts to; like the plan None where the file has findings."""
     api: KubeApi | None = None
     """None where the cluster can't be used."""
+    reads: Mapping[str, tuple[Right, ...]] = field(default_factory=dict)
+    """By check: what it reads of the cluster beyond what `up` reads."""
     user: str = ""
     """Who the cluster takes us for; empty where it does not say."""
 

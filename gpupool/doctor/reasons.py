@@ -36,10 +36,16 @@ class Reason(Enum):
     FORBIDDEN = (
         _UNKNOWN,
         False,
-        "not known: this account may not read it",
+        "could not be checked: this account may not read it",
         "{problem}",
     )
-    FAILED = (_UNKNOWN, False, "not known", "{problem}")
+    FAILED = (_UNKNOWN, False, "could not be checked", "{problem}")
+    BROKEN = (
+        _UNKNOWN,
+        False,
+        "could not be checked: a fault of gpupool's own",
+        "report it with these two: {kind}, {place}",
+    )
 
     # This machine.
     PROJECT_FOUND = (_OK, False, "{folder}", "")
@@ -99,6 +105,12 @@ class Reason(Enum):
         False,
         "may not {verbs} {where}; `up` works, but does not find there what a lost state has left",
         "",
+    )
+    RIGHTS_TO_CHECK = (
+        _MISSING,
+        False,
+        "may not {reads}: `doctor` skips this check",
+        "grant it: gpupool doctor {env} --grant",
     )
     RIGHTS_ESCALATION = (
         _MISSING,
@@ -164,9 +176,20 @@ class Reason(Enum):
         _DIFFERS,
         True,
         "ClusterPolicy {name} is there, of no release {release}: the chart would be a second operator",
-        "write gpuOperator: {{install: false, clusterPolicy: {name}}}, or remove that operator",
+        "write gpuOperator: {{{fields}}}, or remove that operator",
     )
-    OPERATOR_FOREIGN = (_OK, False, "ClusterPolicy {name} can follow the pools' configurations", "")
+    OPERATOR_ELSEWHERE = (
+        _DIFFERS,
+        True,
+        "an operator runs in namespace {namespace} ({sign}): the chart would be a second one",
+        "write gpuOperator: {{{fields}}}, or remove that operator",
+    )
+    OPERATOR_FOREIGN = (
+        _OK,
+        False,
+        "ClusterPolicy {name} can follow the pools' configurations in namespace {namespace}",
+        "",
+    )
     OPERATOR_UNFIT = (_DIFFERS, True, "`up` would refuse ClusterPolicy {name}", "{problem}")
     OPERATOR_LACKS = (
         _DIFFERS,
@@ -184,6 +207,44 @@ class Reason(Enum):
         "install the Prometheus operator, or switch off {field}",
     )
     PROMETHEUS_UNUSED = (_OK, False, "the file asks for no ServiceMonitor", "")
+
+    # What is in the cluster already.
+    TENANTS_NONE = (_OK, False, "the file has none", "")
+    TENANTS_NARROW = (_OK, False, "no tenant has a role that lets it change more than {role} does", "")
+    TENANT_BROAD = (
+        _DIFFERS,
+        False,
+        "{who} may {examples}{more}, by {kind} {role} of {binding}: past quotas and policies",
+        "where that is the tenant, bind {narrow} alone (tenants[].access): {command}",
+    )
+    WORKLOADS_FINE = (_OK, False, "the policies would let all {count} that run start again", "")
+    WORKLOADS_REFUSED = (
+        _DIFFERS,
+        False,
+        "policies would refuse {refused} of {count} running workloads at their next restart: {first}",
+        "adapt them, weaken the policy (policies.overrides) or waive it (policies.waivers) before `up`",
+    )
+    IMAGES_NONE = (_OK, False, "no machine image is chosen here", "")
+    IMAGES_PINNED = (_OK, False, "none of {count} EC2NodeClasses follows the newest image", "")
+    IMAGE_LATEST = (
+        _DIFFERS,
+        False,
+        "its image is {alias}: each new release replaces its nodes, and ends what runs there",
+        "name the release, here karpenter.amiAlias: {pinned}, and change it when you mean to",
+    )
+    CLAIMS_NONE = (_OK, False, "nothing else hands out the GPUs of {count} nodes", "")
+    CLAIMS_DRIVER = (
+        _DIFFERS,
+        False,
+        "a DRA driver publishes {devices} devices on {nodes}: pods that claim them are in no quota",
+        "take the driver off these nodes, or these nodes out of the pools",
+    )
+    CLAIMS_RESOURCE = (
+        _DIFFERS,
+        False,
+        "a device plugin offers {devices} of it on {nodes}: pods that request it are in no quota",
+        "take the plugin off these nodes, or these nodes out of the pools",
+    )
 
     # What is pulled.
     CHARTS_NONE = (_OK, False, "none is installed", "")

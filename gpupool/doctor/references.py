@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from gpupool.doctor.model import CheckResult, Inputs, result
+from gpupool.doctor.reading import guarded
 from gpupool.doctor.reasons import Reason
 from gpupool.infra import static_nodes
 from gpupool.plan.model import SYSTEM_NAMESPACE
@@ -86,7 +88,8 @@ def secrets(inputs: Inputs) -> Iterator[CheckResult]:
     if not rows:
         yield result("Secrets", Reason.SECRETS_NONE)
     for row in rows:
-        yield _secret(inputs, row)
+        if inputs.api is not None:
+            yield from guarded(row.field, inputs, map(partial(_secret, inputs), [row]))
 
 
 def _secret(inputs: Inputs, row: NamedSecret) -> CheckResult:

@@ -15,6 +15,7 @@ from typing import Any
 
 from gpupool.cluster.beforehand import may
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.doctor.components import show
 from gpupool.doctor.model import CheckResult, Inputs, result
 from gpupool.doctor.reasons import Reason
 from gpupool.infra.rights import EVERYTHING, Escalation, Right, escalations, helpful, needed
@@ -46,8 +47,24 @@ def check(inputs: Inputs) -> Iterator[CheckResult]:
         yield _unmade(escalation, reviews)
     for row in _by_resource(reviews.lacking(helpful(inputs.bundle)), Reason.RIGHTS_HELPFUL):
         yield replace(row, grants=())
+    yield from _of_checks(inputs, reviews, frozenset(rights))
     if inputs.bundle.releases:
         yield _of_charts(inputs)
+
+
+def _of_checks(inputs: Inputs, reviews: _Reviews, known: frozenset[Right]) -> Iterator[CheckResult]:
+    """What `doctor` itself reads beyond what `up` does, check by check: without it that check is skipped."""
+    for name, reads in inputs.reads.items():
+        lacking = reviews.lacking(set(reads) - known)
+        if lacking:
+            resources = sorted({_full_name(right) for right in lacking})
+            reads_of = f"list {' and '.join(resources)}"
+            row = result(name, Reason.RIGHTS_TO_CHECK, reads=reads_of, env=inputs.env)
+            yield replace(row, grants=tuple(lacking))
+
+
+def _full_name(right: Right) -> str:
+    return f"{right.resource}.{right.group}" if right.group else right.resource
 
 
 class _Reviews:
@@ -117,14 +134,13 @@ def _where(namespaces: list[str], all_of_them: bool) -> str:
 def _unmade(escalation: Escalation, asked: _Reviews) -> CheckResult:
     instead = escalation.instead
     example = next(iter(asked.lacking(escalation.held)), instead)
-    what = f"{example.resource}.{example.group}" if example.group else example.resource
     row = result(
         str(escalation.manifest),
         Reason.RIGHTS_ESCALATION,
         verb=instead.verb,
         resource=instead.resource,
         role=instead.name,
-        example=f"{example.verb} {what}",
+        example=f"{example.verb} {_full_name(example)}",
     )
     return replace(row, grants=(instead,))
 
@@ -132,13 +148,7 @@ def _unmade(escalation: Escalation, asked: _Reviews) -> CheckResult:
 def _of_charts(inputs: Inputs) -> CheckResult:
     assert inputs.bundle is not None
     releases = inputs.bundle.releases
-    oci = {release: release.repository.startswith("oci://") for release in releases}
-    commands = [
-        f"helm template {release.repository.rstrip('/')}/{release.chart} --version {release.version}"
-        if oci[release]
-        else f"helm template {release.chart} --repo {release.repository} --version {release.version}"
-        for release in releases
-    ]
+    commands = [" ".join(["helm", *show(release, ("template",))]) for release in releases]
     subject = ", ".join(f"chart {release.chart}" for release in releases)
     return result(subject, Reason.RIGHTS_OF_CHARTS, commands="; ".join(commands))
 

@@ -17,6 +17,7 @@ from gpupool.drift import (
     nodes,
     objects,
     other_managers,
+    other_publishers,
     owner,
     releases,
     repartitions,
@@ -38,6 +39,7 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     reservations.check,
     tenants.check,
     other_managers.check,
+    other_publishers.check,
     delivery.check,
     repartitions.check,
 )

@@ -26,7 +26,7 @@ from gpupool.objects.live import SETS, differences
 from gpupool.objects.managed_fields import appliers, managers
 from gpupool.objects.owner import FIELD_MANAGER, environment_of, made_by_up
 from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
+from gpupool.plan.model import ENVIRONMENT_LABEL
 
 _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
@@ -255,10 +255,9 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
 def _unused(inputs: DriftInput, manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
     delivers, they delete what they have applied."""
-    ours = manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
     policies = list(inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"))
     used = {config_name(policy, operand) for policy in policies for operand in OPERANDS}
-    return ours and not inputs.plan.delivery.gitops and manifest.name not in used
+    return manifest.mounted_by_operator and not inputs.plan.delivery.gitops and manifest.name not in used
 
 
 def _because(what: str, why: str) -> str:

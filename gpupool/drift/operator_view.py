@@ -27,7 +27,7 @@ from gpupool.drift.drift_input import DriftInput
 from gpupool.generators.device_plugin import config_map_name as plugin_config_map
 from gpupool.generators.mig_parted import config_map_name as mig_config_map
 from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import OPERATOR_NAMESPACE, Taint
+from gpupool.plan.model import Taint
 from gpupool.spec.environment import CLUSTER_POLICY
 
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
@@ -56,6 +56,10 @@ class OperatorView:
         return oldest(self._inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"))
 
     @property
+    def _namespace(self) -> str:
+        return self._inputs.plan.gpu_operator.namespace
+
+    @property
     def policy_name(self) -> str:
         """The name of that policy, or what it would be called."""
         return str(self.policy["metadata"]["name"]) if self.policy else CLUSTER_POLICY
@@ -79,7 +83,7 @@ class OperatorView:
 
     def map_of(self, key: str) -> Object | None:
         """The file's ConfigMap with what the steering label `key` names, as it is in the cluster."""
-        return self._inputs.snapshot.find("v1", "ConfigMap", self._map_name(key) or "", OPERATOR_NAMESPACE)
+        return self._inputs.snapshot.find("v1", "ConfigMap", self._map_name(key) or "", self._namespace)
 
     def _map_name(self, key: str) -> str | None:
         return (plugin_config_map if key == PLUGIN_LABEL else mig_config_map)(self._inputs.plan)
@@ -96,7 +100,7 @@ class OperatorView:
         text = self._planned(key, entry)
         if live:
             name = config_name(self.policy, _OPERAND_OF[key])
-            followed = self._inputs.snapshot.find("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}
+            followed = self._inputs.snapshot.find("v1", "ConfigMap", name, self._namespace) or {}
             text = (followed.get("data") or {}).get(entry)
         try:
             found = yaml.safe_load(text) if text is not None else None
@@ -151,7 +155,7 @@ class OperatorView:
     def pods(self, node: str) -> Iterator[Object]:
         """The operator's pods on a node."""
         for pod in self._inputs.snapshot.pods_on(node):
-            if pod["metadata"].get("namespace") == OPERATOR_NAMESPACE:
+            if pod["metadata"].get("namespace") == self._namespace:
                 yield pod
 
     def at_work(self, node: str) -> str:

@@ -8,7 +8,8 @@ from gpupool.cluster.snapshot import Object
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.objects.owner import environment_of
-from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.operator_place import is_operator_map
 
 
 def of_another(inputs: DriftInput) -> Drift | None:
@@ -36,7 +37,7 @@ def _claiming(inputs: DriftInput) -> Iterator[Object]:
     """Objects of which an applied environment always has some, and a destroyed one none."""
     yield from inputs.snapshot.of("karpenter.sh/v1", "NodePool")
     for thing in inputs.snapshot.of("v1", "ConfigMap"):
-        if thing["metadata"].get("namespace") == OPERATOR_NAMESPACE:
+        if is_operator_map("ConfigMap", thing["metadata"]["name"]):
             yield thing
     system = inputs.snapshot.find("v1", "Namespace", SYSTEM_NAMESPACE)
     if system is not None:

@@ -21,9 +21,11 @@ from gpupool.convert.draft import Choices
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.generators import assertion, generate
 from gpupool.importing import notes as import_notes
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.operator_place import operator_place
 from gpupool.plan.resolve import resolve
 from gpupool.rollback import last_good
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source, value_at
 
@@ -43,11 +45,15 @@ _EVERYWHERE = (
 )
 """Kinds that are read, of all versions that a server may have; a kind that it does not have costs nothing."""
 _OWN = (
-    Query("v1", "ConfigMap", OPERATOR_NAMESPACE),
     Query("v1", "ConfigMap", SYSTEM_NAMESPACE),
     Query("apps/v1", "Deployment", SYSTEM_NAMESPACE),
     Query("batch/v1", "CronJob", SYSTEM_NAMESPACE),
 )
+_SIGNS = (
+    Query("apps/v1", "Deployment", None, "metadata.name=gpu-operator", optional=True),
+    Query("operators.coreos.com/v1alpha1", "Subscription", optional=True),
+)
+"""What shows where an operator runs that has not yet said it of its ClusterPolicy."""
 _OWN_TAINTS = "gpupool.dev/taints"
 _VERSION = re.compile(r"v?(1\.[0-9]{2})\b.*")
 
@@ -72,13 +78,15 @@ def import_environment(
     the cluster has nothing about GPUs. `recorded`: take the file that the cluster keeps, where it says the
     same."""
     notify("read the cluster")
-    objects, requests = gather(api)
+    seen = gather(api)
+    objects, requests = list(seen.objects), seen.requests
     notify(f"convert {len(objects)} objects")
     where = f"context {api.context}"
     chosen = replace(
         choices,
         kubernetes_version=_version(api),
         likely_cluster=api.context,
+        operator_namespace=seen.operator_namespace,
         sources=(*choices.sources, where),
     )
     result = convert(of_cluster(objects, where), chosen)
@@ -97,21 +105,43 @@ def import_environment(
     return Imported(result, requests, len(objects), False)
 
 
-def gather(api: KubeApi) -> tuple[list[Object], int]:
-    """Every object that an environment can be read from, and the list requests that it took: one per kind,
-    and one for each ConfigMap that an operator outside of its usual namespace is pointed at."""
-    seen = take(api, [*(Query(*kind) for kind in _EVERYWHERE), *_OWN])
-    requests = seen.requests
-    objects = [thing for held in seen.objects.values() for thing in held.values()]
-    objects = _one_version(objects)
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was read of a cluster."""
+
+    objects: tuple[Object, ...]
+    """Every object that an environment can be read from."""
+    operator_namespace: str | None
+    """Where the GPU Operator runs; None where nothing shows it."""
+    requests: int
+    """List requests that it took: one per kind, one for the operator's configurations, and one for each that
+    is not where the operator is taken to run."""
+
+
+def gather(api: KubeApi) -> Gathered:
+    """Read the cluster. Raises ApiError and UnreachableError."""
+    seen = take(api, [*(Query(*kind) for kind in _EVERYWHERE), *_OWN, *_SIGNS])
+    signs = {query.of for query in _SIGNS} - {query.of for query in _OWN}
+    everything = [thing for held in seen.objects.values() for thing in held.values()]
+    place = operator_place(everything)
+    namespace = place.namespace if place else None
+    maps = take(api, [Query("v1", "ConfigMap", namespace or OPERATOR_NAMESPACE)])
+    objects = [thing for thing in everything if (thing["apiVersion"], thing["kind"]) not in signs]
+    objects = _one_version([thing for thing in objects if not _is_operator(thing)])
+    objects += maps.of("v1", "ConfigMap")
     names = _named_maps(objects)
     here = {_name(thing) for thing in objects if thing["kind"] == "ConfigMap"}
-    away = [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)]
-    if away:
-        more = take(api, away)
-        requests += more.requests
-        objects += more.of("v1", "ConfigMap")
-    return [_trimmed(thing) for thing in objects if _wanted(thing, names)], requests
+    away = take(
+        api, [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)]
+    )
+    objects += away.of("v1", "ConfigMap")
+    kept = [_trimmed(thing) for thing in objects if _wanted(thing, names)]
+    return Gathered(tuple(kept), namespace, seen.requests + maps.requests + away.requests)
+
+
+def _is_operator(thing: Object) -> bool:
+    """Whether it is the operator's own Deployment, which shows where it runs and nothing else."""
+    return bool(thing["kind"] == "Deployment" and thing["metadata"].get("namespace") != SYSTEM_NAMESPACE)
 
 
 def _one_version(objects: Sequence[Object]) -> list[Object]:
@@ -143,7 +173,7 @@ def _wanted(thing: Object, named: set[str]) -> bool:
     ours = (thing["metadata"].get("labels") or {}).get("app.kubernetes.io/managed-by") == "gpupool"
     if namespace == SYSTEM_NAMESPACE:
         return ours and _name(thing) != last_good.NAME
-    return _name(thing) in named or (not named and namespace == OPERATOR_NAMESPACE)
+    return _name(thing) in named or not named
 
 
 def _trimmed(thing: Object) -> Object:

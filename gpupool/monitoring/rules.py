@@ -158,6 +158,7 @@ def values(plan: Plan) -> dict[str, str]:
         "xids_of_the_machine": "|".join(map(str, xids["critical"])),
         "shared_pools": "|".join(pool.name for pool in exporter.shared_pools(plan)),
         "spot_below": " or ".join(_spot_below(*pool) for pool in _spot_pools(plan)),
+        "operator_namespace": plan.gpu_operator.namespace,
         "assert_late": str(_LATE_RUNS * _every_seconds(plan)),
     }
 

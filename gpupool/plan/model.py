@@ -46,7 +46,6 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 LEVEL_LABEL = "gpupool.dev/level"
 """On a PriorityClass: the queue's level of its priority."""
 SYSTEM_NAMESPACE = "gpupool-system"
-OPERATOR_NAMESPACE = "gpu-operator"
 
 
 def _as_json(cost: tuple[float, float] | None) -> dict[str, float | None]:

@@ -30,7 +30,7 @@ from gpupool.infra.resource_values import properties
 from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.plan import mig_strategy
 from gpupool.plan.helm_values import merged
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, OPERATOR_NAMESPACE
+from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.repartition.journal import MANAGER
 from gpupool.spec.environment import CLUSTER_POLICY
 
@@ -98,25 +98,28 @@ def of_bundle(bundle: Bundle) -> Configs:
     return Configs(plugin, layouts)
 
 
-def read(api: KubeApi) -> tuple[Configs, dict[str, Any]]:
+def read(api: KubeApi, bundle: Bundle) -> tuple[Configs, dict[str, Any]]:
     """What the operands are given now, and the names and data of the maps for the journal.
 
     Raises GpupoolError where the operator is not configured by gpupool.
     """
     policy = cluster_policy(api)
-    plugin = _map(api, policy, "devicePlugin")
+    plugin = _map(api, bundle, policy, "devicePlugin")
     if plugin is None:
         raise GpupoolError(
             "the GPU Operator's ClusterPolicy names no configuration of ours yet; apply the environment "
             "first: gpupool up"
         )
-    mig = _map(api, policy, "migManager")
+    mig = _map(api, bundle, policy, "migManager")
     return Configs(plugin["data"], _layouts(mig["data"]) if mig else None), {"plugin": plugin, "mig": mig}
 
 
-def _map(api: KubeApi, policy: Mapping[str, Any] | None, operand: str) -> dict[str, Any] | None:
+def _map(
+    api: KubeApi, bundle: Bundle, policy: Mapping[str, Any] | None, operand: str
+) -> dict[str, Any] | None:
     name = config_name(policy, operand)
-    live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) if name.startswith("gpupool-") else None
+    ours = name.startswith("gpupool-")
+    live = api.get("v1", "ConfigMap", name, bundle.operator_namespace) if ours else None
     return {"name": name, "data": live.get("data") or {}} if live else None
 
 
@@ -145,7 +148,7 @@ def point(api: KubeApi, bundle: Bundle, configs: Configs, temporary: bool) -> No
         layouts = {"version": "v1", "mig-configs": dict(configs.layouts or {})}
         texts[mig_name] = {_MIG_KEY: yaml_text(layouts)}
     for name, data in texts.items():
-        if api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) is not None:
+        if api.get("v1", "ConfigMap", name, bundle.operator_namespace) is not None:
             continue  # its name says what is in it
         if name in known:
             api.apply(properties(known[name]), FIELD_MANAGER, force=True)
@@ -175,16 +178,16 @@ def _policy(bundle: Bundle) -> tuple[dict[str, Any], str]:
 def _body(bundle: Bundle, name: str, data: Mapping[str, str], temporary: bool) -> dict[str, Any]:
     labels = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment}
     labels |= {TEMPORARY: "true"} if temporary else {}
-    meta = {"name": name, "namespace": OPERATOR_NAMESPACE, "labels": labels}
+    meta = {"name": name, "namespace": bundle.operator_namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
 
 
-def clear(api: KubeApi, keep: Collection[str | None]) -> None:
+def clear(api: KubeApi, bundle: Bundle, keep: Collection[str | None]) -> None:
     """Delete the maps that were there for the change only."""
-    for live in api.list("v1", "ConfigMap", OPERATOR_NAMESPACE, f"{TEMPORARY}=true"):
+    for live in api.list("v1", "ConfigMap", bundle.operator_namespace, f"{TEMPORARY}=true"):
         name = live["metadata"]["name"]
         if name not in keep:
-            api.delete("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
+            api.delete("v1", "ConfigMap", name, bundle.operator_namespace)
 
 
 def in_line(configs: Configs, wanted: Configs) -> bool:

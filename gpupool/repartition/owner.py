@@ -14,7 +14,9 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.infra import repartition_mark
 from gpupool.objects.owner import OURS, environment_of
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.plan.operator_place import operator_place
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 
 _KINDS = (
     ("nvidia.com/v1", "ClusterPolicy", None),
@@ -49,8 +51,9 @@ def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
             yield f"{kind} {_where(live)}", environment_of(live)
     # Where others run the operator, its policy has no label, but the settings that it names have. Maps that
     # nothing names may be left of an environment that has gone.
+    place = operator_place(api.list("nvidia.com/v1", "ClusterPolicy"))
     for name in sorted(repartition_mark.in_force(api)):
-        named = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
+        named = api.get("v1", "ConfigMap", name, place.namespace if place else OPERATOR_NAMESPACE)
         if named is not None and (owner := environment_of(named)):
             yield f"ConfigMap {_where(named)}", owner
     begun = repartition_mark.find(api)

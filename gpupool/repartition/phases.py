@@ -61,7 +61,7 @@ def finish(
     if in_line:
         _apply_judged_by(api, bundle)
     _karpenter_last(api, bundle, pool, journal, settled, notify)
-    configs.clear(api, (final.plugin_name(), final.mig_name()))
+    configs.clear(api, bundle, (final.plugin_name(), final.mig_name()))
     return in_line
 
 
@@ -84,7 +84,7 @@ def finish_back(
                 nodes.relabel(node.name, Shape(pool.name, node.mig, {}))
     configs.point(api, bundle, before, temporary=False)
     _karpenter_last(api, bundle, pool, journal, settled, notify)
-    configs.clear(api, (before.plugin_name(), before.mig_name()))
+    configs.clear(api, bundle, (before.plugin_name(), before.mig_name()))
 
 
 def _karpenter_last(

@@ -27,7 +27,7 @@ def journal_for(
 
     Raises GpupoolError for a pool that is not in the cluster yet, and for changes that need other machines.
     """
-    live, before = configs.read(api)
+    live, before = configs.read(api, bundle)
     new = configs.of_bundle(bundle)
     if pool.name not in live.plugin:
         raise GpupoolError(

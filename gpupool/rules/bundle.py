@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan
+from gpupool.plan.model import POOL_LABEL, Plan
 from gpupool.rules.fields import at, items, labels, mapping, text
 from vapcheck import Kinds, ObjectRef
 from vapcheck.server.pod_templates import WORKLOADS
@@ -295,5 +295,5 @@ def _of_plan(plan: Plan) -> set[Identity]:
             namespace, _, name = account.partition("/")
             result.add(("ServiceAccount", namespace, name))
     if not plan.gpu_operator.install and plan.cluster.platform != "local":
-        result.add(("Namespace", "", OPERATOR_NAMESPACE))
+        result.add(("Namespace", "", plan.gpu_operator.namespace))
     return result

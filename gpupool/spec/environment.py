@@ -94,10 +94,17 @@ CLUSTER_POLICY = "cluster-policy"
 """As the operator's chart calls its ClusterPolicy."""
 
 
+OPERATOR_NAMESPACE = "gpu-operator"
+"""Where NVIDIA's documentation has its chart installed."""
+
+
 class GpuOperator(Model):
     install: bool = True
     """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at
     the pools' configurations, and its daemonsets must tolerate the pools' taints already."""
+    namespace: Name = OPERATOR_NAMESPACE
+    """Namespace that the operator runs in, whose ConfigMaps its pods can mount; OLM's (OpenShift) is
+    nvidia-gpu-operator."""
     cluster_policy: NodeName = CLUSTER_POLICY
     """Name of the ClusterPolicy of an operator that others run; OLM's (OpenShift) is gpu-cluster-policy."""
     version: Version = "v26.7.0"

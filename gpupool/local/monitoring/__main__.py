@@ -65,7 +65,7 @@ def server(cluster: ClusterGpus, port: int) -> http.server.ThreadingHTTPServer:
             kind, _, name = self.path.strip("/").partition("/")
             if kind == "targets":
                 address = self.headers.get("Host", "")
-                self._answer("application/json", json.dumps(_targets(nodes, address)))
+                self._answer("application/json", json.dumps(_targets(nodes, address, cluster.plan)))
             elif kind == "nodes" and name in nodes:
                 self._answer("text/plain; version=0.0.4", page(nodes[name][1], fields, time.time()))
             else:
@@ -85,8 +85,10 @@ def server(cluster: ClusterGpus, port: int) -> http.server.ThreadingHTTPServer:
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), Pages)
 
 
-def _targets(nodes: dict[str, tuple[str, tuple[Card, ...]]], address: str) -> list[dict[str, Any]]:
-    own = {"namespace": "gpu-operator"}
+def _targets(
+    nodes: dict[str, tuple[str, tuple[Card, ...]]], address: str, plan: Plan
+) -> list[dict[str, Any]]:
+    own = {"namespace": plan.gpu_operator.namespace}
     return [
         {
             "targets": [address],

@@ -31,7 +31,7 @@ _NODES = "/api/v1/nodes"
 _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _MIG_FAILED, _PLUGIN_FAILED = "MIGManagerFailed", "DevicePluginFailed"
 """Reasons of Events."""
-_CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
+_CONFIG_MAPS = "/api/v1/configmaps"
 
 
 class Controller:
@@ -55,7 +55,7 @@ class Controller:
         api, setting = self._api, self._on_setting
         followers = [
             asyncio.create_task(follow(api, _POLICIES, self._policies, setting, events[0])),
-            asyncio.create_task(follow(api, _CONFIG_MAPS, self._config_maps, setting, events[1])),
+            asyncio.create_task(follow(api, _CONFIG_MAPS, self._config_maps, setting, events[1], _place)),
             asyncio.create_task(follow(api, _NODES, self._nodes, self._on_node, events[2])),
         ]
         for event in events:
@@ -94,6 +94,11 @@ class Controller:
         found = sorted(self._policies.values(), key=lambda thing: thing["metadata"]["creationTimestamp"])
         return policy.read(found[0]) if found else None
 
+    def _mounted(self, settings: Policy) -> dict[str, dict[str, str]]:
+        """The data of the ConfigMaps that an operand can mount, by name."""
+        named = {name: self._config_maps.get(f"{settings.namespace}/{name}") for name in settings.config_maps}
+        return {name: thing.get("data") or {} for name, thing in named.items() if thing is not None}
+
     def _current(self, name: str) -> Object | None:
         """The newest form of the node that has been seen."""
         node, written = self._nodes.get(name), self._written.get(name)
@@ -131,7 +136,7 @@ class Controller:
             hardware=gpus,
             labels=node["metadata"].get("labels") or {},
             policy=settings,
-            config_maps={name: thing.get("data") or {} for name, thing in self._config_maps.items()},
+            config_maps=self._mounted(settings),
             fail=annotations.get(names.FAIL_ANNOTATION, ""),
         )
         request = operands.mig_request(view, memory)
@@ -247,16 +252,20 @@ class Controller:
         settings = self._policy()
         if settings is None:
             return
-        needed = {settings.plugin_config_map, settings.mig_config_map} - {""}
-        value = "ready" if needed <= self._config_maps.keys() else "notReady"
+        value = "ready" if settings.config_maps <= self._mounted(settings).keys() else "notReady"
         thing = self._policies.get(settings.name, {})
-        if (thing.get("status") or {}).get("state") != value:
-            body = {"status": {"state": value, "namespace": names.NAMESPACE}}
+        status = {"state": value, "namespace": settings.namespace}
+        if not status.items() <= (thing.get("status") or {}).items():
+            body = {"status": status}
             try:
                 path = f"{_POLICIES}/{settings.name}/status"
                 await self._api.request("PATCH", path, None, body, MERGE)
             except (ApiError, UnreachableError) as error:
                 _LOG.warning("ClusterPolicy %s: %s", settings.name, error)
+
+
+def _place(thing: Object) -> str:
+    return f"{thing['metadata']['namespace']}/{thing['metadata']['name']}"
 
 
 def _own_labels(node: Object, gpus: hardware.Hardware) -> dict[str, str | None]:

@@ -16,6 +16,9 @@ MIG_PREFIX = "nvidia.com/mig-"
 SHARED_SUFFIX = ".shared"
 
 NAMESPACE = "gpu-operator"
+"""Where the operator runs, unless its ClusterPolicy says otherwise."""
+NAMESPACE_ANNOTATION = "simulated.gpupool.dev/namespace"
+"""On the ClusterPolicy: the namespace that the operator runs in. A real one knows it from its own pod."""
 MIG_CONFIG_KEY = "config.yaml"
 
 # Inputs of the simulation alone: what hardware a node has and how it shall misbehave.

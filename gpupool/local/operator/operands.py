@@ -86,7 +86,7 @@ def _mig_text(view: OperandView) -> str | None:
         return None
     data = view.config_maps.get(name)
     if data is None:
-        raise ConfigError(f"there is no ConfigMap {name} in {names.NAMESPACE}")
+        raise ConfigError(f"there is no ConfigMap {name} in {view.policy.namespace}")
     if names.MIG_CONFIG_KEY not in data:
         raise ConfigError(f"ConfigMap {name} has no key {names.MIG_CONFIG_KEY}")
     return data[names.MIG_CONFIG_KEY]
@@ -151,7 +151,7 @@ def _load(view: OperandView) -> plugin_config.PluginConfig:
         return plugin_config.PluginConfig()
     data = view.config_maps.get(name)
     if data is None:
-        raise PluginFailure(f"device plugin: there is no ConfigMap {name} in {names.NAMESPACE}")
+        raise PluginFailure(f"device plugin: there is no ConfigMap {name} in {view.policy.namespace}")
     if not key:
         return plugin_config.PluginConfig()
     if key not in data:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.local.operator import names
+
 _DEFAULT_TOLERATIONS = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
 """Of the operator's DaemonSets when the policy names none."""
 _DEFAULT_DRIVER = "595.91.07"
@@ -47,6 +49,13 @@ class Policy:
     """In that of the device plugin, unless its arguments take it out again."""
     tolerations: tuple[Mapping[str, Any], ...]
     driver: str
+    namespace: str = names.NAMESPACE
+    """Where the operator runs, and what its operands mount is."""
+
+    @property
+    def config_maps(self) -> set[str]:
+        """Names of the ConfigMaps that operands mount."""
+        return {self.plugin_config_map, self.mig_config_map} - {""}
 
 
 def read(thing: Mapping[str, Any]) -> Policy:
@@ -70,6 +79,8 @@ def read(thing: Mapping[str, Any]) -> Policy:
         plugin_strategy=None if _takes_strategy_out(plugin) else mig.get("strategy") or None,
         tolerations=tuple(daemonsets.get("tolerations") or _DEFAULT_TOLERATIONS),
         driver=driver.get("version") or _DEFAULT_DRIVER,
+        namespace=(thing["metadata"].get("annotations") or {}).get(names.NAMESPACE_ANNOTATION)
+        or names.NAMESPACE,
     )
 
 

@@ -38,6 +38,7 @@ CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     names.file_name,
     names.pool_names,
     names.tenant_names,
+    names.operator_namespace,
     names.priority_names,
     names.static_nodes,
     names.placeholders,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 from gpupool.spec.environment import QUEUED
 from gpupool.spec.yaml_source import Loc
@@ -14,7 +14,13 @@ from gpupool.spec.yaml_source import Loc
 POOL_NAME_MAX = 52
 """A pool's longest derived name is `<pool>-spot-xxxxx`, the node claim of its spot NodePool, which is a
 label value and host name of at most 63 characters (Karpenter 1.14 appends 6)."""
-RESERVED = ("default", OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
+_CLUSTERS = ("default", SYSTEM_NAMESPACE)
+"""Namespaces that are no tenant's and no operator's."""
+
+
+def is_reserved(namespace: str, operator: str) -> bool:
+    """Whether no tenant may have the namespace. `operator` is the GPU Operator's."""
+    return namespace in (*_CLUSTERS, operator) or namespace.startswith("kube-")
 
 
 def file_name(context: CheckContext) -> Iterator[PlanProblem]:
@@ -50,13 +56,33 @@ def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:
     yield from _twice(context, "tenants", "name", [tenant.name for tenant in tenants])
     yield from _twice(context, "tenants", "namespace", [tenant.namespace for tenant in tenants])
     for index, tenant in enumerate(tenants):
-        if tenant.namespace in RESERVED or tenant.namespace.startswith("kube-"):
+        if is_reserved(tenant.namespace, context.environment.gpu_operator.namespace):
             message = f"namespace {tenant.namespace!r} belongs to the cluster"
             yield PlanProblem(
                 ("tenants", index, "namespace"),
                 message,
                 f"use a namespace of its own, e.g. team-{tenant.name}",
             )
+
+
+def operator_namespace(context: CheckContext) -> Iterator[PlanProblem]:
+    """The operator's accounts may change what policies keep from others, and its pods reach the host: so its
+    namespace has no other use. One that gpupool installs is made, and deleted by `destroy`."""
+    environment = context.environment
+    namespace, delivery = environment.gpu_operator.namespace, environment.delivery
+    argocd, flux = delivery.argocd, delivery.flux
+    taken = dict.fromkeys((*_CLUSTERS, "kube-public", "kube-node-lease"), "the cluster's")
+    taken |= {SYSTEM_NAMESPACE: "gpupool's own"}
+    if delivery.engine == "argocd":
+        taken[argocd.namespace if argocd else "argocd"] = "Argo CD's"
+    if delivery.engine == "flux":
+        taken[flux.namespace if flux else "flux-system"] = "Flux's"
+    if environment.gpu_operator.install:
+        taken["kube-system"] = "the cluster's"
+    if namespace in taken:
+        message = f"namespace {namespace!r} is {taken[namespace]}, and can't be the GPU Operator's"
+        hint = "name the namespace that the operator runs in (gpupool doctor finds it), e.g. gpu-operator"
+        yield PlanProblem(("gpuOperator", "namespace"), message, hint)
 
 
 def priority_names(context: CheckContext) -> Iterator[PlanProblem]:

@@ -9,7 +9,7 @@ from gpupool.catalog.models import CatalogError
 from gpupool.money import usd_exact
 from gpupool.plan.capacity import grant_slices
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
-from gpupool.plan.checks.names import RESERVED
+from gpupool.plan.checks.names import is_reserved
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.yaml_source import Loc
@@ -199,7 +199,7 @@ def access(context: CheckContext) -> Iterator[PlanProblem]:
                 yield PlanProblem(("tenants", index, "access", "oidcGroups", position), message, hint)
         for position, account in enumerate(tenant.access.service_accounts):
             namespace = account.partition("/")[0]
-            if namespace in RESERVED or namespace.startswith("kube-"):
+            if is_reserved(namespace, context.environment.gpu_operator.namespace):
                 message = f"service account {account!r} belongs to the cluster"
                 own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
                 hint = f"name an account of the tenant's, e.g. {own}/default"

@@ -39,6 +39,10 @@ _SWITCHED: Mapping[tuple[str, bool], str] = {
     "are gone until the node is replaced",
 }
 """What happens where a setting of `gpuOperator` is switched on or off."""
+_MOVED = (
+    "the operator's release goes and comes again in the other namespace: its device plugin, MIG manager and "
+    "driver leave every GPU node meanwhile"
+)
 
 
 def effects(
@@ -86,6 +90,10 @@ def _operator(old: Plan, new: Plan, changed: Sequence[Restart]) -> Iterator[Node
         yield _switched("install", now.install, old)
         return
     if not now.install:
+        return
+    if was.namespace != now.namespace:
+        reason = f"gpuOperator.namespace becomes {now.namespace}"
+        yield _everywhere(reason, _MOVED, "killed", old, certain=False, at_once=None)
         return
     if was.driver.enabled != now.driver.enabled:
         yield _switched("driver.enabled", now.driver.enabled, old)

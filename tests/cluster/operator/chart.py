@@ -13,7 +13,8 @@ import yaml
 from gpupool.generators import gpu_operator
 from gpupool.generators.emit import yaml_text
 from gpupool.plan.helm_values import merged
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
+from gpupool.plan.model import Plan
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from tests.programs import require
 
 Object = dict[str, Any]

@@ -17,8 +17,8 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.generators import generate
 from gpupool.local import crds
 from gpupool.local.bare_server import bare_server
-from gpupool.plan.model import OPERATOR_NAMESPACE
 from gpupool.plan.resolve import read_plan
+from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.load import environment_names
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.policies.server import Server

@@ -95,6 +95,68 @@ def test_what_an_account_lacks_is_what_lets_it_run_up_and_destroy(deployer: Any)
     assert deployer.everything() == before
 
 
+def test_an_account_without_rights_and_a_file_with_charts(deployer: Any) -> None:
+    """Every check says something, and none ends the others; with the printed rights each can look."""
+    deployer.spec["queue"] = {
+        "chart": CHART,
+        "database": {"secretRef": {"name": "queue-database", "key": "url"}},
+    }
+    deployer.spec["gpuOperator"] = {"install": True}
+    lacking = looked(deployer)
+    assert {row.check for row in lacking.results} == {"file", "context", *(check.name for check in CHECKS)}
+    assert Reason.BROKEN not in {row.reason for row in lacking.results}
+    for check in ("tenants", "workloads", "claims"):
+        assert reasons(lacking, check) == [Reason.FORBIDDEN], check
+    for thing in lacking.grant:
+        deployer.kube.api.create(thing)
+    enough = looked(deployer)
+    for check in ("tenants", "workloads", "claims"):
+        assert Reason.FORBIDDEN not in reasons(enough, check), check
+    for thing in lacking.grant:
+        deployer.kube.api.delete(thing["apiVersion"], thing["kind"], thing["metadata"]["name"])
+
+
+def test_an_operator_in_another_namespace_is_refused_as_a_whole_and_then_followed(homelab: Any) -> None:
+    policy = {**hand_made_policy()}
+    policy["metadata"] = {
+        **policy["metadata"],
+        "annotations": {"simulated.gpupool.dev/namespace": "nvidia-gpu-operator"},
+    }
+    api = homelab.kube.api
+    homelab.kube.apply(policy)
+    homelab.kube.wait(
+        "the operator says where it runs",
+        lambda: (
+            (
+                homelab.kube.get("nvidia.com/v1", "ClusterPolicy", policy["metadata"]["name"]).get("status")
+                or {}
+            ).get("namespace")
+            == "nvidia-gpu-operator"
+        ),
+    )
+    before = homelab.everything()
+    found = looked(homelab)
+    assert "write gpuOperator.namespace: nvidia-gpu-operator" in messages(found, Reason.OPERATOR_UNFIT)
+    with pytest.raises(GpupoolError, match=r"write gpuOperator\.namespace: nvidia-gpu-operator"):
+        homelab.up()
+    assert homelab.everything() == before, "nothing was applied"
+
+    homelab.spec["gpuOperator"]["namespace"] = "nvidia-gpu-operator"
+    with pytest.raises(GpupoolError, match="there is no namespace nvidia-gpu-operator"):
+        homelab.up()
+    assert homelab.everything() == before, "nothing was applied"
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nvidia-gpu-operator"}}
+    api.create(space)
+    try:
+        assert reasons(looked(homelab), "operator") == [Reason.OPERATOR_FOREIGN]
+        homelab.up()
+        maps = [m["metadata"]["name"] for m in api.list("v1", "ConfigMap", "nvidia-gpu-operator")]
+        assert any(name.startswith("gpupool-device-plugin-") for name in maps)
+        homelab.destroy()
+    finally:
+        api.delete("v1", "Namespace", "nvidia-gpu-operator")
+
+
 def test_each_right_is_needed_for_something_of_the_bundle(deployer: Any) -> None:
     """No right is named for a resource that the cluster does not have."""
     api = deployer.kube.api
