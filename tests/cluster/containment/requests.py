@@ -17,7 +17,8 @@ from gpupool.plan.priority_classes import own_class
 from tests.environment_strategies import plan_of
 
 Object = dict[str, Any]
-PLAN = plan_of(yaml.safe_load(Path(__file__).with_name("environment.yaml").read_text(encoding="utf-8")))
+_FILE = yaml.safe_load(Path(__file__).with_name("environment.yaml").read_text(encoding="utf-8"))
+PLAN = plan_of({**_FILE, "metadata": {"name": "random"}})
 IMAGE = "registry.example/ml/work:1"
 SLICES: dict[str, tuple[str, Object]] = {
     "notebooks": ("nvidia.com/gpu", {"key": "gpupool.dev/pool", "value": "notebooks"}),
