@@ -106,7 +106,9 @@ def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
     included. `bundle` is what `plan` generates."""
     from gpupool.rules.object_limits import exceeded, section_of
 
-    whole = _whole(plan, bundle, delivery.wrappers(bundle).values())
+    # Kustomize's own files have no name, and are sent to no server.
+    wrappers = [body for body in delivery.wrappers(bundle).values() if "metadata" in body]
+    whole = _whole(plan, bundle, wrappers)
     return [
         loaded.finding(
             section_of(violation, plan),

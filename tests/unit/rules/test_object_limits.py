@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
+from gpupool.generators import generate
+from gpupool.infra.policy_gate import beyond_limits
+from gpupool.plan.resolve import resolve
 from gpupool.rules import ObjectSet
-from gpupool.rules.object_limits import exceeded, object_limits
+from gpupool.rules import object_limits as limits
+from gpupool.rules.object_limits import ObjectLimit, exceeded, object_limits
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 from tests import command
 from tests.environment_combinations import LEGAL, environment_of
 from tests.environment_strategies import plan_of, text_of
@@ -99,3 +105,15 @@ def test_validate_names_the_section_that_makes_it_large(tmp_path: Path) -> None:
     assert " tenants: ConfigMap gpupool-system/gpupool-tenants: " in line
     assert " bytes in data; 1,048,576 are accepted; write fewer or shorter entries" in line
     assert validated(tmp_path, large(40, 60)) == "large: fine\n"
+
+
+def test_files_for_kustomize_may_be_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server sees them, and they have no name; the engine's objects are among what is judged."""
+    smallest = ObjectLimit("object", 0, "bytes as JSON", "a test")
+    monkeypatch.setattr(limits, "object_limits", lambda: (smallest,))
+    environment = environment_of(next(it for it in LEGAL if it.delivery == "flux" and it.platform == "eks"))
+    loaded = check_shape(parse_source("random.yaml", text_of(environment).encode()))
+    plan = resolve(loaded)
+    judged = [finding.message.partition(": ")[0] for finding in beyond_limits(loaded, plan, generate(plan))]
+    assert all(name.split()[1:] for name in judged)
+    assert "Kustomization flux-system/gpupool-random-pools" in judged
