@@ -39,6 +39,8 @@ class Installer:
     chart: Path
     folder: Path
     """Where they may write: settings, cache, values."""
+    namespace: str = OPERATOR_NAMESPACE
+    """Of the release."""
 
     def run(self, program: str, *arguments: str) -> str:
         """One command, which must succeed: its output."""
@@ -58,7 +60,7 @@ class Installer:
         """`install`, `upgrade` or `template` of the release with these values."""
         file = self.folder / "values.yaml"
         file.write_text(yaml_text(given), encoding="utf-8")
-        where = ("--namespace", OPERATOR_NAMESPACE, "-f", str(file))
+        where = ("--namespace", self.namespace, "-f", str(file))
         return self.run(program, verb, RELEASE, str(self.chart), *where, *options)
 
     def rendered(self, given: Object, *options: str) -> list[Object]:
@@ -70,4 +72,4 @@ class Installer:
         """`apply` or `delete` of objects, in the chart's namespace where they name none."""
         file = self.folder / "objects.yaml"
         file.write_text(yaml.safe_dump_all(things), encoding="utf-8")
-        return self.run("kubectl", verb, "-f", str(file), "--namespace", OPERATOR_NAMESPACE, *options)
+        return self.run("kubectl", verb, "-f", str(file), "--namespace", self.namespace, *options)

@@ -5,6 +5,7 @@ The server has the chart's own CRDs, and no controllers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.generators import generate
 from gpupool.local import crds
 from gpupool.local.bare_server import bare_server
+from gpupool.plan.operator_place import operator_place
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.environment import OPERATOR_NAMESPACE
 from gpupool.spec.load import environment_names
@@ -28,6 +30,7 @@ from tests.examples import examples
 from vapcheck.server.minors import NEWEST
 
 Object = dict[str, Any]
+ROOT = Path(__file__).parents[3]
 POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 
 
@@ -134,3 +137,34 @@ def says_what_was_given(spec: Object, given: Object) -> None:
         named = given.get(part, {}).get("config", {}).get("name")
         assert not named or spec[part]["config"]["name"] == named
     assert spec["driver"]["enabled"] == given.get("driver", {}).get("enabled", True)
+
+
+def test_in_another_namespace_the_policy_names_what_its_operands_can_mount(
+    installer: Installer, server: Server
+) -> None:
+    text = (ROOT / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    data = yaml.safe_load(text)
+    data["gpuOperator"] = {**data.get("gpuOperator", {}), "namespace": "nvidia"}
+    plan = plan_of(data)
+    elsewhere = dataclasses.replace(installer, namespace=plan.gpu_operator.namespace)
+    server.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nvidia"}})
+    for manifest in generate(plan):
+        if manifest.mounted_by_operator:
+            server.api.apply(dict(manifest.body), "tests")
+    elsewhere.helm("helm", "install", values(plan), "--no-hooks")
+    try:
+        policy = server.api.get(*POLICY)
+        assert policy is not None
+        place = operator_place([policy])
+        assert place is not None
+        assert place.namespace == "nvidia"
+        for operand in ("devicePlugin", "migManager", "dcgmExporter"):
+            name = policy["spec"][operand]["config"]["name"]
+            assert server.api.get("v1", "ConfigMap", name, "nvidia") is not None, operand
+        assert server.api.get("apps/v1", "Deployment", "gpu-operator", "nvidia") is not None
+        assert not server.api.list(
+            "v1", "ConfigMap", OPERATOR_NAMESPACE, "app.kubernetes.io/managed-by=gpupool"
+        )
+    finally:
+        elsewhere.run("helm", "uninstall", RELEASE, "--namespace", "nvidia", "--no-hooks")
+        server.api.delete("v1", "Namespace", "nvidia")
