@@ -109,6 +109,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
     if platform == "local":  # whose node class selects no reservations
         for pool in environment["pools"]:
             pool["nodes"].pop("reserved", None)
+            pool["nodes"].pop("reservedConsolidateAfter", None)
     if platform == "eks":
         environment["karpenter"] |= data.draw(controllers)
     environment["policies"] = data.draw(policies)
