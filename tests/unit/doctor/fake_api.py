@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpupool.cluster.kube_api import ApiError, ApiResource, UnreachableError
@@ -72,13 +72,11 @@ class FakeApi:
         rows = self._of(api_version, kind, namespace)
         return [row for row in rows if wanted.items() <= (row["metadata"].get("labels") or {}).items()]
 
-    def _of(self, api_version: str, kind: str, namespace: str | None) -> list[Object]:
-        return [
-            row
-            for row in self.objects
-            if (row["apiVersion"], row["kind"]) == (api_version, kind)
-            and (namespace is None or row["metadata"].get("namespace") in (None, namespace))
-        ]
+    def _of(self, api_version: str, kind: str, namespace: str | None) -> Iterator[Object]:
+        for row in self.objects:
+            same_place = namespace is None or row["metadata"].get("namespace") in (None, namespace)
+            if (row["apiVersion"], row["kind"]) == (api_version, kind) and same_place:
+                yield row
 
     def create(self, body: Mapping[str, Any]) -> Object:
         """Reviews alone: who the account is, and what it may do, which is nothing."""

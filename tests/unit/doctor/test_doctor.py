@@ -19,6 +19,8 @@ from gpupool.doctor.references import named_secrets
 from gpupool.spec.environment import Environment
 from gpupool.spec.queue import SecretRef
 from tests.command import gpupool
+from tests.unit.doctor.fake_api import FakeApi
+from tests.unit.doctor.files import EKS, HOMELAB
 
 
 def deployment(variable: str | None = None, arguments: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -168,3 +170,16 @@ def test_helm_is_asked_for_charts_of_both_sorts() -> None:
         "v1",
     ]
     assert show(registry) == ["show", "chart", "oci://registry.example.com/k/karpenter", "--version", "1.2"]
+
+
+def test_lines_are_80_characters_but_for_single_words(
+    diagnosed: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gpupool.cli import doctor
+
+    for text in (EKS, HOMELAB):
+        doctor._print(diagnosed(text, FakeApi(refuses=lambda asked: asked[0] in ("get", "list"))))
+    lines = capsys.readouterr().out.splitlines()
+    long = [line for line in lines if len(line) > 80 and len(line.split()[-1]) < 50]
+    assert len(lines) > 40
+    assert long == []
