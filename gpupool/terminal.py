@@ -43,6 +43,11 @@ def visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _UNUSUAL.sub(_visible, text)
 
 
+def one_line(text: str) -> str:
+    """`text` with escapes for line breaks too, so that what a file says can't begin a line of ours."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _obeyed(character: str) -> bool:
     return character not in _JOINERS and unicodedata.category(character) in _CATEGORIES
 

@@ -24,6 +24,10 @@ class OtherVendorError(CatalogError):
     """The GPU of another vendor than NVIDIA: no file makes it one that a pool can have."""
 
 
+PRICE_REGION = "us-east-1"
+"""The region of AWS whose on-demand prices the catalog has (`usd_per_hour`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One MIG GPU-instance profile of one model, as `nvidia-smi mig -lgip` and `-lgipp` print it."""

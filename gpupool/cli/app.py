@@ -10,38 +10,54 @@ from typing import Annotated
 
 import typer
 
-from gpupool.cli.verbs import lazy_group
+from gpupool.cli.verbs import Verb, lazy_group
 
-VERBS = {
-    "init": "gpupool.cli.init",
-    "validate": "gpupool.cli.environments",
-    "plan": "gpupool.cli.environments",
-    "render": "gpupool.cli.environments",
-    "snippet": "gpupool.cli.snippet",
-    "catalog": "gpupool.cli.catalog",
-    "mig": "gpupool.cli.mig",
-    "policy": "gpupool.cli.policy.app",
-    "report": "gpupool.cli.report",
-    "simulate": "gpupool.cli.simulate",
-    "advise": "gpupool.cli.advise",
-    "promote": "gpupool.cli.promote",
-    "convert": "gpupool.cli.convert",
-    "import": "gpupool.cli.importing",
-    "doctor": "gpupool.cli.doctor",
-    "preview": "gpupool.cli.stack",
-    "up": "gpupool.cli.stack",
-    "refresh": "gpupool.cli.stack",
-    "destroy": "gpupool.cli.stack",
-    "assert": "gpupool.cli.assertion",
-    "handover": "gpupool.cli.handover",
-    "repartition": "gpupool.cli.repartition",
-    "rollback": "gpupool.cli.repartition",
-    "jobs": "gpupool.cli.jobs.app",
-    "local": "gpupool.cli.local",
-    "serve": "gpupool.cli.serve",
-    "keys": "gpupool.cli.keys",
+GROUPS = {
+    "Files": {
+        "init": Verb("gpupool.cli.init", "Start a project in this folder; overwrite nothing."),
+        "validate": Verb(
+            "gpupool.cli.environments", "Check environment files; report every error with its place."
+        ),
+        "plan": Verb("gpupool.cli.environments", "Show an environment's slices, quotas and cost."),
+        "render": Verb("gpupool.cli.environments", "Write every object of an environment, one file each."),
+        "snippet": Verb("gpupool.cli.snippet", "Print the manifest of a workload that runs on a pool."),
+        "catalog": Verb("gpupool.cli.catalog", "List the GPUs that a pool can name, or show one."),
+        "mig": Verb("gpupool.cli.mig", "Place a MIG layout on a GPU, or say why it can't be placed."),
+        "convert": Verb("gpupool.cli.convert", "Turn hand-written GPU settings into an environment file."),
+    },
+    "Review": {
+        "policy": Verb("gpupool.cli.policy.app", "Check environments and manifests; test the policies."),
+        "report": Verb("gpupool.cli.report", "Show what a change does to nodes, quotas, cost and policy."),
+        "simulate": Verb(
+            "gpupool.cli.simulate", "Run jobs of the past on an environment, without a cluster."
+        ),
+        "advise": Verb("gpupool.cli.advise", "Try changes of a file on jobs of the past; show the best."),
+        "promote": Verb("gpupool.cli.promote", "Carry an environment's changes into the next one's file."),
+    },
+    "Cluster": {
+        "import": Verb("gpupool.cli.importing", "Write the environment file of a live cluster."),
+        "doctor": Verb("gpupool.cli.doctor", "Say what is missing before a first up; change nothing."),
+        "preview": Verb("gpupool.cli.stack", "Show what up would change; change nothing."),
+        "up": Verb("gpupool.cli.stack", "Make the cluster what the environment file says."),
+        "refresh": Verb("gpupool.cli.stack", "Record what others have changed, so that up restores it."),
+        "destroy": Verb("gpupool.cli.stack", "Delete everything that up has made."),
+        "assert": Verb("gpupool.cli.assertion", "Compare the cluster with the file; exit 1 on drift."),
+        "handover": Verb("gpupool.cli.handover", "Give the objects to the engine that delivers from now on."),
+        "repartition": Verb("gpupool.cli.repartition", "Bring a pool's running nodes into a changed layout."),
+        "rollback": Verb("gpupool.cli.repartition", "Return the cluster to its last good state."),
+    },
+    "Jobs": {
+        "jobs": Verb("gpupool.cli.jobs.app", "Submit jobs to the GPU job queue, and follow them."),
+        "serve": Verb("gpupool.cli.serve", "Serve the job queue of an environment."),
+        "keys": Verb("gpupool.cli.keys", "Create, list and revoke API keys of the job queue."),
+    },
+    "This machine": {
+        "local": Verb("gpupool.cli.local", "Start, stop and inspect the local control plane."),
+    },
 }
-"""Every verb with the module that holds it, in the order in which help lists them."""
+"""Every verb, in the order in which help lists them under these titles."""
+VERBS = {name: verb.module for verbs in GROUPS.values() for name, verb in verbs.items()}
+"""Every verb with the module that holds it."""
 
 EXTRAS = {
     "policy": "policy",
@@ -64,7 +80,7 @@ EXTRAS = {
 
 app = typer.Typer(
     name="gpupool",
-    cls=lazy_group(VERBS),
+    cls=lazy_group(GROUPS),
     help="GPU pools as code: one YAML file per environment, everything else derived.",
     no_args_is_help=True,
     add_completion=False,

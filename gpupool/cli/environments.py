@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.catalog.models import PRICE_REGION
+from gpupool.cli.output import (
+    EnvArgument,
+    FormatOption,
+    counted,
+    finding_json,
+    print_error,
+    print_json,
+    print_table,
+    print_text,
+)
 from gpupool.findings import Finding, GpupoolError, SpecError, UsageError, ready_files
 from gpupool.plan.changes import wording
 
@@ -95,7 +105,7 @@ def plan(
 
     resolved = read_plan(env)
     if format == "json":
-        print_json(resolved.as_dict())
+        print_json(resolved.as_dict() | {"priceRegion": PRICE_REGION})
     elif format == "env":
         for name, value in slot_variables(resolved.pools).items():
             print(f"{name}={shlex.quote(value)}")
@@ -251,28 +261,42 @@ def _print_plan(plan: Plan) -> None:
     cost = _usd(plan.monthly_usd())
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
     print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
-    columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "slices/node", "slices", "usd/month")
+    columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "usd/month")
     print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
+    if plan.pools:
+        print()
+        slices = [(pool.name, _counts(pool.slices_per_node), _counts(pool.slices_max)) for pool in plan.pools]
+        print_table(("pool", "slices/node", "slices"), slices)
+    if elsewhere := _priced_elsewhere(plan):
+        print()
+        print_text(
+            f"prices are those of {PRICE_REGION}, and the cluster is in {elsewhere}: see its price list"
+        )
     if plan.tenants:
         print()
-        print_table(
-            ("tenant", "namespace", "weight", "max priority", "quota", "cpus", "gib"),
-            [_tenant_row(tenant) for tenant in plan.tenants],
-            right=("weight", "cpus", "gib"),
-        )
+        rows = [_tenant_row(tenant) for tenant in plan.tenants]
+        columns = ("tenant", "namespace", "weight", "max priority", "cpus", "gib")
+        print_table(columns, rows, right=("weight", "cpus", "gib"))
+        print()
+        print_table(("tenant", "quota"), [(tenant.name, _quota(tenant)) for tenant in plan.tenants])
     for line in _overcommitted(plan):
-        print(f"\n{line}")
+        print()
+        print_text(line)
     joining = list(_joining(plan))
     if joining:
         print("\n" + "\n".join(joining))
-    names = ", ".join(pool.name for pool in shared_pools(plan))
+    names = counted([pool.name for pool in shared_pools(plan)], "pools")
     if names and plan.operates and plan.cluster.platform != "local":
-        print(f"\nGPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)")
+        print()
+        print_text(
+            f"GPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)"
+        )
     _print_lacking(plan)
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
         chart = plan.queue.chart
         where = f"chart gpu-scheduler {chart.version} of {chart.repository}" if chart else _NO_CHART
-        print(f"\nqueue: {where}")
+        print()
+        print_text(f"queue: {where}")
         if chart and plan.monitoring.prometheus_operator and plan.queue.metrics_key is None:
             print("its metrics are not scraped: queue.metricsKeySecretRef names no key for Prometheus")
 
@@ -314,15 +338,23 @@ def _joining(plan: Plan) -> Iterator[str]:
 def _tenant_row(tenant: Tenant) -> tuple[str, ...]:
     share = tenant.requests
     compute = (f"{share.cpu_millis / 1000:g}", f"{share.memory_mib / 1024:.0f}") if share else ("-", "-")
+    return (tenant.name, tenant.namespace, f"{tenant.weight:g}", tenant.max_priority or "-", *compute)
+
+
+def _quota(tenant: Tenant) -> str:
     quota = _counts(tenant.quota) or "-"
-    if tenant.up_to:
-        quota += f", up to {_counts(tenant.quota_up_to)}"
-    return (tenant.name, tenant.namespace, f"{tenant.weight:g}", tenant.max_priority or "-", quota, *compute)
+    return f"{quota}, up to {_counts(tenant.quota_up_to)}" if tenant.up_to else quota
+
+
+def _priced_elsewhere(plan: Plan) -> str | None:
+    """The region of a cluster on AWS whose prices are not those of the catalog."""
+    region = plan.cluster.region
+    return region if plan.cluster.platform == "eks" and region != PRICE_REGION else None
 
 
 def _pool_row(pool: Pool) -> tuple[str, ...]:
     alike = pool.one_size
-    nodes = ", ".join(pool.node_names)
+    nodes = counted(pool.node_names, "nodes")
     if not alike:
         nodes = f"up to {pool.gpus_max} GPUs" + (f", {pool.warm} nodes warm" if pool.warm else "")
     elif not nodes:
@@ -337,8 +369,6 @@ def _pool_row(pool: Pool) -> tuple[str, ...]:
         pool.sharing.mode,
         nodes,
         "/".join(str(size) for size in sizes),
-        _counts(pool.slices_per_node),
-        _counts(pool.slices_max),
         _usd(pool.monthly_usd()),
     )
 

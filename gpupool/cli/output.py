@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 import typer
 
 from gpupool.address_secrets import without_passwords
 from gpupool.findings import Finding, GpupoolError, ready_files
-from gpupool.terminal import BOLD, PLAIN, RED, json_at
+from gpupool.terminal import BOLD, PLAIN, RED, json_at, one_line
 
 Format = Literal["text", "json"]
 """What `--format` takes."""
@@ -35,19 +37,65 @@ def print_answer(format: Format, data: Any, print_text: Callable[[], None]) -> N
         print_text()
 
 
+WIDTH = 80
+"""Columns of text output; only a word that is longer than its share makes a longer line."""
+_GAP = "  "
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
-    """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned)."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(columns)]
-    bold, plain = (BOLD, PLAIN) if sys.stdout.isatty() else ("", "")
+    """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned). Cells of
+    tables that are wider than WIDTH are broken between words; a cell's own line breaks are shown as escapes.
+    """
     titles = [title.upper() for title in columns]
-    for number, row in enumerate([titles, *cells]):
-        padded = [
-            cell.rjust(width) if columns[index] in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = "  ".join(padded).rstrip()
-        sys.stdout.write((f"{bold}{line}{plain}" if number == 0 else line) + "\n")
+    table = [titles, *([one_line(str(cell)) for cell in row] for row in rows)]
+    widths = _widths(table)
+    bold, plain = (BOLD, PLAIN) if sys.stdout.isatty() else ("", "")
+    for number, row in enumerate(table):
+        pieces = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*pieces, fillvalue=""):
+            padded = [
+                cell.rjust(width) if title in right else cell.ljust(width)
+                for title, cell, width in zip(columns, parts, widths, strict=True)
+            ]
+            line = _GAP.join(padded).rstrip()
+            sys.stdout.write((f"{bold}{line}{plain}" if number == 0 else line) + "\n")
+
+
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    """Of each column. Where all are too much, the widest are cut down first, none below its longest word."""
+    by_column = list(zip(*table, strict=True))
+    widths = [max(map(len, cells)) for cells in by_column]
+    least = [max(len(word) for cell in cells for word in [*cell.split(" "), ""]) for cells in by_column]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > WIDTH:
+        breakable = [at for at, width in enumerate(widths) if width > least[at]]
+        if not breakable:
+            break
+        widths[max(breakable, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """The lines of a cell. Spaces that align its parts stay where all of it fits."""
+    if len(cell) <= width:
+        return [cell]
+    return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def print_text(text: str) -> None:
+    """Print sentences, broken between words at WIDTH; what is indented stays so."""
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        pieces = textwrap.wrap(
+            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        sys.stdout.write("\n".join(pieces) + "\n")
+
+
+def counted(names: Sequence[str], noun: str, most: int = 3) -> str:
+    """Names in a sentence, counted where they are more than `most`: `12 nodes: a, b, c, …`."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{len(names)} {noun}: {', '.join(names[:most])}, …"
 
 
 def print_error(message: str) -> None:

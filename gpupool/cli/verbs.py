@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
 
@@ -13,12 +14,25 @@ import typer
 from typer.core import TyperGroup
 
 
-def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
-    """A group class for `typer.Typer(cls=...)` whose commands are `places`: name to module.
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb as the list of all has it."""
+
+    module: str
+    """Imported when the verb is run."""
+    summary: str
+    """A sentence that fits on the verb's line, in 80 columns."""
+
+
+def lazy_group(groups: Mapping[str, Mapping[str, Verb]]) -> type[TyperGroup]:
+    """A group class for `typer.Typer(cls=...)` whose commands are `groups`: title to verbs by name.
 
     The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or
     `app`, a Typer with verbs of its own.
     """
+
+    places = {name: verb.module for verbs in groups.values() for name, verb in verbs.items()}
+    width = max(map(len, places))
 
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
@@ -29,7 +43,27 @@ def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
         def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
             return _command(cmd_name, places[cmd_name]) if cmd_name in places else None
 
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+            """Each group with its sentences in full; nothing is imported for it."""
+            for title, verbs in groups.items():
+                with formatter.section(title):
+                    formatter.write_dl([(name.ljust(width), verb.summary) for name, verb in verbs.items()])
+
     return LazyGroup
+
+
+class WholeSentences(TyperGroup):
+    """A group of verbs of which help shows the first paragraph in full, broken between words."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, " ".join((command.help or "").split("\n\n")[0].split()))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def _command(name: str, place: str) -> Any:
@@ -41,7 +75,7 @@ def _command(name: str, place: str) -> Any:
     if callable(verb):
         around.command(name)(verb)
     else:
-        around.add_typer(module.app, name=name)
+        around.add_typer(module.app, name=name, cls=WholeSentences)
     return cast("TyperGroup", typer.main.get_command(around)).commands[name]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from gpupool.cli.app import VERBS, app
+from gpupool.cli.app import GROUPS, VERBS, app
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 
@@ -33,10 +34,32 @@ def test_every_verb_can_be_made(name: str) -> None:
     assert VERBS[name] in sys.modules
 
 
-def test_help_lists_the_verbs_in_their_order() -> None:
-    done = subprocess.run([str(GPUPOOL), "--help"], capture_output=True, text=True, timeout=300, check=True)
-    listed = [line.split()[0] for line in done.stdout.split("Commands:\n")[1].splitlines()]
-    assert listed == list(VERBS)
+def test_help_lists_the_verbs_in_their_order_each_with_a_whole_sentence() -> None:
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [str(GPUPOOL), "--help"], capture_output=True, text=True, timeout=300, check=True, env=environment
+    )
+    shown = done.stdout.split(next(iter(GROUPS)) + ":\n")[1].splitlines()
+    listed = [tuple(line.split(maxsplit=1)) for line in shown if line.startswith("  ")]
+    assert listed == [(name, verb.summary) for verbs in GROUPS.values() for name, verb in verbs.items()]
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert all(title + ":" in shown for title in list(GROUPS)[1:])
+
+
+@pytest.mark.parametrize("group", ["jobs", "local", "policy", "keys"])
+def test_help_of_a_group_cuts_no_sentence(group: str) -> None:
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [str(GPUPOOL), group, "--help"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env=environment,
+    )
+    shown = done.stdout.split("Commands:\n")[1]
+    assert "..." not in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
 
 
 def test_a_typing_error_is_wrong_use_with_a_suggestion() -> None:
