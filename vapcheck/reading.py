@@ -74,14 +74,14 @@ def open_file(path: str | Path, limit: int, *, streams: bool = False) -> BinaryI
             raise RefusedFileError(error.errno, "is not a regular file", str(path)) from error
         raise
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            what = next((text for is_one, text in _WHAT if is_one(found.st_mode)), "of an unknown kind")
-            if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            what = next((text for is_one, text in _WHAT if is_one(status.st_mode)), "of an unknown kind")
+            if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-            if not streams or stat.S_ISBLK(found.st_mode):
+            if not streams or stat.S_ISBLK(status.st_mode):
                 raise RefusedFileError(errno.EINVAL, f"it is {what}, and is not a regular file", str(path))
-        elif found.st_size > limit:
+        elif status.st_size > limit:
             raise _too_large(path, limit)
         return os.fdopen(descriptor, "rb")
     except BaseException:
@@ -93,7 +93,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str], *, depth: int = MAX
     """The files of `folder` with one of `suffixes` in their names, sorted by path: regular files and links to
     such; `depth` 0 for those right in it. Links to folders are not followed. Raises OSError, also for more
     than MAX_FILES entries."""
-    found, count = list[Path](), 0
+    matching, count = list[Path](), 0
     followed(folder)
     folders = [(Path(folder), 0)]
     while folders:
@@ -111,8 +111,8 @@ def files_below(folder: str | Path, suffixes: Sequence[str], *, depth: int = MAX
                             errno.ELOOP, f"it has folders more than {MAX_DEPTH} deep", str(place)
                         )
                 elif entry.name.endswith(tuple(suffixes)):
-                    found.append(place / entry.name)
-    yield from sorted(found)
+                    matching.append(place / entry.name)
+    yield from sorted(matching)
 
 
 def _too_large(path: str | Path, limit: int) -> TooLargeError:
