@@ -103,12 +103,12 @@ class Repository:
         """What git says, whether it fails or not; paths are those from the top of the repository, and mean
         themselves, no patterns. Raises UsageError for more than MAX_ANSWER bytes."""
         command = ["git", *_OPTIONS, "-C", str(self._root), *arguments]
-        with TemporaryFile() as request, TemporaryFile() as errors:
-            request.write(given)
-            request.seek(0)
+        with TemporaryFile() as queries, TemporaryFile() as errors:
+            queries.write(given)
+            queries.seek(0)
             try:
                 process = subprocess.Popen(
-                    command, stdin=request, stdout=subprocess.PIPE, stderr=errors, env=self._variables
+                    command, stdin=queries, stdout=subprocess.PIPE, stderr=errors, env=self._variables
                 )
             except FileNotFoundError as error:
                 raise NoRepositoryError("there is no git on the PATH; install it") from error

@@ -93,7 +93,7 @@ def files_below(folder: str | Path, suffixes: Sequence[str], *, depth: int = MAX
     """The files of `folder` with one of `suffixes` in their names, sorted by path: regular files and links to
     such; `depth` 0 for those right in it. Links to folders are not followed. Raises OSError, also for more
     than MAX_FILES entries."""
-    paths, count = list[Path](), 0
+    matching, count = list[Path](), 0
     followed(folder)
     folders = [(Path(folder), 0)]
     while folders:
@@ -111,8 +111,8 @@ def files_below(folder: str | Path, suffixes: Sequence[str], *, depth: int = MAX
                             errno.ELOOP, f"it has folders more than {MAX_DEPTH} deep", str(place)
                         )
                 elif entry.name.endswith(tuple(suffixes)):
-                    paths.append(place / entry.name)
-    yield from sorted(paths)
+                    matching.append(place / entry.name)
+    yield from sorted(matching)
 
 
 def _too_large(path: str | Path, limit: int) -> TooLargeError:

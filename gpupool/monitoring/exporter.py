@@ -71,7 +71,7 @@ def settings(plan: Plan) -> dict[str, str]:
 
     It reads as often as Prometheus does: its own default, 30 s, would give every value twice at 15 s. On
     shared GPUs it names each pod, which it otherwise names one of (dcgm-exporter issues 340, 587, 594). Of
-    resources it knows nvidia.com/gpu and those of MIG, and of others those that this variable names (issue 151).
+    resources it knows nvidia.com/gpu and those of MIG, and others by this variable alone (issue 151).
     """
     milliseconds = duration_seconds(plan.monitoring.dcgm_interval) * 1000
     return (

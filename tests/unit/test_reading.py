@@ -217,15 +217,15 @@ OWN = {
 
 
 def test_there_is_one_reader_of_other_peoples_files() -> None:
-    others, used = [], set[str]()
+    outsiders, used = [], set[str]()
     for top in ("gpupool", "generators", "infra", "vapcheck"):
         for path in (ROOT / top).rglob("*.py"):
             name = path.relative_to(ROOT).as_posix()
             lines = [call.lineno for call in ast.walk(ast.parse(path.read_text())) if _reads(call)]
             allowed = next((place for place in OWN if name == place or name.startswith(f"{place}/")), None)
             used |= {allowed} if lines and allowed else set()
-            others += [f"{name}:{line}" for line in lines if allowed is None]
-    assert not others
+            outsiders += [f"{name}:{line}" for line in lines if allowed is None]
+    assert not outsiders
     assert sorted(set(OWN) - used) == []
 
 

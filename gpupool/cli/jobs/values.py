@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ _MAX_BYTES = 8 << 20
 def content(file: Path) -> Any:
     """The JSON in a file; `-` is stdin."""
     try:
-        named = "/dev/stdin" if str(file) == "-" else file
-        text = read_file(named, _MAX_BYTES, streams=True).decode()
+        if str(file) == "-":
+            text = sys.stdin.read(_MAX_BYTES)
+        else:
+            text = read_file(file, _MAX_BYTES, streams=True).decode()
         return json.loads(text, parse_float=_number, parse_constant=_number)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
