@@ -72,19 +72,19 @@ def test_the_policy_knows_the_classes_that_the_quotas_count(environment: Data) -
     for tenant in plan.tenants:
         apart = counted_apart(plan, tenant)
         words = [tenants.get(f"{key}.{tenant.namespace}", "") for key in ("classes", "queue-classes")]
-        told = {tuple(word.split("=")) for word in " ".join(words).split()}
+        named = {tuple(word.split("=")) for word in " ".join(words).split()}
         counted = {
             (quota.pool, name)
             for quota in quotas_of(plan, tenant)
             for name in quota.only or ()
             if quota.pool is not None
         }
-        assert told == counted
+        assert named == counted
         for pool in apart:
-            assert (pool, own_class(plan, tenant, pool)) in told
+            assert (pool, own_class(plan, tenant, pool)) in named
         names = [planned.name for planned in priority_classes(plan)]
         assert len(set(names)) == len(names)
-        assert {name for _, name in told} <= set(names)
+        assert {name for _, name in named} <= set(names)
 
 
 @slow
