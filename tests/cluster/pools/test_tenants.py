@@ -69,7 +69,7 @@ def test_pools_and_quotas_grow_together(gpupool: CommandLine, cluster: Any) -> N
     def grow(data: dict[str, Any]) -> None:
         pool = next(pool for pool in data["pools"] if pool["name"] == "training")
         pool["nodes"]["max"] = 100
-        data["tenants"][0]["pools"]["training"] = {"gpus": 400}
+        data["tenants"][0]["pools"]["training"] = {"gpus": 396}  # the other tenant has 4
 
     gpupool.change(grow)
     wanted = {("NodePool", "training"), ("ResourceQuota", "gpupool"), ("ConfigMap", "gpupool-pools")}
