@@ -262,11 +262,11 @@ def _print_plan(plan: Plan) -> None:
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
     print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
     columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "usd/month")
-    print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
+    print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",), fit=True)
     if plan.pools:
         print()
         slices = [(pool.name, _counts(pool.slices_per_node), _counts(pool.slices_max)) for pool in plan.pools]
-        print_table(("pool", "slices/node", "slices"), slices)
+        print_table(("pool", "slices/node", "slices"), slices, fit=True)
     if elsewhere := _priced_elsewhere(plan):
         print()
         print_text(
@@ -276,9 +276,9 @@ def _print_plan(plan: Plan) -> None:
         print()
         rows = [_tenant_row(tenant) for tenant in plan.tenants]
         columns = ("tenant", "namespace", "weight", "max priority", "cpus", "gib")
-        print_table(columns, rows, right=("weight", "cpus", "gib"))
+        print_table(columns, rows, right=("weight", "cpus", "gib"), fit=True)
         print()
-        print_table(("tenant", "quota"), [(tenant.name, _quota(tenant)) for tenant in plan.tenants])
+        print_table(("tenant", "quota"), [(tenant.name, _quota(tenant)) for tenant in plan.tenants], fit=True)
     for line in _overcommitted(plan):
         print()
         print_text(line)

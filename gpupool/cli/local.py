@@ -242,7 +242,7 @@ def _show(status: ControlPlaneStatus, format: Format) -> None:
         )
         for part in status.components
     ]
-    print_table(("component", "state", "pid", "MiB", "log"), rows, right=("pid", "MiB"))
+    print_table(("component", "state", "pid", "MiB", "log"), rows, right=("pid", "MiB"), fit=True)
     print(f"\n{status.server}  kubeconfig {_short(status.kubeconfig)}")
     for problem in status.problems:
         print_error(problem)

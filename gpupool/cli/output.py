@@ -40,15 +40,20 @@ def print_answer(format: Format, data: Any, print_text: Callable[[], None]) -> N
 WIDTH = 80
 """Columns of text output; only a word that is longer than its share makes a longer line."""
 _GAP = "  "
+_SHORT = 12
+"""Characters of a cell that is never broken."""
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
-    """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned). Cells of
-    tables that are wider than WIDTH are broken between words; a cell's own line breaks are shown as escapes.
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = (), *, fit: bool = False
+) -> None:
+    """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned). With `fit`,
+    cells of a table that is wider than WIDTH are broken between words. A cell's own line breaks are shown as
+    escapes.
     """
     titles = [title.upper() for title in columns]
     table = [titles, *([one_line(str(cell)) for cell in row] for row in rows)]
-    widths = _widths(table)
+    widths = _widths(table, WIDTH if fit else None)
     bold, plain = (BOLD, PLAIN) if sys.stdout.isatty() else ("", "")
     for number, row in enumerate(table):
         pieces = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
@@ -61,17 +66,26 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Se
             sys.stdout.write((f"{bold}{line}{plain}" if number == 0 else line) + "\n")
 
 
-def _widths(table: Sequence[Sequence[str]]) -> list[int]:
-    """Of each column. Where all are too much, the widest are cut down first, none below its longest word."""
+def _widths(table: Sequence[Sequence[str]], most: int | None) -> list[int]:
+    """Of each column. Where all are more than `most`, the widest are cut down first, none below its longest
+    word or short cell: figures with their units stay on one line."""
     by_column = list(zip(*table, strict=True))
     widths = [max(map(len, cells)) for cells in by_column]
-    least = [max(len(word) for cell in cells for word in [*cell.split(" "), ""]) for cells in by_column]
-    while sum(widths) + len(_GAP) * (len(widths) - 1) > WIDTH:
+    least = [
+        max(map(len, [*title.split(" "), *(piece for cell in cells for piece in _pieces(cell))]))
+        for title, *cells in by_column
+    ]
+    while most is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > most:
         breakable = [at for at, width in enumerate(widths) if width > least[at]]
         if not breakable:
             break
         widths[max(breakable, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _pieces(cell: str) -> list[str]:
+    """What of a cell stays on one line."""
+    return [cell] if len(cell) <= _SHORT else cell.split(" ")
 
 
 def _broken(cell: str, width: int) -> list[str]:

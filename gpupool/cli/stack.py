@@ -180,7 +180,7 @@ def _table(objects: Sequence[ObjectChange]) -> None:
         rows.append((mark, entry.kind, where, fields[0]))
         rows += [("", "", "", text) for text in fields[1:]]
     if rows:
-        print_table(("", "kind", "name", "what changes"), rows)
+        print_table(("", "kind", "name", "what changes"), rows, fit=True)
 
 
 def _notes(result: Result) -> None:

@@ -81,9 +81,9 @@ def test_wrong_use_exits_2(arguments: tuple[str, ...], said: str) -> None:
 def test_plan_text() -> None:
     done = gpupool("plan", "prod")
     assert (done.returncode, done.stderr) == (0, "")
-    row = next(line for line in done.stdout.splitlines() if line.startswith("research-a100"))
-    assert "time-slicing" in row
-    assert "24 gpu" in row
+    pool, slices = (line for line in done.stdout.splitlines() if line.startswith("research-a100"))
+    assert "time-slicing" in pool
+    assert "24 gpu" in slices
     assert "\x1b" not in done.stdout, "no colour outside of a terminal"
 
 

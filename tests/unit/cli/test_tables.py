@@ -13,7 +13,7 @@ from gpupool.cli.output import WIDTH, print_table
 
 def printed(columns: list[str], rows: list[list[str]], capsys: pytest.CaptureFixture[str]) -> list[str]:
     capsys.readouterr()
-    print_table(columns, rows)
+    print_table(columns, rows, fit=True)
     return capsys.readouterr().out.splitlines()
 
 
@@ -40,7 +40,7 @@ def test_hostile_cells(rows: list[list[str]]) -> None:
     import io
 
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        print_table(["a", "b", "c"], rows)
+        print_table(["a", "b", "c"], rows, fit=True)
     lines = out.getvalue().split("\n")[:-1]
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]", out.getvalue())
     if all(len(cell) <= 3 for row in rows for cell in row) and not any(
