@@ -12,7 +12,7 @@ from gpupool.terminal import in_sentence
 _MARKUP = re.compile(r"([\\`*_\[\]|#~])")
 _HTML = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 """With `&`, because a forge looks for mentions after it has read `&commat;` as `@`."""
-_NOTICED = re.compile(r"@(?=[A-Za-z0-9])|#(?=[0-9])|:(?=//)|www(?=\.)", re.IGNORECASE)
+_NOTICED = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])|#(?=[0-9])|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Where a mention, a reference to an issue, or a link begins that needs no markup."""
 
 

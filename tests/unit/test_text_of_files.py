@@ -163,8 +163,28 @@ def test_sarif(environment: Path) -> None:
         assert not re.search(r"<img|@everyone|&commat;|(?<!\\)\]\(|://", shown)
 
 
-@given(st.text(alphabet=st.sampled_from("a \n\r\t:#[]<>@&;|`\\*\x1b\x85\u2028\u202e-"), max_size=40))
-def test_any_text_is_one_line_without_commands(words: str) -> None:
+PIECES = (
+    "::error::",
+    "::",
+    "##[",
+    "##vso[",
+    "]",
+    "#",
+    ":",
+    "a",
+    " ",
+    "\n",
+    "\r",
+    "\t",
+    "\x1b",
+    "\x85",
+    "\u2028",
+    "\u202e",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_any_text_is_without_commands(words: str) -> None:
     stream = io.StringIO()
     write(sample(replace(WARNED, message=words, fix=words)), CheckOutput.text, stream)
     assert_text(stream.getvalue())
