@@ -22,6 +22,11 @@ _KEY = secrets.token_hex(8)
 """Known to this process alone, so that no text of others has a style of ours in it."""
 _STYLE = re.compile(rf"<{_KEY}:([^>]*)>")
 _UNUSUAL = re.compile(r"[^\n\t\x20-\x7e]")
+_BREAKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
+"""Tabs and what ends a line, for a terminal, a log or Python."""
+_COMMANDS = re.compile(r"(?<!\S):(?=:[A-Za-z])|#(?=#[A-Za-z]*\[)")
+"""What begins a command in a log: GitHub obeys `::name::` after spaces too, where a long line was broken, and
+`##[name]` anywhere, as Azure Pipelines does `##vso[name]`."""
 _JOINERS = "\u200c\u200d"
 """Within words of Persian and Indian languages, and within emoji: they move nothing."""
 _CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -45,7 +50,22 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """`text` with escapes for line breaks too, so that what a file says can't begin a line of ours."""
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    return _without_commands(visible(text).replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def in_sentence(text: str) -> str:
+    """`text` as a line of ours, or a part of one: line breaks and tabs are spaces, other control characters
+    and what begins a command in a log are escapes. Our own styles stay."""
+    if text.isascii() and text.isprintable():
+        return _without_commands(text)
+    parts = _STYLE.split(text)  # text and sequences in turn
+    parts[::2] = [_without_commands(visible(_BREAKS.sub(" ", part))) for part in parts[::2]]
+    parts[1::2] = map(_style, parts[1::2])
+    return "".join(parts)
+
+
+def _without_commands(text: str) -> str:
+    return _COMMANDS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _obeyed(character: str) -> bool:

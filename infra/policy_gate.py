@@ -17,6 +17,7 @@ from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
 from gpupool.spec.load import Loaded
+from gpupool.terminal import in_sentence
 
 if TYPE_CHECKING:
     from gpupool import rules
@@ -192,4 +193,4 @@ def describe(finding: PolicyFinding) -> str:
     where = [f"{part}:" for part in (finding.object, finding.path) if part]
     fix = f"; {finding.fix}" if finding.fix else ""
     text = " ".join([f"{finding.level} {finding.rule}:", *where, f"{finding.message}{fix}"])
-    return " ".join(text.split())
+    return in_sentence(" ".join(text.split()))

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from gpupool.drift.check import DriftCheck
 from gpupool.drift.drift import LAYERS, Drift, Severity
-from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW
+from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW, in_sentence
 
 _COLOURS = {"drift": RED, "settling": YELLOW, "warning": CYAN}
 
 
 def text(outcome: DriftCheck, colour: bool) -> str:
     """The whole answer; `colour` adds colour for a terminal, without extra meaning."""
-    return "\n".join(_lines(outcome, colour)) + "\n"
+    return "".join(f"{in_sentence(line)}\n" for line in _lines(outcome, colour))
 
 
 def _lines(outcome: DriftCheck, colour: bool) -> Iterator[str]:
@@ -37,13 +37,8 @@ def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
     shown = f"{_COLOURS[row.level]}{level}{PLAIN}" if colour else level
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"
     indent = " " * (width + 14)
-    yield f"{indent}{_printable(row.reason)}"
+    yield f"{indent}{row.reason}"
     yield f"{indent}(fixed by the same command above)" if again else f"{indent}$ {row.repair}"
-
-
-def _printable(reason: str) -> str:
-    """On one line, with nothing in it that a terminal would take for a command."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in reason)
 
 
 def _summary(outcome: DriftCheck) -> str:

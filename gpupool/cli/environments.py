@@ -17,6 +17,7 @@ from gpupool.cli.output import (
     finding_json,
     print_error,
     print_json,
+    print_line,
     print_table,
     print_text,
 )
@@ -63,7 +64,7 @@ def validate(
         for ready in ready_files(findings):
             print(f"\n{ready}", end="")
         if not findings:
-            print(f"{', '.join(path.stem for path in paths)}: fine")
+            print_line(f"{', '.join(path.stem for path in paths)}: fine")
     if findings:
         raise typer.Exit(1)
 
@@ -175,12 +176,12 @@ def render(
         if differences.unknown:
             print_error(_about_unknown(output))
         if not differences:
-            print(f"{output}: up to date, {objects} objects")
+            print_line(f"{output}: up to date, {objects} objects")
     else:
         _warn_of_unknown(differences.unknown, output)
         written = len(differences.missing) + len(differences.changed)
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
-        print(f"{output}: {objects} objects, {written} files written{removed}")
+        print_line(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output, differences)
         _print_lacking(resolved)
     if check and (differences or (tried and tried.refused)):
@@ -208,7 +209,7 @@ def _print_dry_run(tried: DryRun) -> None:
     for row in tried.refused:
         print_error(f"{row.object}: the cluster would refuse it: {row.message}")
     if tried.untried:
-        print(
+        print_line(
             f"{len(tried.untried)} objects can't be tried: their kind or namespace is to come, or they are "
             "deleted and made again where they change"
         )
@@ -247,12 +248,16 @@ def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if not command:
         return
-    print(f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}")
+    print_line(
+        f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}"
+    )
     changed = (*differences.changed, *differences.extra)
     if any(is_registration(delivery, path) for path in changed):
-        print(f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}")
+        print_line(
+            f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}"
+        )
     else:
-        print(f"register it once, in the cluster where it runs: {command}")
+        print_line(f"register it once, in the cluster where it runs: {command}")
 
 
 def _print_plan(plan: Plan) -> None:
@@ -260,7 +265,8 @@ def _print_plan(plan: Plan) -> None:
 
     cost = _usd(plan.monthly_usd())
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
-    print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
+    print_line(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month")
+    print()
     columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "usd/month")
     print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",), fit=True)
     if plan.pools:
@@ -284,7 +290,9 @@ def _print_plan(plan: Plan) -> None:
         print_text(line)
     joining = list(_joining(plan))
     if joining:
-        print("\n" + "\n".join(joining))
+        print()
+        for line in joining:
+            print_line(line)
     names = counted([pool.name for pool in shared_pools(plan)], "pools")
     if names and plan.operates and plan.cluster.platform != "local":
         print()

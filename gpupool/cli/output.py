@@ -16,7 +16,7 @@ import typer
 
 from gpupool.address_secrets import without_passwords
 from gpupool.findings import Finding, GpupoolError, ready_files
-from gpupool.terminal import BOLD, PLAIN, RED, json_at, one_line
+from gpupool.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, visible
 
 Format = Literal["text", "json"]
 """What `--format` takes."""
@@ -95,14 +95,15 @@ def _broken(cell: str, width: int) -> list[str]:
     return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
+def print_line(text: str) -> None:
+    """Print `text` on one line, whatever names and sentences of the environment file are in it."""
+    sys.stdout.write(f"{in_sentence(text)}\n")
+
+
 def print_text(text: str) -> None:
-    """Print sentences, broken between words at WIDTH; what is indented stays so."""
-    for line in text.split("\n"):
-        indent = " " * (len(line) - len(line.lstrip(" ")))
-        pieces = textwrap.wrap(
-            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        sys.stdout.write("\n".join(pieces) + "\n")
+    """Print sentences as `print_line` does, broken between words at WIDTH."""
+    pieces = textwrap.wrap(in_sentence(text), WIDTH, break_long_words=False, break_on_hyphens=False)
+    sys.stdout.write("\n".join(pieces) + "\n")
 
 
 def counted(names: Sequence[str], noun: str, most: int = 3) -> str:
@@ -113,9 +114,9 @@ def counted(names: Sequence[str], noun: str, most: int = 3) -> str:
 
 
 def print_error(message: str) -> None:
-    """Print one line of what went wrong to stderr."""
+    """Print what went wrong to stderr, its control characters as escapes."""
     red, plain = (RED, PLAIN) if sys.stderr.isatty() else ("", "")
-    sys.stderr.write(f"{red}{without_passwords(message)}{plain}\n")
+    sys.stderr.write(f"{red}{visible(without_passwords(message))}{plain}\n")
 
 
 def print_failure(error: GpupoolError, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.cli.output import Format, print_error, print_json
+from gpupool.cli.output import Format, print_error, print_json, print_line
 from gpupool.cli.progress import progress
 from gpupool.findings import Finding, UsageError
 from gpupool.promote.check import Checked
@@ -38,7 +38,7 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     chained = [environment_file for environment_file, _ in found]
     for environment_file in sides.values():
         if environment_file not in chained and (envs or not chained):
-            print(f"{environment_file.name}: says nothing of promotion")
+            print_line(f"{environment_file.name}: says nothing of promotion")
     return fine
 
 
@@ -54,18 +54,18 @@ def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
         if standing in checked.failing:
             print_error(str(finding))
         else:
-            print(f"{finding} (not by this change)")
+            print_line(f"{finding} (not by this change)")
     for notice in checked.notices:
-        print(f"{checked.environment}: note: {notice}")
+        print_line(f"{checked.environment}: note: {notice}")
     behind = [one for one in checked.standings if one.status == "behind"]
     for one in behind:
         verb = "are" if one.part in _PLURAL else "is"
-        print(
+        print_line(
             f"{checked.environment}: {one.part} {verb} behind {checked.origin}, as of {one.since or 'never'}"
         )
     if checked.fine:
         rest = f"; {len(behind)} of {len(checked.standings)} parts to promote" if behind else ""
-        print(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
+        print_line(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
 
 
 def _finding(environment_file: EnvironmentFile, checked: Checked, standing: JudgedPart) -> Finding:

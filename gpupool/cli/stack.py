@@ -19,6 +19,7 @@ from gpupool.cli.output import (
     finding_json,
     print_error,
     print_json,
+    print_line,
     print_table,
 )
 from gpupool.cli.progress import progress
@@ -163,7 +164,7 @@ def _show(result: Result, output: Format) -> None:
         return
     _table(result.objects)
     _notes(result)
-    sys.stdout.write(_summary(result) + "\n")
+    print_line(_summary(result))
 
 
 def _as_json(result: Result) -> dict[str, Any]:
@@ -187,11 +188,11 @@ def _notes(result: Result) -> None:
     from gpupool.infra.policy_gate import describe
 
     if result.refused:
-        sys.stdout.write(f"refused: {result.refused}\n")
+        print_line(f"refused: {result.refused}")
     for finding in result.findings:
-        sys.stdout.write(f"{describe(finding)}\n")
+        print_line(describe(finding))
     for line in (*result.notes, *result.outcome.warnings):
-        sys.stdout.write(f"note: {line}\n")
+        print_line(f"note: {line}")
 
 
 def _summary(result: Result) -> str:

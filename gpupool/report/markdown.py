@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.markdown_text import code, plain
 from gpupool.report.blocks import (
     AlertLine,
     AlertLines,
@@ -47,10 +48,6 @@ SHOWN_RISKS = 8
 DRAWINGS = 6
 """GPUs of a list that are drawn."""
 
-_MARKUP = re.compile(r"([\\`*_\[\]<>|#~])")
-_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
-
 
 def comment(report: Report) -> str:
     """The whole comment; ends with a line break."""
@@ -67,9 +64,9 @@ def _comment(report: Report, drawings: int) -> Iterator[str]:
     yield from (MARKER, f"## GPU pools: {plain(document.headline)}", "")
     before, after = document.states.before, document.states.after
     states = (
-        _code(document.before),
+        code(document.before),
         f" ({_words(before)}) to ",
-        _code(document.after),
+        code(document.after),
         f" ({_words(after)}).",
     )
     yield f"From {''.join(states)}"
@@ -211,19 +208,5 @@ def _words(words: Words) -> str:
 
 def _piece(piece: Piece) -> str:
     if piece.style == "code":
-        return _code(piece.text)
+        return code(piece.text)
     return f"**{plain(piece.text)}**" if piece.style == "strong" else plain(piece.text)
-
-
-def plain(value: str) -> str:
-    """`value` on one line, with nothing in it that Markdown, HTML or a forge would take for its own."""
-    text = _UNSEEN.sub(" ", value)
-    return _MENTION.sub("@<!-- -->", _MARKUP.sub(r"\\\1", text).replace("\\<", "&lt;").replace("\\>", "&gt;"))
-
-
-def _code(value: str) -> str:
-    """`value` in a code span, fit for a table's cell too."""
-    text = _UNSEEN.sub(" ", value).replace("|", "\\|")
-    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
-    space = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{space}{text}{space}{ticks}"

@@ -30,7 +30,7 @@ from gpupool.report.blocks import (
 )
 from gpupool.report.document import document_of, unchanged_paragraph
 from gpupool.report.model import Report
-from gpupool.terminal import BOLD, PLAIN, RED, YELLOW
+from gpupool.terminal import BOLD, PLAIN, RED, YELLOW, in_sentence, one_line
 
 _WIDTH = 100
 
@@ -45,7 +45,7 @@ def text(report: Report, *, colour: bool = False) -> str:
         lines += ["", *_chapter(chapter, colour)]
     if unchanged := unchanged_paragraph(document):
         lines += ["", *_wrapped(_plain(unchanged.words), 0)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "".join(f"{in_sentence(line).rstrip()}\n" for line in lines)
 
 
 def _chapter(chapter: Chapter, colour: bool) -> Iterator[str]:
@@ -175,7 +175,8 @@ def _wrapped(sentence: str, indent: int, after: int | None = None) -> list[str]:
 
 
 def _columns(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
-    """As a table whose columns are as wide as they must be."""
+    """As a table whose columns are as wide as they must be; line breaks in a cell are escapes."""
+    rows = [list(map(one_line, row)) for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpupool.cli.output import Format, print_json, print_table
 from gpupool.cli.policy.json import finding_json
-from gpupool.cli.policy.outputs import one_line
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 from gpupool.policy_check.result import relative
 from gpupool.policy_check.targets import kinds_in, policies_folder
+from gpupool.terminal import in_sentence
 from vapcheck import Kinds, PolicyFinding
 from vapcheck.fixtures.suites import Failure, Suite, kinds_of, read_suites
 from vapcheck.fixtures.suites import run as run_fixtures
@@ -89,13 +89,13 @@ def _print(
         rows = [row[:3] + row[5:] for row in rows]
     print_table(columns, rows, right=("good", "bad", "mutants", "unnoticed"))
     for one in tested:
-        named = one_line(one.suite.name)
+        named = in_sentence(one.suite.name)
         for failure in one.failures:
             print(f"\n{named}: {_said(failure)}")
         for mutant in one.mutation.unnoticed if one.mutation else ():
-            print(f"\n{named}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}")
+            print(f"\n{named}: {mutant.path}: no fixture notices this: {in_sentence(mutant.what)}")
             if mutant.expression:
-                print(f"  {one_line(' '.join(mutant.expression.split()))}")
+                print(f"  {in_sentence(' '.join(mutant.expression.split()))}")
     for failure in stray:
         print(f"\n{_said(failure)}")
     for note in notes:
@@ -114,12 +114,12 @@ def _row(one: Tested) -> list[str]:
     tried = str(one.mutation.tried) if one.mutation else "-"
     unnoticed = str(len(one.mutation.unnoticed)) if one.mutation else "-"
     bad = str(len(one.suite.cases) - good)
-    return [one_line(one.suite.name), str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
+    return [in_sentence(one.suite.name), str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
 
 
 def _said(failure: Failure) -> str:
-    named = f"{one_line(failure.object)}: " if failure.object else ""
-    return f"{one_line(relative(failure.place))}: {named}{one_line(failure.message)}"
+    named = f"{in_sentence(failure.object)}: " if failure.object else ""
+    return f"{in_sentence(relative(failure.place))}: {named}{in_sentence(failure.message)}"
 
 
 def _as_json(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], notes: Notes) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from gpupool.cli.policy.outputs import one_line
 from gpupool.cli.policy.text import summary
 from gpupool.policy_check.result import Check, is_idle, relative
+from gpupool.terminal import in_sentence
 from vapcheck import PolicyFinding
 
 _COMMANDS = {"deny": "error", "warn": "warning", "audit": "notice"}
@@ -23,16 +23,16 @@ def write(check: Check, stream: TextIO) -> None:
         for finding in findings:
             if finding.level == level:
                 stream.write(f"::{command} {_properties(finding)}::{_data(_message(finding))}\n")
-    stream.write(f"{_data(one_line(summary(check)))}\n")
+    stream.write(f"{_data(in_sentence(summary(check)))}\n")
 
 
 def _properties(finding: PolicyFinding) -> str:
     named = f"{finding.rule}: {finding.object}" if finding.object else finding.rule
     properties = {
-        "file": one_line(relative(finding.file)) if finding.file else "",
+        "file": in_sentence(relative(finding.file)) if finding.file else "",
         "line": str(finding.line or ""),
         "col": str(finding.column or ""),
-        "title": one_line(named),
+        "title": in_sentence(named),
     }
     return ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
 
@@ -45,7 +45,7 @@ def _message(finding: PolicyFinding) -> str:
         lines.append(f"expression: {' '.join(finding.expression.split())}")
     if finding.fix:
         lines.append(f"fix: {' '.join(finding.fix.split())}")
-    return "\n".join(one_line(line) for text in lines for line in text.splitlines())
+    return "\n".join(in_sentence(line) for text in lines for line in text.splitlines())
 
 
 def _data(text: str) -> str:

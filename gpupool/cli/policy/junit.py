@@ -33,6 +33,7 @@ def write(check: Check, stream: TextIO) -> None:
     for attribute in ("tests", "failures", "skipped"):
         root.set(attribute, str(sum(int(suite.get(attribute, "0")) for suite in root)))
     root.set("errors", "0")
+    _clean(root)
     indent(root)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n')
     ElementTree(root).write(stream, encoding="unicode")
@@ -40,20 +41,20 @@ def write(check: Check, stream: TextIO) -> None:
 
 
 def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], idle: str) -> None:
-    suite = SubElement(root, "testsuite", name=_clean(name))
+    suite = SubElement(root, "testsuite", name=name)
     cases: dict[tuple[str, str], list[PolicyFinding]] = {}
     for finding in findings:
         named = str(finding.object) if finding.object else place(finding) or name
         cases.setdefault((named, finding.file), []).append(finding)
     for (named, file), found in cases.items():
-        case = SubElement(suite, "testcase", classname=_clean(name), name=_clean(named), time="0")
+        case = SubElement(suite, "testcase", classname=name, name=named, time="0")
         if file:
-            case.set("file", _clean(relative(file)))
+            case.set("file", relative(file))
         _result(case, found)
     if not cases:
-        case = SubElement(suite, "testcase", classname=_clean(name), name="every object", time="0")
+        case = SubElement(suite, "testcase", classname=name, name="every object", time="0")
         if idle:
-            SubElement(case, "skipped", message=_clean(f"the policy {idle}"))
+            SubElement(case, "skipped", message=f"the policy {idle}")
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", "0")
@@ -63,12 +64,12 @@ def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], idle: st
 def _result(case: Element, findings: Sequence[PolicyFinding]) -> None:
     denied = [finding for finding in findings if finding.level == "deny"]
     if denied:
-        message = _clean("; ".join(dict.fromkeys(finding.message for finding in denied)))
+        message = "; ".join(dict.fromkeys(finding.message for finding in denied))
         failure = SubElement(case, "failure", message=message, type=denied[0].reason or "deny")
-        failure.text = _clean("\n\n".join(_text(finding) for finding in denied))
+        failure.text = "\n\n".join(_text(finding) for finding in denied)
     others = [finding for finding in findings if finding.level != "deny"]
     if others:
-        SubElement(case, "system-out").text = _clean("\n\n".join(_text(finding) for finding in others))
+        SubElement(case, "system-out").text = "\n\n".join(_text(finding) for finding in others)
 
 
 def _text(finding: PolicyFinding) -> str:
@@ -87,8 +88,14 @@ def _text(finding: PolicyFinding) -> str:
     return "\n".join(f"{label}: {text}" for label, text in rows if text)
 
 
-def _clean(text: str) -> str:
-    """Without the characters that XML 1.0 can't hold, escaped or not (section 2.2)."""
+def _clean(root: Element) -> None:
+    """Replace the characters that XML 1.0 can't hold, escaped or not (section 2.2)."""
+    for element in root.iter():
+        element.text = element.text and _held(element.text)
+        element.attrib.update({name: _held(value) for name, value in element.attrib.items()})
+
+
+def _held(text: str) -> str:
     return "".join(
         c if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000" else "�"
         for c in text

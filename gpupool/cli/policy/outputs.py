@@ -56,10 +56,3 @@ def place(finding: PolicyFinding) -> str:
         return ""
     numbers = [str(number) for number in (finding.line, finding.column) if number]
     return ":".join([relative(finding.file), *numbers])
-
-
-def one_line(text: str) -> str:
-    """`text` without anything that a terminal or a log would act on, on one line."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)

@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 from gpupool.cli.policy.json import write_with
 from gpupool.cli.policy.values import json_values
+from gpupool.markdown_text import plain
 from gpupool.policy_check.result import Check, idle_policies, is_idle, relative
+from gpupool.terminal import visible
 from vapcheck import PolicyFinding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -55,7 +57,7 @@ def _rule(name: str, finding: PolicyFinding | None) -> dict[str, Any]:
         rule["fullDescription"] = {"text": finding.why}
     parts = [text for text in (finding.why, finding.fix and f"How to fix: {finding.fix}") if text]
     if parts:
-        bold = [text.replace("How to fix:", "**How to fix:**", 1) for text in parts]
+        bold = [plain(text).replace("How to fix:", "**How to fix:**", 1) for text in parts]
         rule["help"] = {"text": "\n\n".join(parts), "markdown": "\n\n".join(bold)}
     rule["defaultConfiguration"] = {"level": _LEVELS[finding.level]}
     return rule
@@ -94,7 +96,12 @@ def _message(finding: PolicyFinding) -> str:
     named = f"{finding.object}: " if finding.object else ""
     where = f" (at {finding.path})" if finding.path else ""
     fix = f"\nHow to fix: {finding.fix}" if finding.fix else ""
-    return f"{named}{finding.message}{where}{fix}"
+    return _without_links(f"{named}{finding.message}{where}{fix}")
+
+
+def _without_links(text: str) -> str:
+    """`text` without what a viewer would obey: control characters, and embedded links (section 3.11.6)."""
+    return visible(text).replace("](", "\\](")
 
 
 def _location(finding: PolicyFinding, check: Check) -> dict[str, Any]:

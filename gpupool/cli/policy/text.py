@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from gpupool.cli.policy.outputs import one_line, place
+from gpupool.cli.policy.outputs import place
 from gpupool.cli.policy.values import spell
 from gpupool.policy_check.result import NO_MATCH, Check, idle_policies, is_idle
-from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW
+from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW, in_sentence
 from vapcheck import PolicyFinding
 
 _COLOURS = {"deny": RED, "warn": YELLOW, "audit": CYAN}
@@ -24,10 +24,14 @@ def write(check: Check, stream: TextIO) -> None:
     rule = max([len(finding.rule) for finding in findings], default=0)
     for finding in findings:
         head = _head(finding, level, rule, colour)
-        stream.write("\n".join([head, *(f"{' ' * level}  {line}" for line in _details(finding)), "", ""]))
+        _write_lines(stream, [head, *(f"{' ' * level}  {line}" for line in _details(finding)), ""])
     if check.report.objects:
-        stream.writelines(f"note: {line}\n" for line in _idle(check))
-    stream.write(f"{summary(check)}\n")
+        _write_lines(stream, (f"note: {line}" for line in _idle(check)))
+    _write_lines(stream, [summary(check)])
+
+
+def _write_lines(stream: TextIO, lines: Iterable[str]) -> None:
+    stream.writelines(f"{in_sentence(line)}\n" for line in lines)
 
 
 def _idle(check: Check) -> Iterator[str]:
@@ -39,7 +43,7 @@ def _idle(check: Check) -> Iterator[str]:
         what, _, cause = reason.partition(": ")
         said = "matched nothing here" if what == NO_MATCH else "not applied"
         said += f", {cause}" if cause else ""
-        yield one_line(f"{_policies(len(names))} {said}: {', '.join(names)}")
+        yield f"{_policies(len(names))} {said}: {', '.join(names)}"
 
 
 def _policies(count: int) -> str:
@@ -72,16 +76,18 @@ def summary(check: Check) -> str:
 
 
 def _head(finding: PolicyFinding, level_width: int, rule_width: int, colour: bool) -> str:
-    named = one_line(str(finding.object)) if finding.object else ""
-    rest = "".join(f"  {part}" for part in (named, one_line(place(finding))) if part)
-    level, rule = finding.level.ljust(level_width), one_line(finding.rule).ljust(rule_width if rest else 0)
+    named = str(finding.object) if finding.object else ""
+    rest = "".join(f"  {part}" for part in (named, place(finding)) if part)
+    level, rule = finding.level.ljust(level_width), finding.rule.ljust(rule_width if rest else 0)
     if colour:
         level, rule = f"{_COLOURS[finding.level]}{level}{PLAIN}", f"{BOLD}{rule}{PLAIN}"
     return f"{level}  {rule}{rest}"
 
 
 def _details(finding: PolicyFinding) -> Iterator[str]:
-    yield from map(one_line, finding.message.split("\n"))
+    first, *rest = finding.message.split("\n")
+    yield first
+    yield from (f"  {line}" for line in rest)  # so that none looks like a row below
     rows: list[tuple[str, str]] = [
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
@@ -91,5 +97,5 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
     before = ""
     for label, text in rows:
         if text:
-            yield f"{'' if label == before else label:<10}  {one_line(text)}"
+            yield f"{'' if label == before else label:<10}  {text}"
             before = label

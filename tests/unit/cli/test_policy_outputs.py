@@ -204,7 +204,7 @@ def test_sarif_has_one_rule_for_each_policy_with_its_help() -> None:
     (rule,) = [rule for rule in rules if rule["id"] == DENIED.rule]
     assert rule["shortDescription"] == {"text": DENIED.title}
     assert DENIED.why in rule["help"]["text"]
-    assert f"**How to fix:** {DENIED.fix}" in rule["help"]["markdown"]
+    assert "**How to fix:** Add nodeSelector gpupool.dev/pool: &lt;pool&gt;." in rule["help"]["markdown"]
 
 
 def test_sarif_places_are_relative_and_encoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
