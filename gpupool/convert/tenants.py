@@ -286,7 +286,8 @@ def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
         spelled = {mig_resource(name): name for name in pool.sharing["layout"]}
         return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
     unit = "gpus" if pool.sharing["mode"] == "exclusive" else "slices"
-    return {unit: counts[GPU_RESOURCE]}
+    (count,) = counts.values()
+    return {unit: count}
 
 
 def _counts(grant: Mapping[str, Any]) -> dict[str, int]:

@@ -58,6 +58,8 @@ def releases(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def _pool_needs(context: CheckContext, release: OperatorRelease | None) -> Iterator[PlanProblem]:
+    if context.platform is not None and not PLATFORMS[context.platform].operator:
+        return  # the cloud chooses the driver
     operator = context.environment.gpu_operator
     driver = operator.driver.version
     loc: Loc = ("gpuOperator", "driver", "version")

@@ -68,12 +68,19 @@ def test_quotas_of_some_pods_are_not_the_tenants(scope: dict[str, Any]) -> None:
     assert any("counts some of the namespace's pods only" in str(entry) for entry in alone.leftovers)
 
 
-def test_renamed_slices_are_slices() -> None:
+def test_renamed_slices_are_slices_of_renamed_pools_alone() -> None:
     renamed = quota("q", hard=gpus(3, "requests.nvidia.com/gpu.shared") | gpus(2))
-    assert granted(renamed) == 5
-    assert any(
-        "counts these slices as nvidia.com/gpu" in str(entry) for entry in converted(renamed).leftovers
-    )
+    assert granted(renamed) == 2
+    assert any("nvidia.com/gpu.shared is 3 more" in str(entry) for entry in converted(renamed).leftovers)
+    labels = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}
+    described = {**NODE["metadata"], "labels": {**NODE["metadata"]["labels"], **labels}}
+    capacity = {"status": {"capacity": {"nvidia.com/gpu.shared": "32"}}}
+    text = yaml.safe_dump_all([{**NODE, "metadata": described, **capacity}, NAMESPACE, renamed])
+    documents, _ = parse_documents("all.yaml", text.encode())
+    environment = yaml.safe_load(convert(documents, Choices()).text)
+    (pool,) = environment["pools"]
+    assert pool["sharing"] == {"mode": "time-slicing", "replicas": 4, "renameByDefault": True}
+    assert environment["tenants"][0]["pools"] == {pool["name"]: {"slices": 3}}
 
 
 @pytest.mark.parametrize("key", ["limits.nvidia.com/gpu", "nvidia.com/gpu", "limits.nvidia.com/mig-1g.10gb"])
