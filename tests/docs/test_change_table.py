@@ -280,7 +280,11 @@ CHANGES = (
     Change(
         row="add a command",
         new={"gpupool/cli/hello.py": 'def hello() -> None:\n    """Say it."""\n    print("hello there")\n'},
-        edits={"gpupool/cli/app.py": (('    "local": "gpupool', '    "hello": "gpupool.cli.hello",\n'),)},
+        edits={
+            "gpupool/cli/app.py": (
+                ('        "local": Verb(', '        "hello": Verb("gpupool.cli.hello", "Say it."),\n'),
+            )
+        },
         command=GPUPOOL + "hello",
         shows="hello there",
     ),
