@@ -273,7 +273,7 @@ def test_nothing_else_calls_git() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 words = node.elts[:1] if isinstance(node, ast.List | ast.Tuple) else []
                 words += node.args[:1] if isinstance(node, ast.Call) else []
-                places += [f"{path}:{node.lineno}" for word in words if _is_git(word)]
+                places += [f"{path}:{word.lineno}" for word in words if _is_git(word)]
     assert not places
 
 
