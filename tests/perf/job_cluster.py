@@ -298,7 +298,12 @@ def _environment(folder: Path) -> Path:
         for number in range(TENANTS)
     ]
     pools = [
-        {"name": name, "gpu": "l4", "nodes": {"selector": {"rack": name}, "gpus": gpus, "max": nodes}}
+        {
+            "name": name,
+            "gpu": "l4",
+            "overcommit": True,
+            "nodes": {"selector": {"rack": name}, "gpus": gpus, "max": nodes},
+        }
         for name, gpus, nodes in ((POOL, GPUS, NODES), (FULL, 1, 1))
     ]
     given = {

@@ -80,6 +80,7 @@ def environment(folder: Path, **queue: Any) -> Path:
             "gpu": "t4",
             "sharing": {"mode": "time-slicing", "replicas": 8},
             "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 200},
+            "overcommit": True,
         }
         for number in range(8)
     ]

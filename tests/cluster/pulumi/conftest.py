@@ -51,6 +51,7 @@ ENVIRONMENT: Object = {
     "pools": [
         {
             "name": "notebooks",
+            "overcommit": True,  # tests add tenants, and none of them runs a pod
             "gpu": "t4",
             "sharing": {"mode": "time-slicing", "replicas": 4},
             "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2},

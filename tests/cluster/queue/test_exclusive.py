@@ -133,7 +133,7 @@ def _own_pod(queue: Queue, number: int, priority: str) -> str:
             "spec": {
                 **fields.spec,
                 **restricted_pod.POD,
-                "priorityClassName": f"{priority}.notebooks",
+                "priorityClassName": priority,
                 "containers": [{"name": "own", **restricted_pod.CONTAINER, "resources": resources}],
             },
         }

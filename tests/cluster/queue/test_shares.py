@@ -73,7 +73,7 @@ GRANTS: Object = {
 @pytest.fixture
 def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path) -> Iterator[Queue]:
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
-    spec["pools"] = POOLS
+    spec["pools"] = [{**pool, "overcommit": True} for pool in POOLS]
     spec["tenants"] = [
         {"name": name, "namespace": f"queue-{name}", "weight": weight, "pools": GRANTS}
         for name, weight in WEIGHTS.items()
