@@ -47,6 +47,7 @@ def _pool(index: int) -> Data:
         "description": f"Pool number {index}",
         "gpu": kind["gpu"],
         "sharing": kind["sharing"],
+        "overcommit": True,
         "nodes": {"instanceTypes": [kind["type"]], "max": 4, "spotShare": 0.5 if index % 2 else 0},
         "labels": {"workload-type": f"kind-{index % 7}"},
         "maintenance": {"window": "Sat,Sun 02:00-06:00 UTC"},
