@@ -8,14 +8,14 @@ fills nodes on which others have slices too. Which quotas there are is in `gpupo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import Plan
-from gpupool.plan.priority_classes import highest_value, priority_classes
+from gpupool.plan.priority_classes import PlannedClass, highest_value, priority_classes
 from gpupool.plan.tenant_quotas import ALL, TenantQuota, quotas_of
 from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
 
@@ -24,10 +24,11 @@ GRANTS, UP_TO, EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/e
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
+    classes = priority_classes(plan)
     for tenant in plan.tenants:
         for quota in quotas_of(plan, tenant):
             yield _quota(plan, tenant, quota)
-        yield from _priorities(plan, tenant)
+        yield from _priorities(plan, tenant, classes)
         yield _limits(plan, tenant)
 
 
@@ -75,11 +76,11 @@ def _counts(pools: Mapping[str, Mapping[str, int]]) -> str:
     return " ".join(sorted(rows))
 
 
-def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
+def _priorities(plan: Plan, tenant: Tenant, classes: Sequence[PlannedClass]) -> Iterator[Manifest]:
     """No pod with a priority above the tenant's highest: tenants that may use any priority could preempt the
     others."""
     highest = highest_value(plan, tenant)
-    closed = [row.name for row in priority_classes(plan) if highest is not None and row.value > highest]
+    closed = [row.name for row in classes if highest is not None and row.value > highest]
     if closed:
         scope = {"scopeName": "PriorityClass", "operator": "In", "values": closed}
         spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}}
