@@ -116,7 +116,7 @@ def _priorities(plan: Plan, tenant: Tenant) -> str:
         return ""
     pools = [None, *counted_apart(plan, tenant)]
     rows = [row for pool in pools for row in classes_of(plan, tenant, pool) if not row.queue_only]
-    return " ".join(f"{row.name}={row.value}" for row in sorted(rows, key=lambda row: -row.value))
+    return " ".join(f"{row.name}={row.value}" for row in sorted(rows, key=lambda row: (-row.value, row.name)))
 
 
 def _classes(plan: Plan, tenant: Tenant, queue_only: bool) -> str:

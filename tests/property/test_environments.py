@@ -428,7 +428,11 @@ def test_a_pool_renamed_touches_no_other_pool(data: st.DataObject) -> None:
 @slow
 @given(environments())
 def test_order_of_pools_and_tenants_changes_nothing_but_configurations(environment: Data) -> None:
-    turned = {**environment, "pools": environment["pools"][::-1], "tenants": environment["tenants"][::-1]}
+    tenants = [
+        {**tenant, "pools": dict(reversed(tenant["pools"].items()))}
+        for tenant in environment["tenants"][::-1]
+    ]
+    turned = {**environment, "pools": environment["pools"][::-1], "tenants": tenants}
     assert not changed(plan_of(environment), plan_of(turned))
 
 
