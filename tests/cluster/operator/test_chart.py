@@ -144,6 +144,7 @@ def test_in_another_namespace_the_policy_names_what_its_operands_can_mount(
 ) -> None:
     text = (ROOT / "environments" / "prod.yaml").read_text(encoding="utf-8")
     data = yaml.safe_load(text)
+    data["metadata"] = {"name": "random"}
     data["gpuOperator"] = {**data.get("gpuOperator", {}), "namespace": "nvidia"}
     plan = plan_of(data)
     elsewhere = dataclasses.replace(installer, namespace=plan.gpu_operator.namespace)
