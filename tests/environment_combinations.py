@@ -68,8 +68,6 @@ def legal(it: Combination) -> bool:
         and started == (it.capacity != "existing")
         # Google's node pools share GPUs themselves.
         and (it.platform == "gke") == (it.operator == "cloud")
-        # Files carry labels of nodes whose names are known.
-        and (it.delivery == "pulumi" or "selector" not in it.kinds)
     )
 
 

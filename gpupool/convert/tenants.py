@@ -28,7 +28,6 @@ from gpupool.plan.checks.priorities import LEVELS
 from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
-from gpupool.sharing import GPU_RESOURCE
 from gpupool.spec.environment import QUEUED
 from gpupool.spec.field_types import PAUSE_IMAGE
 
@@ -74,7 +73,7 @@ def _overcommitted(draft: Draft, first: Part) -> None:
     """Marks the pools of which more is granted than they have. `first`: where that is noted."""
     for pool in draft.pools:
         granted = [tenant.get("pools", {}).get(pool.name) for tenant in draft.tenants]
-        over = overgranted(_offer(pool), [_counts(grant) for grant in granted if grant])
+        over = overgranted(_offer(pool), [_counts(pool, grant) for grant in granted if grant])
         for resource, (total, most) in over.items():
             pool.overcommit = True
             why = f"quotas grant {total} x {resource} of pool {pool.name}, which has {most}"
@@ -290,11 +289,11 @@ def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
     return {unit: count}
 
 
-def _counts(grant: Mapping[str, Any]) -> dict[str, int]:
+def _counts(pool: DraftPool, grant: Mapping[str, Any]) -> dict[str, int]:
     """Extended resource -> count of a grant as `_grant` has written it."""
     profiles = {mig_resource(name): count for name, count in grant.get("profiles", {}).items()}
     plain = grant.get("gpus", grant.get("slices"))
-    return profiles if plain is None else {GPU_RESOURCE: plain}
+    return profiles if plain is None else dict.fromkeys(_offer(pool), plain)
 
 
 def _highest(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | None:

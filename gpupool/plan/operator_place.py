@@ -67,8 +67,13 @@ def is_cluster_policy(thing: Object) -> bool:
     return _is(thing, _GROUP, "ClusterPolicy")
 
 
-def _is(thing: Object, group: str, kind: str) -> bool:
-    return thing.get("kind") == kind and str(thing.get("apiVersion", "")).rpartition("/")[0] == group
+def _is(thing: Any, group: str, kind: str) -> bool:
+    """Whether it is of that kind; a document of a file may be anything."""
+    return (
+        isinstance(thing, Mapping)
+        and thing.get("kind") == kind
+        and str(thing.get("apiVersion", "")).rpartition("/")[0] == group
+    )
 
 
 def _text(thing: Object, *path: str) -> str:

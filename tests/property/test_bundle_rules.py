@@ -50,7 +50,11 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
         and any(name.startswith("requests.nvidia.com/") for name in body["spec"]["hard"])
     }
     identities = [(body["kind"], body["metadata"]["name"]) for body in bodies]
-    return [found for found in identities if found[0] in COUNTED_ON or found in named]
+    return [
+        found
+        for found in identities
+        if (found[0] in COUNTED_ON or found in named) and not found[1].startswith("gpupool-dashboard-")
+    ]
 
 
 @given(environments())

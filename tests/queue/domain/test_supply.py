@@ -34,6 +34,7 @@ def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
                 "gpu": "t4",
                 "sharing": {"mode": "time-slicing", "replicas": 8},
                 "nodes": {"names": ["n1"], "gpus": 2},
+                "overcommit": True,
             }
         ],
         "tenants": [

@@ -29,7 +29,7 @@ Change = tuple[str, str]
 
 SLICED: Change = (
     "gpu: a10g\n    nodes: {instanceTypes: [g5.12xlarge], max: 2",
-    "gpu: a10g\n    sharing: {mode: time-slicing, replicas: 4}\n"
+    "gpu: a10g\n    overcommit: true\n    sharing: {mode: time-slicing, replicas: 4}\n"
     "    nodes: {instanceTypes: [g5.xlarge], max: 4",
 )
 FAIL: Change = ("queue:\n", "queue:\n  onImpossible: fail\n")
