@@ -48,7 +48,7 @@ def test_pools_are_those_of_the_plan(environment: Data) -> None:
         assert shared == (pool.sharing.mode == "time-slicing")
         if shared:
             part = int(data[f"memory.{pool.name}"].removesuffix("Mi"))
-            slices = pool.sharing.slices_per_gpu(pool.gpu)["nvidia.com/gpu"]
+            (slices,) = pool.sharing.slices_per_gpu(pool.gpu).values()
             assert part * slices <= pool.gpu.memory_mib < (part + 1) * slices
 
 
