@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,7 +184,6 @@ def test_every_verb_ends_with_a_sentence(checkout: Path, kind: str) -> None:
     for name, words in COMMANDS.items():
         if kind == "pipe" and name in WAITING:
             continue
-        started = time.monotonic()
         command = [sys.executable, "-m", "gpupool.cli.main", *words]
         done = subprocess.run(
             command, cwd=checkout, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
@@ -194,7 +192,6 @@ def test_every_verb_ends_with_a_sentence(checkout: Path, kind: str) -> None:
         said = done.stdout + done.stderr
         assert "Traceback" not in said, (name, said)
         assert SECRET not in said, (name, said)
-        assert time.monotonic() - started < 30, name
 
 
 OWN = {
