@@ -24,6 +24,7 @@ from gpupool.monitoring.exporter import FIELDS_MAP
 from gpupool.plan.helm_values import merged
 from gpupool.plan.mig_strategy import OWN_START
 from gpupool.plan.owned_settings import given_variables, owned_values, undoing
+from gpupool.sharing import SHARED_RESOURCE
 from gpupool.spec.environment import CLUSTER_POLICY
 from gpupool.spec.yaml_source import Loc
 
@@ -234,6 +235,10 @@ def _monitoring(part: Part, draft: Draft) -> None:
                 if value != "15000":
                     draft.monitoring["dcgmInterval"] = f"{int(value) // 1000}s"
             case {"name": "KUBERNETES_VIRTUAL_GPUS", "value": "true"} if draft.shared:
+                variable.derived()
+            case {"name": "NVIDIA_RESOURCE_NAMES", "value": str(value)} if value == SHARED_RESOURCE and any(
+                pool.sharing.get("renameByDefault") for pool in draft.pools
+            ):
                 variable.derived()
     if draft.shared:
         part.says(True, "dcgmExporter", "hostPID")
