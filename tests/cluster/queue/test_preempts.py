@@ -40,8 +40,8 @@ def _gives_way(queue: Queue, low: Job, vision: Client) -> None:
 
 def _scheduler_preempted_nothing(observer: Observer) -> None:
     pods = [one for one in observer.seen("Pod") if "gpupool.dev/job" in one.labels]
-    classes = {one.thing["spec"]["priorityClassName"].partition(".")[0] for one in pods}
-    assert classes == {"queue-critical-queued", "queue-low"}
+    classes = {one.thing["spec"]["priorityClassName"] for one in pods}
+    assert classes == {"queue-critical-queued.training", "queue-low.training"}
     assert {one.thing["spec"]["preemptionPolicy"] for one in pods} == {"Never"}
     disrupted = {str(condition(one.thing, "DisruptionTarget").get("reason")) for one in pods}
     assert "PreemptionByScheduler" not in disrupted

@@ -56,7 +56,8 @@ def state(said: dict[str, str], capacity: dict[str, object], gpu: str) -> node_s
         (labels("Tesla-T4-SHARED", gpu_count=1, gpu_replicas=3), {}, "t4", sliced("time-slicing", 3), 1),
         (
             labels(gpu_count=1, gpu_replicas=4, gpu_sharing_strategy="time-slicing"),
-            {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "4"}, "t4", sliced("time-slicing", 4), 1,
+            {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "4"}, "t4",
+            {**sliced("time-slicing", 4), "renameByDefault": True}, 1,
         ),
         (
             labels(f"{A100}-MIG-3g.40gb", gpu_count=4, gpu_replicas=1, mig_strategy="single"),

@@ -16,6 +16,7 @@ from gpupool.generators.node_pools import budgets
 from gpupool.plan.capacity import parse_window
 from gpupool.plan.device_classes import UNCOUNTED_DEVICES
 from gpupool.plan.model import Window
+from gpupool.plan.priority_classes import counted_apart
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, plan_of, windows
@@ -286,16 +287,21 @@ def test_every_generator_adds_something_somewhere() -> None:
 
 
 def test_nobody_uses_a_priority_above_their_own() -> None:
-    given = generate(read_plan("prod"))
+    plan = read_plan("prod")
+    given = generate(plan)
+    pools = sorted({pool for tenant in plan.tenants for pool in counted_apart(plan, tenant)})
     above = {
         quota.namespace: quota.body["spec"]["scopeSelector"]["matchExpressions"][0]["values"]
         for quota in of_kind(given, "ResourceQuota")
         if quota.name == "gpupool-priorities"
     }
-    plain = {namespace: [name for name in names if "." not in name] for namespace, names in above.items()}
-    assert plain["team-vision"] == ["production-inference", "production-inference-queued"]
-    assert plain["team-analytics"] == [*plain["team-vision"], "training"]
-    assert {name.partition(".")[0] for name in above["team-analytics"]} == set(plain["team-analytics"])
+    highest, more = ["production-inference", "production-inference-queued"], ["training"]
+    assert above["team-vision"] == [*highest, *(f"{name}.{pool}" for pool in pools for name in highest)]
+    assert above["team-analytics"] == [
+        *highest,
+        *more,
+        *(f"{name}.{pool}" for pool in pools for name in highest + more),
+    ]
     assert "team-search" not in above, "whose highest is the highest there is"
 
 

@@ -10,6 +10,7 @@ from gpupool.generators import policy_parameters
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.pods import BORROWED_CLASS
+from gpupool.plan.priority_classes import counted_apart
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
@@ -81,7 +82,10 @@ def test_owned_keys_are_all_that_pools_put_on_nodes() -> None:
             assert {taint.key for taint in pool.taints} <= set(data["taints"].split())
         queued = {f"{priority.name}-queued" for priority in plan.priorities if priority.preempts}
         queued |= {BORROWED_CLASS} if plan.borrows else set()
-        assert {word.partition(".")[0] for word in data["queueClasses"].split()} == queued
+        pools = {pool for tenant in plan.tenants for pool in counted_apart(plan, tenant)}
+        assert set(data["queueClasses"].split()) == queued | {
+            f"{name}.{pool}" for name in queued for pool in pools
+        }
         local = plan.cluster.platform == "local"
         assert data["queueAnnotations"] == ("" if local else "gpupool.dev/run-locally")
 

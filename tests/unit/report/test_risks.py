@@ -89,7 +89,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "a new denial": (
         section("cost", monthlyUsdMax=1),
-        ("danger", "policy", "cost-within-ceiling)"),
+        ("danger", "policy", "2 new denials (budgets-within-ceiling, cost-within-ceiling)"),
     ),
 }
 
