@@ -40,7 +40,7 @@ def _data(plan: Plan) -> dict[str, str]:
 
 def _settings(pool: Pool) -> dict[str, Any]:
     settings = {"version": "v1", "flags": {"migStrategy": mig_strategy.of_pool(pool)}}
-    if not isinstance(pool.sharing, Replicated) or pool.sharing.plugin_key is None:
+    if not isinstance(pool.sharing, Replicated):
         return settings
     sharing = {
         "renameByDefault": pool.sharing.rename_by_default,

@@ -8,7 +8,7 @@ a changed ResourceQuota and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from gpupool.generators.manifest import Manifest
@@ -17,7 +17,13 @@ from gpupool.plan.device_classes import GPU_CLASSES
 from gpupool.plan.karpenter_pools import karpenter_pools
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
 from gpupool.plan.pods import RUN_LOCALLY
-from gpupool.plan.priority_classes import classes_of, counted_apart, highest_value, priority_classes
+from gpupool.plan.priority_classes import (
+    PlannedClass,
+    classes_of,
+    counted_apart,
+    highest_value,
+    priority_classes,
+)
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
 from vapcheck.server.canonical_text import quantity
 
@@ -97,10 +103,11 @@ def _tenants(plan: Plan) -> dict[str, str]:
     data = {"namespaces": _words(tenant.namespace for tenant in plan.tenants)}
     for tenant in sorted(plan.tenants, key=lambda tenant: tenant.namespace):
         data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
-        data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
-        if counted_apart(plan, tenant):
-            data[f"classes.{tenant.namespace}"] = _classes(plan, tenant, queue_only=False)
-            data[f"queue-classes.{tenant.namespace}"] = _classes(plan, tenant, queue_only=True)
+        apart = [row for pool in counted_apart(plan, tenant) for row in classes_of(plan, tenant, pool)]
+        data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant, apart)
+        if apart:
+            data[f"classes.{tenant.namespace}"] = _classes(apart, queue_only=False)
+            data[f"queue-classes.{tenant.namespace}"] = _classes(apart, queue_only=True)
         data[f"exposure.{tenant.namespace}"] = _words(tenant.exposure)
         taints = (taint for name in tenant.grants for taint in plan.pool(name).tolerated)
         data[f"tolerations.{tenant.namespace}"] = _words(map(_taint, taints))
@@ -110,23 +117,17 @@ def _tenants(plan: Plan) -> dict[str, str]:
     return data
 
 
-def _priorities(plan: Plan, tenant: Tenant) -> str:
-    """The classes that the tenant may use with their values, highest first."""
+def _priorities(plan: Plan, tenant: Tenant, apart: Sequence[PlannedClass]) -> str:
+    """The classes that the tenant may use with their values, highest first; `apart` are those of pools."""
     if highest_value(plan, tenant) is None:
         return ""
-    pools = [None, *counted_apart(plan, tenant)]
-    rows = [row for pool in pools for row in classes_of(plan, tenant, pool) if not row.queue_only]
+    rows = [row for row in (*classes_of(plan, tenant, None), *apart) if not row.queue_only]
     return " ".join(f"{row.name}={row.value}" for row in sorted(rows, key=lambda row: (-row.value, row.name)))
 
 
-def _classes(plan: Plan, tenant: Tenant, queue_only: bool) -> str:
+def _classes(apart: Sequence[PlannedClass], queue_only: bool) -> str:
     """Which classes pods may carry on the pools that are counted apart, `pool=class`."""
-    return _words(
-        f"{pool}={row.name}"
-        for pool in counted_apart(plan, tenant)
-        for row in classes_of(plan, tenant, pool)
-        if row.queue_only == queue_only
-    )
+    return _words(f"{row.pool}={row.name}" for row in apart if row.queue_only == queue_only)
 
 
 def _owners(plan: Plan) -> dict[str, str]:

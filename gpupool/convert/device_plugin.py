@@ -68,11 +68,9 @@ def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     if section and method:
         replicas = _replicas(section)
         _behaviour(section)
-        rename = section.at("renameByDefault")
-        if rename.value is True:
-            rename.used()
+        renamed = _renamed(section)
         if replicas is not None:
-            sharing = {"mode": method, "replicas": replicas} | (RENAME if rename.value is True else {})
+            sharing = {"mode": method, "replicas": replicas} | (RENAME if renamed else {})
     return NamedPluginConfig(name, config_map, part, sharing)
 
 
@@ -135,9 +133,16 @@ def _count(entry: Part) -> int | None:
     return replicas
 
 
+def _renamed(section: Part) -> bool:
+    rename = section.at("renameByDefault")
+    if rename.value is True:
+        rename.used()
+        return True
+    rename.says(False)
+    return False
+
+
 def _behaviour(section: Part) -> None:
-    if section.at("renameByDefault").value is not True:
-        section.says(False, "renameByDefault")
     strict = section.at("failRequestsGreaterThanOne")
     if strict and not strict.says(True):
         strict.left(

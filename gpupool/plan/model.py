@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -411,7 +412,7 @@ class Pool:
         return _as_json(self.monthly_usd())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what is asked for each tenant is worked out once
 class Plan:
     environment: str
     cluster: Cluster
@@ -456,17 +457,17 @@ class Plan:
         """Whether the GPU Operator shares the GPUs; else the cloud does."""
         return PLATFORMS[self.cluster.platform].operator
 
-    @property
+    @cached_property
     def borrows(self) -> bool:
         """Whether a tenant may use more than it is granted."""
         return any(tenant.up_to for tenant in self.tenants)
 
-    @property
+    @cached_property
     def resources(self) -> tuple[str, ...]:
         """Every extended resource that some pool hands out, sorted."""
         return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
 
-    @property
+    @cached_property
     def extended_resources(self) -> tuple[str, ...]:
         """Every extended resource of some pool's machines that is no GPU, sorted."""
         return tuple(

@@ -32,14 +32,17 @@ class PlannedClass:
     description: str
     priority: Priority | None = None
     """The environment's priority that it belongs to."""
-    queued: bool = True
-    """Whether the job queue's pods of the priority carry it."""
     queue_only: bool = False
     """Whether only pods of the job queue may carry it."""
     borrowed: bool = False
     """Whether its pods are beyond their tenant's grant."""
     pool: str | None = None
     """The only pool whose pods carry it; None: of any."""
+
+    @property
+    def queued(self) -> bool:
+        """Whether the job queue's pods of the priority carry it: they never preempt."""
+        return not self.preempts
 
 
 def priority_classes(plan: Plan) -> tuple[PlannedClass, ...]:
@@ -91,9 +94,8 @@ def _ranked(plan: Plan) -> tuple[PlannedClass, ...]:
     classes: list[PlannedClass] = []
     for priority in plan.priorities:
         value, text = priority.value, priority.description
-        alike = priority.queue_class == priority.name
-        classes.append(PlannedClass(priority.name, value, priority.preempts, text, priority, queued=alike))
-        if not alike:
+        classes.append(PlannedClass(priority.name, value, priority.preempts, text, priority))
+        if priority.queue_class != priority.name:
             text = f"{priority.name} for pods of the job queue, which preempts by itself"
             classes.append(PlannedClass(priority.queue_class, value, False, text, priority, queue_only=True))
     if plan.borrows:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.priority_classes import highest_value, priority_classes
 from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, items, text
+from gpupool.rules.fields import at, count, text
+from gpupool.rules.quotas import counted_classes
 from gpupool.rules.rule import RuleViolation
 from gpupool.spec.environment import QUEUED
 
@@ -82,10 +83,8 @@ def bounded(bundle: ObjectSet) -> Iterator[RuleViolation]:
 def _closed(quotas: Iterable[BundleObject]) -> set[str]:
     """PriorityClasses of which one of `quotas` allows no pod."""
     return {
-        str(name)
+        name
         for quota in quotas
         if count(at(quota.body, "spec", "hard", "pods")) == 0
-        for row in items(quota.body, "spec", "scopeSelector", "matchExpressions")
-        if text(row, "scopeName") == "PriorityClass" and text(row, "operator") == "In"
-        for name in items(row, "values")
+        for name in counted_classes(quota)
     }

@@ -43,7 +43,7 @@ def scoped(quota: BundleObject) -> bool:
     return any(at(quota.body, "spec", name) for name in ("scopes", "scopeSelector"))
 
 
-def _counted_classes(quota: BundleObject) -> set[str]:
+def counted_classes(quota: BundleObject) -> set[str]:
     """The PriorityClasses whose pods alone it counts; empty where it does not name them."""
     return {
         str(name)
@@ -58,7 +58,7 @@ def by_namespace(quotas: Iterable[BundleObject]) -> dict[str, dict[str, int]]:
     alone are left out: they bound no sum."""
     result: dict[str, dict[str, int]] = {}
     for quota in quotas:
-        if _counted_classes(quota):
+        if counted_classes(quota):
             continue
         total = result.setdefault(quota.namespace, {})
         for resource, number in granted(quota).items():
@@ -133,12 +133,14 @@ def _tenant_namespaces(bundle: ObjectSet) -> dict[str, BundleObject | None]:
 
 def of_pools(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """Where pools of a tenant share a resource's name, a quota for each counts its PriorityClasses."""
+    if bundle.plan is None:
+        return
     quotas = bundle.by_namespace("ResourceQuota")
-    for tenant in bundle.plan.tenants if bundle.plan else ():
+    for tenant in bundle.plan.tenants:
         there = {quota.name: quota for quota in quotas.get(tenant.namespace, ())}
-        for expected in quotas_of(bundle.plan, tenant) if bundle.plan else ():
+        for expected in quotas_of(bundle.plan, tenant):
             quota = there.get(expected.name)
-            classes = _counted_classes(quota) if quota else set()
+            classes = counted_classes(quota) if quota else set()
             named = granted(quota).keys() if quota else set()
             if expected.only is not None and (
                 classes != set(expected.only) or not expected.counts.keys() <= named
@@ -153,11 +155,11 @@ def of_pools(bundle: ObjectSet) -> Iterator[RuleViolation]:
 
 def as_granted(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """The figures are those of the environment file."""
+    if bundle.plan is None:
+        return
     quotas = bundle.by_namespace("ResourceQuota")
-    for tenant in bundle.plan.tenants if bundle.plan else ():
-        expected = (
-            {quota.name: quota.counts for quota in quotas_of(bundle.plan, tenant)} if bundle.plan else {}
-        )
+    for tenant in bundle.plan.tenants:
+        expected = {quota.name: quota.counts for quota in quotas_of(bundle.plan, tenant)}
         for quota in quotas.get(tenant.namespace, ()):
             own = scoped(quota)
             counts = expected.get(quota.name, tenant.quota if own else tenant.quota_up_to)
