@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpupool.terminal import one_line
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
@@ -32,9 +34,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = f" {self.path}:" if self.path else ""
-        text = f"{self.file}:{self.line}:{self.column}:{where} {self.message}; {self.hint}"
-        # One line, whatever the file has in its keys: no line feed, no escape sequence for a terminal.
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return one_line(f"{self.file}:{self.line}:{self.column}:{where} {self.message}; {self.hint}")
 
     def as_dict(self) -> dict[str, str | int]:
         """The finding with the keys that `validate --format json` promises."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.output import EnvArgument, FormatOption, print_answer
+from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_line
 from gpupool.cli.progress import progress
 from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
 
@@ -72,11 +72,11 @@ def _print(diagnosis: Diagnosis) -> None:
         shown = f"{colours.get(row.state, '')}{state:<{widths[1]}}{PLAIN if colours else ''}"
         text = row.message if row.subject == row.check else f"{row.subject}: {row.message}"
         first, *rest = _wrapped(text, _WIDTH - beside) or [""]
-        print(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
+        print_line(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
         for line in rest:
-            print(f"{' ' * beside}{line}")
+            print_line(f"{' ' * beside}{line}")
         for number, line in enumerate(_wrapped(row.fix, _WIDTH - below)):
-            print(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
+            print_line(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
     if diagnosis.grant:
         name = diagnosis.environment
         print(f"\nRights that are missing, for an administrator: gpupool doctor {name} --grant")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import FormatOption, print_error, print_json
+from gpupool.cli.output import FormatOption, print_error, print_json, print_line
 from gpupool.findings import GpupoolError, SpecError, UsageError
 from gpupool.terminal import BOLD, CYAN, GREEN, PLAIN, RED
 
@@ -172,7 +172,7 @@ def _print_diff(name: str, old: str, new: str) -> None:
     lines = unified_diff(old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
     for number, line in enumerate(lines):
         colour = (BOLD if sys.stdout.isatty() else "") if number < 2 else colours.get(line[:1], "")
-        print(f"{colour}{line}{PLAIN}" if colour else line)
+        print_line(f"{colour}{line}{PLAIN}" if colour else line)
 
 
 def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted, write: bool) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpupool.spec.yaml_scalars import Unclear
+from gpupool.terminal import one_line
 
 Kind = Literal["left", "wrong", "assumed", "todo"]
 """left: gpupool has no place for it, or sets something else. wrong: it can't have worked as written.
@@ -45,9 +46,7 @@ class Leftover:
         path = f": {self.path}" if self.path else ""
         value = f" = {self.value}" if self.value else ""
         advice = f"; {self.advice}" if self.advice else ""
-        text = f"{where}: {self.object}{path}{value}: {self.why}{advice}"
-        # One line, whatever the input has in its keys: no line feed, no escape sequence for a terminal.
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return one_line(f"{where}: {self.object}{path}{value}: {self.why}{advice}")
 
     def as_dict(self) -> dict[str, Any]:
         """The entry with the keys that `convert --format json` promises."""

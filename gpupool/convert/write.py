@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.spec.yaml_scalars import plain_value
+from gpupool.terminal import one_line
 
 _WIDTH = 110
 _PLAIN = re.compile(
@@ -128,9 +129,8 @@ def _comment(lines: Iterable[str], indent: str) -> list[str]:
     """Lines of comment. Nothing in them can end the comment: line breaks are written as escapes."""
     result = []
     for line in lines:
-        safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
         width = _WIDTH - len(indent) - 2
-        wrapped = textwrap.wrap(safe, width, break_long_words=False, break_on_hyphens=False)
+        wrapped = textwrap.wrap(one_line(line), width, break_long_words=False, break_on_hyphens=False)
         result += [f"{indent}# {part}" for part in wrapped]
     return result
 

@@ -115,5 +115,5 @@ _UNRANKED = PlannedClass(UNRANKED_CLASS, 0, False, "Pods without a priority")
 
 
 def _for_pool(planned: PlannedClass, pool: str) -> PlannedClass:
-    text = f"{planned.description or planned.name}; on pool {pool}, whose quota counts it"
+    text = f"{planned.description or planned.name}; counts against the quota of pool {pool}"
     return replace(planned, name=f"{planned.name}.{pool}", description=text, pool=pool)

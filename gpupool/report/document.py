@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpupool.catalog.models import PRICE_REGION
 from gpupool.money import usd
 from gpupool.plan.changes.model import BeforeAfter
 from gpupool.report import environment_blocks, phrases
@@ -28,8 +29,9 @@ _OVERVIEW = (
     Column("Cost a month"),
 )  # fmt: skip
 _FOOTER = (
-    "Cost is USD a month of 730 hours: least with the nodes that are kept ready, most with every pool at its "
-    "maximum. It is called a risk when it goes up by more than {:g}%.",
+    f"Cost is USD for a month of 730 hours at the prices of {PRICE_REGION}: least with the nodes that are "
+    "kept ready, most with every pool at its maximum. It is called a risk when it goes up by more than "
+    "{:g}%.",
     "In drawings of a GPU, dashed and hatched is what no pod can have.",
 )
 

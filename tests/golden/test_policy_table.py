@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, read_objects
+from vapcheck.fixtures.suites import read_suites
 
 TABLE = Path(__file__).parents[2] / "docs" / "policy-table.md"
 _HEAD = """# The policies that ship
@@ -107,3 +108,20 @@ def test_what_fixtures_refer_to_is_the_same_for_all_policies() -> None:
             key = (body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"])
             policy, first = known.setdefault(key, (path.parent.name, body))
             assert body == first, f"{' '.join(key)} is another one in {path.parent.name} than in {policy}"
+
+
+def test_classes_that_pods_of_fixtures_name_are_there() -> None:
+    """The API server refuses a pod whose PriorityClass does not exist before it asks any policy."""
+    missing_on_purpose = {"unknown", "not-given"}
+    for suite in read_suites(SHIPPED)[0]:
+        there = {row.body["metadata"]["name"] for row in suite.context if row.body["kind"] == "PriorityClass"}
+        pods = [
+            body
+            for case in suite.cases
+            for body in (case.document.body, case.old)
+            if body and body["kind"] == "Pod"
+        ]
+        named = {body["spec"]["priorityClassName"] for body in pods if "priorityClassName" in body["spec"]}
+        assert {name for name in named if not name.startswith("system-")} <= there | missing_on_purpose, (
+            suite.name
+        )

@@ -17,9 +17,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.cli import environments, stack
+from gpupool.cli import doctor, environments, promote, stack
 from gpupool.cli.output import print_error, print_text
 from gpupool.cli.policy.outputs import CheckOutput, write
+from gpupool.doctor.model import CheckResult, Diagnosis
+from gpupool.doctor.reasons import Reason
 from gpupool.infra.policy_gate import describe, judge
 from gpupool.infra.stack_events import EngineOutcome
 from gpupool.infra.stack_result import Result
@@ -75,6 +77,18 @@ def test_plan(environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sentences_that_are_broken(capsys: pytest.CaptureFixture[str]) -> None:
     print_text(WORDS)
+    assert_text(capsys.readouterr().out)
+
+
+def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
+    words = {"problem": WORDS, "place": WORDS, "hint": WORDS}
+    found = CheckResult(WORDS, Reason.FILE_FINDING, words, check="file")
+    doctor._print(Diagnosis("random", "random.yaml", (found,), ()))
+    assert_text(capsys.readouterr().out)
+
+
+def test_what_a_promotion_would_change(capsys: pytest.CaptureFixture[str]) -> None:
+    promote._print_diff("random", "a: 1\n", f"a: |\n  {WORDS}\n")
     assert_text(capsys.readouterr().out)
 
 

@@ -116,9 +116,9 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
             message = f"a node pool shares a GPU among {least} to {most} pods, not {replicas}"
             yield PlanProblem(("pools", index, "sharing", "replicas"), message, f"correct it {clients.why}")
         if getattr(pool.sharing, "rename_by_default", False):
-            message = f"platform {context.platform} calls slices nvidia.com/gpu"
+            message = f"platform {context.platform} always gives slices the resource name nvidia.com/gpu"
             yield PlanProblem(
-                ("pools", index, "sharing", "renameByDefault"), message, "leave renameByDefault out"
+                ("pools", index, "sharing", "renameByDefault"), message, "remove renameByDefault"
             )
 
 

@@ -117,8 +117,10 @@ def test_slices_of_one_pool_do_not_pay_for_gpus_of_another(gpupool: CommandLine,
         cluster.api.delete("v1", "Pod", "whole-9", namespace, grace=0)
         return False
 
-    cluster.wait("policies are in force", lambda: refused(None, "is not of pool training"), 120)
-    assert refused("training.batch-a10g", "is not of pool training, whose quota counts: .*training.training")
+    cluster.wait("policies are in force", lambda: refused(None, "pool training needs one of"), 120)
+    assert refused(
+        "training.batch-a10g", "pool training needs one of the priority classes .*training.training"
+    )
     create(1, "training.training")
     assert used(cluster, namespace, "nvidia.com/gpu", "gpupool.training") == "4"
     assert refused("production-inference.training", r"exceeded quota: gpupool.training.*nvidia.com/gpu=4")
