@@ -72,7 +72,7 @@ PARALLEL := -n $(WORKERS)
 # Areas of tests run whole where files have changed since this commit, and those of ALWAYS (tests/sampling.py).
 SINCE ?= HEAD
 
-test: go ## the tests, the real control plane included; where code is unchanged a share, another with every commit
+test: go ## the tests, the real control plane included; where code is unchanged a fixed share
 	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## tests that need no cluster and are quick: two minutes

@@ -3,9 +3,8 @@
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
 and those that are named (`python -m tests.sampling COMMIT AREA...`), `make test-all` to `all`. Where it is
 not set, as in `pytest PATH`, every test runs. A change that calls for more than MANY areas, such as the work
-of weeks that goes in at once, has half of each (`NAME/2`), so that a run ends in its time. The seed is
-printed at the head of a run and is the commit's, so that a commit that has passed passes again, and runs of
-many commits come to every test; GPUPOOL_SEED repeats one.
+of weeks that goes in at once, has half of each (`NAME/2`), so that a run ends in its time. The share is the
+same in every run. GPUPOOL_SEED=N draws another one; the head of a run prints it.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 Case = TypeVar("Case")
 
 
 SHARE = 4
-"""One in so many tests of a folder is taken, another with every commit, and at least one."""
+"""One in so many tests of a folder is taken, and at least one."""
 HALF = "/2"
 MANY = 6
 """Areas that are run whole at most because of changed files: with all of them a run takes an hour."""
@@ -201,19 +199,7 @@ HALVED = frozenset(name.removesuffix(HALF) for name in _NAMES if name.endswith(H
 """Areas of which it takes half."""
 
 
-def _commit() -> int:
-    """A number that the checked out commit has; 0 without git."""
-    command = ["git", "rev-parse", "--short=12", "HEAD"]
-    try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    return int(done.stdout, 16)
-
-
-SEED = int(os.environ.get("GPUPOOL_SEED") or _commit())
-os.environ["GPUPOOL_SEED"] = str(SEED)
-"""Workers inherit it from the process that starts them."""
+SEED = int(os.environ.get("GPUPOOL_SEED") or 0)
 
 
 def drawn(area: str, cases: Sequence[Case], count: int) -> list[Case]:
