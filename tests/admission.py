@@ -10,6 +10,7 @@ from gpupool.plan.model import Plan
 from vapcheck import Kinds, from_bodies
 from vapcheck.judging.judge import Judge
 from vapcheck.judging.request import User
+from vapcheck.manifests.documents import Document
 from vapcheck.policy.policy_set import read_policies
 
 Object = dict[str, Any]
@@ -22,12 +23,15 @@ def judge_of(plan: Plan) -> Judge:
     return Judge(read_policies(documents), documents, Kinds.builtin())
 
 
+def document_of(body: Object) -> Document:
+    (document,) = from_bodies([body], "given")
+    return document
+
+
 def said(judge: Judge, body: Object, user: User = ANYBODY) -> list[str]:
     """Every denial and warning of creating `body`, and of its pods where policies judge templates."""
-    (document,) = from_bodies([body], "given")
-    return [
-        f"{finding.level} {finding.rule}: {finding.message}" for finding in judge.judge(document, user=user)
-    ]
+    findings = judge.judge(document_of(body), user=user)
+    return [f"{finding.level} {finding.rule}: {finding.message}" for finding in findings]
 
 
 def without(value: Any, key: str) -> Any:

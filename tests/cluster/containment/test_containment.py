@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.admission import judge_of
+from tests.admission import document_of, judge_of
 from tests.cluster.containment.conftest import Actor
 from tests.cluster.containment.requests import PLAN, Request, request
 from tests.cluster.kube import Kube
-from vapcheck import from_bodies
 from vapcheck.judging.judge import Judge
 
 ROOT = Path(__file__).parents[3]
@@ -46,8 +45,8 @@ def stands_for(rule: str | list[str], message: str, asked: Request, judge: Judge
     named = re.search("ValidatingAdmissionPolicy '([^']+)'", message)
     if named is None or asked.method != "POST" or asked.body is None:
         return False
-    (document,) = from_bodies([asked.body], "attack")
-    denying = {finding.rule for finding in judge.judge(document) if finding.level == "deny"}
+    found = judge.judge(document_of(asked.body))
+    denying = {finding.rule for finding in found if finding.level == "deny"}
     return named[1] in denying and not denying.isdisjoint([rule] if isinstance(rule, str) else rule)
 
 

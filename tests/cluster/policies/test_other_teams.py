@@ -16,6 +16,7 @@ from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.policy_files import BINDING, POLICY
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
+from tests.admission import document_of, judge_of
 from tests.cluster.kube import Kube
 from tests.cluster.policies.server import Server
 
@@ -71,15 +72,18 @@ def enforced(server: Server, kube: Kube, request: pytest.FixtureRequest, tmp_pat
     ]
     for body in bodies:
         kube.api.create(body)
-    pools = ", ".join(sorted(pool.name for pool in plan.pools))
+    denials = [
+        finding.message for finding in judge_of(plan).judge(document_of(lost())) if finding.level == "deny"
+    ]
     kube.wait(
-        "the policies are in force", lambda: f"defined: {pools}" in server.ask("CREATE", lost()).message
+        "the policies are in force",
+        lambda: any(denial in server.ask("CREATE", lost()).message for denial in denials),
     )
     yield server
     for body in bodies:
         where = body["metadata"].get("namespace")
         kube.api.delete(body["apiVersion"], body["kind"], body["metadata"]["name"], where)
-    kube.wait("they are not", lambda: "is not defined" not in server.ask("CREATE", lost()).message)
+    kube.wait("they are not", lambda: "denied request" not in server.ask("CREATE", lost()).message)
 
 
 def plan_of(name: str, folder: Path) -> Plan:

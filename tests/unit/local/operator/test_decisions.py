@@ -46,6 +46,7 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
         "gpupool.findings",
         "gpupool.local",
         "gpupool.local.watch",
+        "gpupool.terminal",
     }
 
 
