@@ -3,13 +3,15 @@
 The files are data. Bindings change: their actions by `policies.default` and `overrides`, what they apply to
 by `waivers`; policies, where they leave the operator's namespace out. A policy that would judge other
 people's objects has a variable `bound`, which says what it judges; with `policies.scope: cluster` it judges
-all. A waiver for a namespace takes the namespace out of the binding; one for everywhere leaves the policy to
-the audit log. Both are noted on the binding with owner, reason and last day. The end of a waiver changes
-nothing here: `policy check` reports it, and a person removes the waiver.
+all. The variable `claimed` leaves out the DeviceClasses that the file allows. A waiver for a namespace takes
+the namespace out of the binding; one for everywhere leaves the policy to the audit log. Both are noted on the
+binding with owner, reason and last day. The end of a waiver changes nothing here: `policy check` reports it,
+and a person removes the waiver.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,8 +29,10 @@ EVERYWHERE = "Everywhere"
 """Stands for all namespaces there; no namespace has a capital letter."""
 _BOUND = "bound"
 """Variable of a shipped policy: whether it judges the object at all."""
-_NO_CLAIMS = "pods-use-no-claims"
-"""For environments that allow no DeviceClass."""
+_CLAIMED = "claimed"
+"""Variable of pods-use-no-claims: what a pod claims of classes that are not allowed."""
+_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
+"""Prefix of the resource that each DeviceClass has by itself."""
 _SHIPPED = {"policies.gpupool.dev/part-of": "gpupool"}
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace."""
@@ -39,29 +43,38 @@ _KNOWN = tuple(action.capitalize() for action in _STRICTNESS)
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     labels = object_labels(plan)
-    left_out = {_NO_CLAIMS} if plan.policies.limits.device_classes else set()
+    variables = _variables(plan)
     for body in read_objects(plan.policies.files):
-        if body["metadata"]["name"] in left_out:
-            continue
         described = dict(body["metadata"])
         described["labels"] = {**labels, **(described.get("labels") or {})}
         labelled = _beside_operator({**body, "metadata": described}, plan.gpu_operator.namespace)
         if body["kind"] == BINDING:
             yield Manifest(_enforced(labelled, plan.policies))
-        elif plan.policies.scope == "cluster" and _SHIPPED.items() <= described["labels"].items():
-            yield Manifest(_of_everything(labelled))
+        elif variables and _SHIPPED.items() <= described["labels"].items():
+            yield Manifest(_with_variables(labelled, variables))
         else:
             yield Manifest(labelled)
 
 
-def _of_everything(policy: dict[str, Any]) -> dict[str, Any]:
-    """The policy without its limit to gpupool's side of the cluster."""
+def _variables(plan: Plan) -> dict[str, str]:
+    """Variables of shipped policies that the environment file decides, with their expressions."""
+    variables = {}
+    if plan.policies.scope == "cluster":
+        variables[_BOUND] = "true"
+    if plan.policies.limits.device_classes:
+        allowed = [_CLASS_RESOURCE + name for name in sorted(plan.policies.limits.device_classes)]
+        # Claims that pods name are judged by their classes when they are created.
+        variables[_CLAIMED] = f"variables.resources.filter(r, !(r in {json.dumps(allowed)}))"
+    return variables
+
+
+def _with_variables(policy: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
     spec = policy.get("spec") or {}
-    variables = [
-        {**row, "expression": "true"} if row.get("name") == _BOUND else row
+    rows = [
+        {**row, "expression": expressions.get(row.get("name"), row.get("expression"))}
         for row in spec.get("variables") or ()
     ]
-    return {**policy, "spec": {**spec, "variables": variables}} if variables else policy
+    return {**policy, "spec": {**spec, "variables": rows}} if rows else policy
 
 
 def _beside_operator(thing: Any, namespace: str) -> Any:

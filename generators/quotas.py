@@ -13,7 +13,7 @@ from typing import Any
 
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
-from gpupool.plan.device_classes import UNCOUNTED_DEVICES
+from gpupool.plan.device_classes import uncounted_devices
 from gpupool.plan.model import Plan
 from gpupool.plan.priority_classes import PlannedClass, highest_value, priority_classes
 from gpupool.plan.tenant_quotas import ALL, TenantQuota, quotas_of
@@ -38,7 +38,7 @@ def _quota(plan: Plan, tenant: Tenant, quota: TenantQuota) -> Manifest:
     hard = quantities({f"requests.{resource}": count for resource, count in counts.items()})
     hard |= {f"requests.{key}": amount for key, amount in compute.items()}
     if quota.name == ALL:  # a scope by PriorityClass is of pods, and claims have none
-        hard |= quantities(dict.fromkeys(UNCOUNTED_DEVICES, 0))
+        hard |= quantities(dict.fromkeys(uncounted_devices(plan.policies.limits.device_classes), 0))
     scope = {"scopeSelector": {"matchExpressions": [row]}} if (row := _scope(quota)) else {}
     return manifest_of(
         plan,

@@ -25,7 +25,7 @@ from gpupool.convert.values import as_whole
 from gpupool.plan.capacity import overgranted
 from gpupool.plan.checks.names import is_reserved
 from gpupool.plan.checks.priorities import LEVELS
-from gpupool.plan.device_classes import UNCOUNTED_DEVICES
+from gpupool.plan.device_classes import uncounted_devices
 from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
 from gpupool.spec.environment import QUEUED
@@ -188,7 +188,7 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
         amount = quantity(part.value)
         if not resource.startswith("nvidia.com/") and ours(quota):
             part.derived()  # they follow from the grants
-        elif key in UNCOUNTED_DEVICES and amount == 0:
+        elif key in uncounted_devices() and amount == 0:
             part.derived()
         elif not resource.startswith("nvidia.com/"):
             part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")

@@ -19,6 +19,8 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """What the device plugin advertises for whole GPUs, and for slices of them that it does not rename."""
 SHARED_RESOURCE = f"{GPU_RESOURCE}.shared"
 """What it advertises for slices with `renameByDefault` (k8s-device-plugin v0.20.0, README)."""
+MIG_RESOURCE = "nvidia.com/mig-"
+"""How the names of instances of GPUs begin, with strategy `mixed`."""
 
 
 class SharingProblem(NamedTuple):

@@ -10,6 +10,7 @@ from gpupool.plan.capacity import parse_window
 from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.plan.cloud_facts import bound
 from gpupool.plan.platforms import PLATFORMS
+from gpupool.sharing.mode import GPU_RESOURCE, MIG_RESOURCE
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
@@ -70,6 +71,21 @@ def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
                     f"leave it out; nodes are chosen by {chosen} there",
                 )
         yield from _cloud_nodes(loc, pool.nodes) if bought else _static_nodes(context, loc, pool.nodes)
+        yield from _extended_resources(loc, pool.nodes)
+
+
+def _extended_resources(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
+    """Kubernetes accepts no other names of extended resources (1.36); those of GPUs are the sharing's."""
+    for name in nodes.extended_resources:
+        place = (*loc, "extendedResources", name)
+        if name.startswith((GPU_RESOURCE, MIG_RESOURCE)):
+            message = f"{name} is a resource of GPUs, which the pool's sharing gives its nodes"
+            yield PlanProblem(place, message, "remove it; nodes.gpus is the number of GPUs of a node")
+        elif name.startswith("requests.") or name.split("/")[0].endswith("kubernetes.io"):
+            message = f"{name} is not the name of an extended resource"
+            yield PlanProblem(
+                place, message, "use another domain than kubernetes.io, and no prefix requests."
+            )
 
 
 def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:

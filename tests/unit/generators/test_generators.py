@@ -14,7 +14,7 @@ from gpupool.generators.manifest import Bundle, Manifest, bundle
 from gpupool.generators.metadata import content_name
 from gpupool.generators.node_pools import budgets
 from gpupool.plan.capacity import parse_window
-from gpupool.plan.device_classes import UNCOUNTED_DEVICES
+from gpupool.plan.device_classes import uncounted_devices
 from gpupool.plan.model import Window
 from gpupool.plan.priority_classes import counted_apart
 from gpupool.plan.resolve import read_plan
@@ -236,7 +236,7 @@ def test_quotas_name_every_resource_and_grant_nothing_by_default() -> None:
     given = made(pool(), tenants=[{"name": "t", "namespace": "t"}])
     (quota,) = of_kind(given, "ResourceQuota")
     hard = quota.body["spec"]["hard"]
-    assert hard == {"requests.nvidia.com/gpu": "0", **dict.fromkeys(UNCOUNTED_DEVICES, "0")}
+    assert hard == {"requests.nvidia.com/gpu": "0", **dict.fromkeys(uncounted_devices(), "0")}
 
 
 def test_warm_pods_tolerate_their_pool_and_give_way_to_all() -> None:

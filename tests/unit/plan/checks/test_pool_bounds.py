@@ -76,3 +76,23 @@ def test_the_highest_cost_is_that_of_the_dearest_machines_within_the_bound() -> 
     cost = mixed.monthly_usd()
     assert cost is not None
     assert cost[1] == pytest.approx(730 * max(6 * small, large + 2 * small), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"),
+        *("requests.foo/x", "kubernetes.io/batch", "deviceclass.resource.kubernetes.io/foo"),
+    ],
+)
+def test_resources_of_gpus_and_of_kubernetes_are_no_extended_resources(name: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        pool(maxGpus=4, extendedResources={name: 8})
+    (finding,) = refused.value.findings
+    assert name in finding.path
+    assert name in finding.message
+
+
+@pytest.mark.parametrize("name", ["rdma/hca", "vpc.amazonaws.com/efa", "nvidia.com/hostdev"])
+def test_extended_resources_of_a_machine_are_accepted(name: str) -> None:
+    assert plan_of(environment(maxGpus=4, extendedResources={name: 8})).extended_resources == (name,)
