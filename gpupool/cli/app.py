@@ -18,7 +18,7 @@ GROUPS = {
         "validate": Verb(
             "gpupool.cli.environments", "Check environment files; report every error with its place."
         ),
-        "plan": Verb("gpupool.cli.environments", "Show an environment's slices, quotas and cost."),
+        "show": Verb("gpupool.cli.environments", "Show an environment's slices, quotas and cost."),
         "render": Verb("gpupool.cli.environments", "Write every object of an environment, one file each."),
         "snippet": Verb("gpupool.cli.snippet", "Print the manifest of a workload that runs on a pool."),
         "catalog": Verb("gpupool.cli.catalog", "List the GPUs that a pool can name, or show one."),
@@ -31,7 +31,7 @@ GROUPS = {
         "simulate": Verb(
             "gpupool.cli.simulate", "Run jobs of the past on an environment, without a cluster."
         ),
-        "advise": Verb("gpupool.cli.advise", "Try changes of a file on jobs of the past; show the best."),
+        "recommend": Verb("gpupool.cli.recommend", "Try changes of a file on jobs of the past; show the best."),
         "promote": Verb("gpupool.cli.promote", "Carry an environment's changes into the next one's file."),
     },
     "Cluster": {
@@ -56,6 +56,8 @@ GROUPS = {
     },
 }
 """Every verb, in the order in which help lists them under these titles."""
+RENAMED = {"plan": "show", "advise": "recommend"}
+"""Verbs of release 0.1 that have another name now."""
 VERBS = {name: verb.module for verbs in GROUPS.values() for name, verb in verbs.items()}
 """Every verb with the module that holds it."""
 
@@ -80,7 +82,7 @@ EXTRAS = {
 
 app = typer.Typer(
     name="gpupool",
-    cls=lazy_group(GROUPS),
+    cls=lazy_group(GROUPS, RENAMED),
     help="GPU pools as code: one YAML file per environment, everything else derived.",
     no_args_is_help=True,
     add_completion=False,

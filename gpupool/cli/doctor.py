@@ -36,7 +36,7 @@ def doctor(
         ),
     ] = False,
 ) -> None:
-    """Say before a first `up` what is there and what is missing, with the fix for each; change nothing.
+    """Check the prerequisites of `up`, and print the fix for each that is not met; change nothing.
 
     Looks at this machine (programs, plugins, charts), at the cluster (context, version, rights, kinds,
     feature gates of Karpenter, operators), and for what the file refers to (nodes, Secrets). Exit 1 where
@@ -132,7 +132,7 @@ def _summary(diagnosis: Diagnosis) -> str:
 
     blocking = sum(row.blocks for row in diagnosis.results)
     unknown = sum(row.state is CheckState.UNKNOWN for row in diagnosis.results)
-    tail = f"; {unknown} can't be known from here" if unknown else ""
+    tail = f"; {unknown} could not be checked" if unknown else ""
     if not blocking:
-        return f"{diagnosis.environment}: nothing that `up` needs is missing{tail}"
-    return f"{diagnosis.environment}: {blocking} thing{'s' if blocking != 1 else ''} to fix before `up`{tail}"
+        return f"{diagnosis.environment}: all prerequisites met{tail}"
+    return f"{diagnosis.environment}: {blocking} prerequisite{'s' if blocking != 1 else ''} not met{tail}"

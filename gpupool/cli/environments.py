@@ -90,7 +90,7 @@ def _findings(path: Path) -> Sequence[Finding]:
 PlanFormat = Literal["text", "json", "env"]
 
 
-def plan(
+def show(
     env: EnvArgument,
     format: Annotated[
         PlanFormat,
@@ -99,7 +99,7 @@ def plan(
 ) -> None:
     """Show an environment's plan: slices, quotas, cost.
 
-    Example: gpupool plan prod
+    Example: gpupool show prod
     """
     from gpupool.plan.resolve import read_plan
     from gpupool.plan.slot_variables import slot_variables

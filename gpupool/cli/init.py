@@ -55,7 +55,7 @@ def init(
     for path in done.kept:
         print(f"kept     {path}")
     start = "gpupool local up && " if answers.platform == "local" else ""
-    print(f"\ngo on with: gpupool plan {answers.name}; {start}gpupool up {answers.name}")
+    print(f"\ngo on with: gpupool show {answers.name}; {start}gpupool up {answers.name}")
 
 
 def _platform(answer: str) -> Platform:

@@ -37,7 +37,7 @@ WindowOption = Annotated[
     typer.Option("--window", metavar="A..B", help="Jobs submitted between, since the first: 7d..14d."),
 ]
 LoadOption = Annotated[
-    float, typer.Option("--load", metavar="X", help="So many times as close to each other.", min=0.001)
+    float, typer.Option("--load", metavar="X", help="Divide the time between jobs by X.", min=0.001)
 ]
 MapOption = Annotated[
     Path | None,

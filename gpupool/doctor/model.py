@@ -98,7 +98,7 @@ class Diagnosis:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing that `up` needs is missing."""
+        """Whether all prerequisites of `up` are met."""
         return not any(result.blocks for result in self.results)
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The counts of slots that consumers older than the queue's API read, as environment variables.
 
-`gpupool plan --format env` prints them; gpupool itself must not read them.
+`gpupool show --format env` prints them; gpupool itself must not read them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One change at a time of an environment file: what `gpupool advise` tries.
+"""One change at a time of an environment file: what `gpupool recommend` tries.
 
 A change is a field and its new value, set in the text itself, so that comments stay and the difference is the
 patch. Reservations are not among them: what a commitment costs, and for how long, no file says.

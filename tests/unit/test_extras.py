@@ -121,7 +121,7 @@ def test_verbs_name_extras_that_there_are() -> None:
         ("up", "kubernetes", '"gpupool[pulumi]"'),
         ("assert", "re2", 'needs google-re2, which is not installed: pip install "gpupool[cluster]"'),
         ("report", "kubernetes", '"gpupool[cluster]"'),
-        ("plan", "google.protobuf", 'needs protobuf, which is not installed: pip install "gpupool[policy]"'),
+        ("show", "google.protobuf", 'needs protobuf, which is not installed: pip install "gpupool[policy]"'),
         ("local", "psycopg_pool", '"gpupool[local]"'),
     ],
 )

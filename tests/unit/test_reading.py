@@ -151,7 +151,7 @@ def test_a_folder_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 COMMANDS = {
     "validate": ["validate"],
     "validate one": ["validate", "environments/dev.yaml"],
-    "plan": ["plan", "other"],
+    "show": ["show", "other"],
     "convert": ["convert", "environments/dev.yaml"],
     "convert folder": ["convert", "environments"],
     "policy check": ["policy", "check", "environments"],

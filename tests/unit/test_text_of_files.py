@@ -71,7 +71,7 @@ def environment(tmp_path: Path) -> Path:
 
 
 def test_plan(environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    environments.plan(str(environment))
+    environments.show(str(environment))
     assert_text(capsys.readouterr().out)
 
 

@@ -26,7 +26,7 @@ _LEFT = (
 )
 """Argo CD and Flux prune no object that only has our fields (`gpupool.generators.deletion_protection`)."""
 _BY_GROUP = (
-    "nothing changes before their node group gives them the labels and taints that gpupool plan prints"
+    "nothing changes before their node group gives them the labels and taints that gpupool show prints"
 )
 
 

@@ -35,9 +35,9 @@ def test_without_an_extra_environments_are_read_and_rendered(base: Project) -> N
     (base.folder / "jobs.csv").write_text("submitted,tenant,gpus,seconds\n0,a,1,60\n", encoding="utf-8")
     for command in (
         "simulate dev --trace jobs.csv",
-        "advise dev --trace jobs.csv --budget 5",
+        "recommend dev --trace jobs.csv --budget 5",
         "validate dev",
-        "plan dev",
+        "show dev",
         "render dev -o rendered",
         "catalog",
         "mig a100-40gb 3g.20gb=1",
@@ -58,8 +58,8 @@ def test_there_is_a_command_for_every_extra() -> None:
 def test_a_verb_that_needs_an_extra_names_it_in_one_sentence(base: Project, command: str) -> None:
     verb = command.split()[0]
     printed = base.shell(f"gpupool {command} 2>&1", expect=2)
-    advice = re.escape(f'pip install "gpupool[{EXTRAS[verb]}]"')
-    assert re.fullmatch(rf"gpupool {verb} needs [\w-]+, which is not installed: {advice}\n", printed), printed
+    result = re.escape(f'pip install "gpupool[{EXTRAS[verb]}]"')
+    assert re.fullmatch(rf"gpupool {verb} needs [\w-]+, which is not installed: {result}\n", printed), printed
 
 
 def test_it_is_json_where_json_was_asked_for(base: Project) -> None:

@@ -59,10 +59,10 @@ def test_validate_where_there_are_no_environments(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("validate", "nowhere"), "no environment 'nowhere' in environments; there are: dev, homelab"),
-        (("plan", "no/such.yaml"), "no such file"),
-        (("plan",), "Missing argument"),
+        (("show", "no/such.yaml"), "no such file"),
+        (("show",), "Missing argument"),
         (("render", "dev"), "Missing option"),
-        (("plan", "dev", "--format", "xml"), "xml"),
+        (("show", "dev", "--format", "xml"), "xml"),
         (("plam", "dev"), "plam"),
         (("render", "dev", "-o", ""), "gpupool render dev -o '': the last argument is empty"),
         (
@@ -79,7 +79,7 @@ def test_wrong_use_exits_2(arguments: tuple[str, ...], said: str) -> None:
 
 
 def test_plan_text() -> None:
-    done = gpupool("plan", "prod")
+    done = gpupool("show", "prod")
     assert (done.returncode, done.stderr) == (0, "")
     pool, slices = (line for line in done.stdout.splitlines() if line.startswith("research-a100"))
     assert "time-slicing" in pool
@@ -103,23 +103,23 @@ def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: 
     file.write_text(FOREIGN)
     lines = "  mig:\n    strategy: mixed\n"
     tolerations = "    - key: gpupool.dev/pool\n      operator: Exists\n"
-    for arguments in (["plan", str(file)], ["render", str(file), "-o", str(tmp_path / "out")]):
+    for arguments in (["show", str(file)], ["render", str(file), "-o", str(tmp_path / "out")]):
         shown = gpupool(*arguments).stdout
         assert "what the owner of the GPU Operator has to set in its chart's values:\n" in shown
         assert lines in shown
         assert tolerations in shown
     file.write_text(FOREIGN.replace("{install: false}", "{}"))
-    assert "has to set" not in gpupool("plan", str(file)).stdout
+    assert "has to set" not in gpupool("show", str(file)).stdout
 
 
 def test_plan_says_what_is_granted_more_than_once_over() -> None:
-    done = gpupool("plan", "docs/foresight/team.yaml")
+    done = gpupool("show", "docs/foresight/team.yaml")
     assert "training: tenants are granted 10 of 8 gpu (overcommit)" in done.stdout
-    assert "(overcommit)" not in gpupool("plan", "prod").stdout
+    assert "(overcommit)" not in gpupool("show", "prod").stdout
 
 
 def test_plan_as_shell_variables() -> None:
-    done = gpupool("plan", "local", "--format", "env")
+    done = gpupool("show", "local", "--format", "env")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines == sorted(lines)
@@ -127,7 +127,7 @@ def test_plan_as_shell_variables() -> None:
 
 
 def test_plan_json_has_what_is_promised() -> None:
-    answer = json.loads(gpupool("plan", "local", "--format", "json").stdout)
+    answer = json.loads(gpupool("show", "local", "--format", "json").stdout)
     pools = {pool["name"]: pool for pool in answer["pools"]}
     promised = "name gpu mode nodesMax gpusPerNode slicesPerNode gpuEquivalents labels taints monthlyUsd"
     for pool in pools.values():
@@ -148,7 +148,7 @@ def test_plan_json_has_what_is_promised() -> None:
 
 
 def test_plan_of_a_wrong_file_prints_findings_and_exits_1() -> None:
-    done = gpupool("plan", WRONG, "--format", "json")
+    done = gpupool("show", WRONG, "--format", "json")
     assert done.returncode == 1
     said = json.loads(done.stdout)
     assert said["findings"]
@@ -219,7 +219,7 @@ def test_render_into_what_is_no_folder(tmp_path: Path) -> None:
     assert "choose a folder" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["validate", "plan", "render"])
+@pytest.mark.parametrize("verb", ["validate", "show", "render"])
 def test_help_shows_an_example(verb: str) -> None:
     done = gpupool(verb, "--help")
     assert done.returncode == 0
@@ -228,7 +228,7 @@ def test_help_shows_an_example(verb: str) -> None:
 
 def test_a_closed_pipe_is_not_an_error() -> None:
     done = subprocess.run(
-        f"{GPUPOOL} plan prod --format json | head -c 1",
+        f"{GPUPOOL} show prod --format json | head -c 1",
         shell=True,
         cwd=ROOT,
         capture_output=True,

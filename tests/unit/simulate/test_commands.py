@@ -1,4 +1,4 @@
-"""`gpupool simulate` and `gpupool advise` as people and machines run them."""
+"""`gpupool simulate` and `gpupool recommend` as people and machines run them."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def test_wrong_use_is_said_in_one_line(tmp_path: Path) -> None:
 
 
 def test_advice() -> None:
-    text = gpupool("advise", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h")
+    text = gpupool("recommend", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h")
     assert "changes tried" in text
     answer = json.loads(
-        gpupool("advise", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h", "--format", "json")
+        gpupool("recommend", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h", "--format", "json")
     )
     assert answer["tried"] == answer["possible"] > 0
     assert all(row["patch"].startswith("---") for row in answer["proposals"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.plan.resolve import read_plan, resolve
-from gpupool.simulate.advise import COARSE, Advice, advise, better, busiest
+from gpupool.simulate.recommend import COARSE, Recommendations, recommend, better, busiest
 from gpupool.simulate.changes import changed, changes
 from gpupool.simulate.numbers import numbers
 from gpupool.simulate.run import Settings
@@ -25,28 +25,28 @@ JOBS = Trace(
 )
 
 
-def advised(file: Path, jobs: Trace = JOBS, budget_s: float = 600) -> Advice:
-    return advise(read_plan(str(file)), file, jobs, SETTINGS, budget_s)
+def recommended(file: Path, jobs: Trace = JOBS, budget_s: float = 600) -> Recommendations:
+    return recommend(read_plan(str(file)), file, jobs, SETTINGS, budget_s)
 
 
 def test_a_poor_layout_is_found_and_halves_waits_at_no_higher_cost(tmp_path: Path) -> None:
-    advice = advised(POOR)
-    assert advice.tried == advice.possible > 20
-    best = advice.proposals[0]
+    result = recommended(POOR)
+    assert result.tried == result.possible > 20
+    best = result.proposals[0]
     assert best.change.field == "pools[models].sharing.layout"
-    before, after = advice.before.to_gpu.p95, best.figures.to_gpu.p95
+    before, after = result.before.to_gpu.p95, best.figures.to_gpu.p95
     assert before is not None
     assert after is not None
     assert after < before / 2
-    assert best.figures.usd <= advice.before.usd
-    assert best.figures.served_gpu_hours == advice.before.served_gpu_hours
+    assert best.figures.usd <= result.before.usd
+    assert best.figures.served_gpu_hours == result.before.served_gpu_hours
     assert "-    sharing: {mode: mig, layout: {3g.40gb: 2}}   # jobs ask for a fifth of a GPU" in best.patch
     assert "   # jobs ask for a fifth of a GPU" in best.patch.splitlines()[-2], "comments stay"
     assert "{3g.40gb: 2}" in POOR.read_text(encoding="utf-8"), "nothing is applied"
     file = tmp_path / "poor.yaml"
     plan = read_plan(str(POOR))
     file.write_text(changed("x", plan.text, best.change).text, encoding="utf-8")
-    again = advised(file)
+    again = recommended(file)
     assert all(proposal.change.kind != "layout" for proposal in again.proposals)
 
 
@@ -54,17 +54,17 @@ def test_it_says_when_nothing_is_better() -> None:
     file = Path(__file__).parents[3] / "environments" / "homelab.yaml"
     tenant = read_plan(str(file)).tenants[0].name
     few = Trace((Arrival(MONDAY, tenant, None, 0.1, None, 60),))
-    advice = advised(file, few)
-    assert advice.before.jobs == 1
-    assert advice.tried > 0
-    assert advice.proposals == ()
+    result = recommended(file, few)
+    assert result.before.jobs == 1
+    assert result.tried > 0
+    assert result.proposals == ()
 
 
 def test_the_budget_of_time_is_kept() -> None:
     times = iter(range(1000))
     plan = read_plan(str(POOR))
-    advice = advise(plan, POOR, JOBS, SETTINGS, 3, clock=lambda: float(next(times)))
-    assert advice.tried == 3 < advice.possible
+    result = recommend(plan, POOR, JOBS, SETTINGS, 3, clock=lambda: float(next(times)))
+    assert result.tried == 3 < result.possible
 
 
 def test_every_change_is_of_one_field_and_most_of_them_are_possible() -> None:
@@ -107,7 +107,7 @@ def test_the_busiest_stretch() -> None:
     ],
 )
 def test_what_is_better(waits: float, usd: float, served: float, is_better: bool) -> None:
-    before = advised(POOR, budget_s=-1).before
+    before = recommended(POOR, budget_s=-1).before
     p95 = before.to_gpu.p95
     assert p95 is not None
     assert p95 > 60

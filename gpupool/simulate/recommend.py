@@ -1,4 +1,4 @@
-"""Which one change of an environment file would serve its jobs better: `gpupool advise`.
+"""Which one change of an environment file would serve its jobs better: `gpupool recommend`.
 
 Each change is run on the same jobs with the same draws (common random numbers), so that what differs is the
 change. All of them on a part of the trace first, and the most promising ones on the whole. A change is better
@@ -47,7 +47,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Recommendations:
     """What was tried, and what of it is better."""
 
     before: RunFigures
@@ -64,11 +64,11 @@ class _Candidate:
     plan: Plan
 
 
-def advise(
+def recommend(
     plan: Plan, file: Path, trace: Trace, settings: Settings, budget_s: float,
     notify: Notify = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Advice:  # fmt: skip
+) -> Recommendations:  # fmt: skip
     """The best changes of `file`, whose Plan it is. `budget_s`: after so long no further change is tried.
     Raises GpupoolError."""
     began = clock()
@@ -99,7 +99,7 @@ def advise(
             score = whole
         proposals.append(Proposal(candidate.change, candidate.result.patch, run, round(score, 4)))
     proposals.sort(key=lambda proposal: (-proposal.score, proposal.change.field))
-    return Advice(before, _one_of_each(proposals), tried, len(candidates))
+    return Recommendations(before, _one_of_each(proposals), tried, len(candidates))
 
 
 def _one_of_each(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:

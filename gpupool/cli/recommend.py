@@ -1,4 +1,4 @@
-"""`gpupool advise ENV`: which one change of a file would serve its jobs better. Arguments and printing
+"""`gpupool recommend ENV`: which one change of a file would serve its jobs better. Arguments and printing
 only."""
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gpupool.cli.simulate import (
 from gpupool.money import usd
 
 if TYPE_CHECKING:
-    from gpupool.simulate.advise import Advice
+    from gpupool.simulate.recommend import Recommendations
 
 
-def advise(
+def recommend(
     env: EnvArgument,
     trace: TraceOption,
     seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
@@ -46,28 +46,28 @@ def advise(
     Replicas, layouts, numbers of nodes, warm nodes, spot, grants and borrowing. It applies nothing, and says
     where no change is better.
 
-    Example: gpupool advise prod --trace jobs.csv
+    Example: gpupool recommend prod --trace jobs.csv
     """
     from gpupool.plan.resolve import read_plan
     from gpupool.simulate import run
-    from gpupool.simulate.advise import advise as tried
+    from gpupool.simulate.recommend import recommend as tried
     from gpupool.simulate.numbers import numbers
     from gpupool.spec.load import find_environment
 
     settings = run.Settings(numbers(set or ()), seed, 1, names(map))
     plan, file = read_plan(env), find_environment(env)
-    with progress(f"advise {env}") as notify:
+    with progress(f"recommend {env}") as notify:
         jobs = read_trace(trace, trace_format, zone, window, load)
-        advice = tried(plan, file, jobs, settings, budget, notify)
-    print_answer(format, _as_json(advice), lambda: _print(advice))
+        result = tried(plan, file, jobs, settings, budget, notify)
+    print_answer(format, _as_json(result), lambda: _print(result))
 
 
-def _as_json(advice: Advice) -> dict[str, Any]:
+def _as_json(result: Recommendations) -> dict[str, Any]:
     return {
         "version": 1,
-        "tried": advice.tried,
-        "possible": advice.possible,
-        "before": advice.before.model_dump(mode="json"),
+        "tried": result.tried,
+        "possible": result.possible,
+        "before": result.before.model_dump(mode="json"),
         "proposals": [
             {
                 "field": proposal.change.field,
@@ -77,18 +77,18 @@ def _as_json(advice: Advice) -> dict[str, Any]:
                 "patch": proposal.patch,
                 "after": proposal.figures.model_dump(mode="json"),
             }
-            for proposal in advice.proposals
+            for proposal in result.proposals
         ],
     }
 
 
-def _print(advice: Advice) -> None:
+def _print(result: Recommendations) -> None:
     from gpupool.simulate import words
 
-    before = advice.before
-    rest = advice.possible - advice.tried
-    print(f"{advice.tried} changes tried" + (f"; {rest} more with a larger --budget" if rest else ""))
-    if not advice.proposals:
+    before = result.before
+    rest = result.possible - result.tried
+    print(f"{result.tried} changes tried" + (f"; {rest} more with a larger --budget" if rest else ""))
+    if not result.proposals:
         print(
             "None of them is better: GPUs would not come clearly sooner at this cost, nor cost clearly less."
         )
@@ -96,7 +96,7 @@ def _print(advice: Advice) -> None:
     rows = [("as it is", "", before)]
     rows += [
         (str(number), proposal.change.field, proposal.figures)
-        for number, proposal in enumerate(advice.proposals, 1)
+        for number, proposal in enumerate(result.proposals, 1)
     ]
     columns = ("", "change", "to GPU p95", "wait p95", "in use", "usd", "GPU hours")
     print_table(
@@ -110,7 +110,7 @@ def _print(advice: Advice) -> None:
         ],
         right=columns[2:],
     )  # fmt: skip
-    for number, proposal in enumerate(advice.proposals, 1):
+    for number, proposal in enumerate(result.proposals, 1):
         print(f"\n{number}. {proposal.change.field}")
         for sentence in words.reasons(before, proposal.change.of):
             print(f"   {sentence}")

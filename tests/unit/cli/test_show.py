@@ -1,4 +1,4 @@
-"""What `plan` shows people: 80 columns, and where its prices are from."""
+"""What `gpupool show` prints: 80 columns, and where its prices are from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.catalog.models import PRICE_REGION
-from gpupool.cli.environments import plan
+from gpupool.cli.environments import show
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "environments").glob("*.yaml"))
@@ -15,7 +15,7 @@ SHIPPED = sorted((ROOT / "environments").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_environments_fit_80_columns(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plan(str(path))
+    show(str(path))
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
@@ -24,10 +24,10 @@ def test_prices_of_another_region(region: str, tmp_path: Path, capsys: pytest.Ca
     text = (ROOT / "environments" / "prod.yaml").read_text(encoding="utf-8")
     path = tmp_path / "prod.yaml"
     path.write_text(text.replace("us-east-1", region), encoding="utf-8")
-    plan(str(path))
+    show(str(path))
     shown = " ".join(capsys.readouterr().out.split())
     assert ("prices are those of us-east-1, and the cluster is in eu-west-1" in shown) == (
         region != "us-east-1"
     )
-    plan(str(path), "json")
+    show(str(path), "json")
     assert '"priceRegion": "us-east-1"' in capsys.readouterr().out
