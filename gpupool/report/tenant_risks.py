@@ -30,7 +30,8 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
             )
             yield Risk(
                 "quota",
-                f"quota of {tenant.name} falls: {text}. Running workloads keep running; new ones are not admitted",
+                f"quota of {tenant.name} falls: {text}. Running workloads keep running; new ones are not "
+                "admitted",
             )
         for field in tenant.fields:
             if field.name == "namespace":
