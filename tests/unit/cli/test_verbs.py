@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from gpupool.cli.app import GROUPS, VERBS, app
+from gpupool.cli.app import GROUPS, RENAMED, VERBS, app
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 
@@ -89,3 +89,15 @@ def test_no_verb_is_named_in_vain() -> None:
         module = import_module(place)
         verb = getattr(module, name, None) or getattr(module, f"{name}_", None)
         assert callable(verb) or hasattr(module, "app")
+
+
+@pytest.mark.parametrize(("old", "new"), [*RENAMED.items()])
+def test_an_old_name_is_refused_with_the_new_one(old: str, new: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpupool.cli.main", old, "prod"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{old} is now called {new}: gpupool {new}" in done.stderr
