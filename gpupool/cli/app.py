@@ -38,7 +38,7 @@ GROUPS = {
     },
     "Cluster": {
         "import": Verb("gpupool.cli.importing", "Write the environment file of a live cluster."),
-        "doctor": Verb("gpupool.cli.doctor", "Say what is missing before a first up; change nothing."),
+        "doctor": Verb("gpupool.cli.doctor", "Check the prerequisites of up; change nothing."),
         "preview": Verb("gpupool.cli.stack", "Show what up would change; change nothing."),
         "up": Verb("gpupool.cli.stack", "Make the cluster what the environment file says."),
         "refresh": Verb("gpupool.cli.stack", "Record what others have changed, so that up restores it."),
@@ -59,7 +59,8 @@ GROUPS = {
 }
 """Every verb, in the order in which help lists them under these titles."""
 RENAMED = {"plan": "show", "advise": "recommend"}
-"""Verbs of release 0.1 that have another name now."""
+"""Earlier names of verbs with the present ones. Release 0.2 was the last with the earlier names; remove these
+entries after the next release."""
 VERBS = {name: verb.module for verbs in GROUPS.values() for name, verb in verbs.items()}
 """Every verb with the module that holds it."""
 

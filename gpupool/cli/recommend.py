@@ -12,6 +12,7 @@ from gpupool.cli.progress import progress
 from gpupool.cli.simulate import (
     LoadOption,
     MapOption,
+    SeedOption,
     SetOption,
     TraceFormatOption,
     TraceOption,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def recommend(
     env: EnvArgument,
     trace: TraceOption,
-    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
+    seed: SeedOption = 1,
     budget: Annotated[
         float, typer.Option("--budget", metavar="SECONDS", min=1, help="Then no further change is tried.")
     ] = 60.0,

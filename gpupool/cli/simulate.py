@@ -32,6 +32,7 @@ TraceOption = Annotated[
         "--trace", metavar="FILE", help="Jobs: a table of a known format, a made load, or queue: its history."
     ),
 ]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed, for the loss of spot nodes.")]
 WindowOption = Annotated[
     str | None,
     typer.Option("--window", metavar="A..B", help="Jobs submitted between, since the first: 7d..14d."),
@@ -64,7 +65,7 @@ def simulate(
             "--against", metavar="ENV|REV", help="Also on another file, or on this one at a commit."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
+    seed: SeedOption = 1,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Seeds.")] = 1,
     window: WindowOption = None,
     load: LoadOption = 1.0,

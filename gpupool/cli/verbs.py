@@ -27,7 +27,7 @@ class Verb:
 def lazy_group(groups: Mapping[str, Mapping[str, Verb]], renamed: Mapping[str, str]) -> type[TyperGroup]:
     """A group class for `typer.Typer(cls=...)` whose commands are `groups`: title to verbs by name.
 
-    A verb of an earlier release that is called `renamed[name]` now is refused with its new name.
+    Each key of `renamed` is an earlier name of a verb, and is refused with its present name.
 
     The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or
     `app`, a Typer with verbs of its own.
@@ -43,8 +43,8 @@ def lazy_group(groups: Mapping[str, Mapping[str, Verb]], renamed: Mapping[str, s
             self.commands = cast("Any", dict.fromkeys(places))
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in renamed:
-                ctx.fail(f"{cmd_name} is now called {renamed[cmd_name]}: gpupool {renamed[cmd_name]}")
+            if name := renamed.get(cmd_name):
+                ctx.fail(f"{cmd_name} is now called {name}; run gpupool {name}")
             return _command(cmd_name, places[cmd_name]) if cmd_name in places else None
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
