@@ -292,7 +292,7 @@ def _installed(pulumi: Path, report: Report) -> str | None:
 
 @contextmanager
 def opened(
-    name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
+    name: str, platform: str, report: Report = lambda _: None
 ) -> Iterator[tuple[EngineStack, Command]]:
     """The stack `name`, made if need be, and the engine.
 
@@ -315,7 +315,6 @@ def opened(
         variables["GOGC"] = "300"
     workspace = automation.LocalWorkspace(
         work_dir=str(folder),
-        program=program,
         env_vars=variables,
         pulumi_command=command,
     )

@@ -117,5 +117,5 @@ def test_an_ordinary_installation_needs_no_language_host_of_ours(
 
 def test_what_gpupool_up_serves_answers_its_own_account(world: Any) -> None:
     """Whatever Pulumi's library serves for a run in gpupool's process (`tests/unit/pulumi_plugins`)."""
-    with infra_engine.opened("trial", "local", lambda: None):
+    with infra_engine.opened("trial", "local"):
         assert grpc.server is callers.server
