@@ -16,7 +16,7 @@ from pulumi.automation import errors as automation_errors
 from gpupool.findings import GpupoolError
 from gpupool.infra import access, apply, locks, program, recovery, refusals, run_marks, state_files
 from gpupool.infra.engine import PROJECT, interruptible
-from gpupool.infra.preparation import Prepared
+from gpupool.infra.preparation import Ready
 from gpupool.infra.recovery import NO_LOSSES, Losses
 from gpupool.infra.run_marks import cluster_id
 from gpupool.infra.session import Request, plain_error
@@ -70,7 +70,7 @@ class _Attempt:
 
 
 def run_engine(
-    ready: Prepared, losses: Losses = NO_LOSSES, apart: Mapping[str, ObjectChange] | None = None
+    ready: Ready, losses: Losses = NO_LOSSES, apart: Mapping[str, ObjectChange] | None = None
 ) -> Result:
     """Run the request's operation to its end. Raises StackError with what was done so far.
 
@@ -107,7 +107,7 @@ def run_engine(
     return result
 
 
-def _fail(ready: Prepared, attempt: _Attempt, result: Result) -> None:
+def _fail(ready: Ready, attempt: _Attempt, result: Result) -> None:
     """Raise what became of a run that did not get to its end."""
     request, failure, outcome = ready.request, attempt.failure, attempt.outcome
     if failure is not None and not isinstance(failure, automation_errors.CommandError):
@@ -125,7 +125,7 @@ def _fail(ready: Prepared, attempt: _Attempt, result: Result) -> None:
     raise StackError("\n".join([*outcome.errors, *([again] if attempt.interrupted else [])]), result)
 
 
-def _attempt(ready: Prepared, losses: Losses) -> _Attempt:
+def _attempt(ready: Ready, losses: Losses) -> _Attempt:
     """Run the engine once."""
     session, request = ready.session, ready.request
     collector, run = Collector(request.report), _Program(request)
@@ -147,7 +147,7 @@ def _attempt(ready: Prepared, losses: Losses) -> _Attempt:
     return _Attempt(collector.outcome, run.reached, run.error, failure, interrupted)
 
 
-def _call(ready: Prepared, losses: Losses) -> Callable[..., Any]:
+def _call(ready: Ready, losses: Losses) -> Callable[..., Any]:
     """The SDK's function for the operation, with what is peculiar to it."""
     stack = ready.session.stack
     match ready.request.operation:
@@ -162,7 +162,7 @@ def _call(ready: Prepared, losses: Losses) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def _marked(ready: Prepared) -> Iterator[dict[str, bool]]:
+def _marked(ready: Ready) -> Iterator[dict[str, bool]]:
     """Have the engine save the state once, at the end, where what a killed run did is found again."""
     mark, request, marks = {"whole": False}, ready.request, ready.marks
     chosen = request.plan.existing

@@ -70,7 +70,7 @@ class Resumed:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Ready:
     """What the engine goes on with."""
 
     session: Session
@@ -85,13 +85,13 @@ class Prepared:
     def request(self) -> Request:
         return self.session.request
 
-    def noted(self, *texts: str) -> Prepared:
+    def noted(self, *texts: str) -> Ready:
         """The same, with further notes for the result."""
         return dataclasses.replace(self, notes=(*self.notes, *texts))
 
 
 @contextlib.contextmanager
-def prepared(request: Request, verdict: Verdict = tuple) -> Iterator[Prepared]:
+def prepared(request: Request, verdict: Verdict = tuple) -> Iterator[Ready]:
     """Every stage up to the engine's run, in order. Raises what they raise, GpupoolError."""
     report = request.report
     with started(request) as session:
@@ -110,7 +110,7 @@ def prepared(request: Request, verdict: Verdict = tuple) -> Iterator[Prepared]:
             _refuse_foreign(request, resumed.deployment, surveyed.held)
             report("looking for charts that are half installed")
             notes += _clear_charts(request, recorded.marks, resumed)
-        yield Prepared(
+        yield Ready(
             session,
             recorded.marks,
             resumed.deployment,

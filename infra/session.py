@@ -15,11 +15,16 @@ from typing import Any
 from pulumi import automation
 from pulumi.automation import errors as automation_errors
 
+from gpupool import project
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import access, locks, state_files
+from gpupool.infra import access, locks, plugin, state_files
 from gpupool.infra.disk_reserve import DiskReserve
-from gpupool.infra.engine import PROJECT, Command, EngineError, EngineStack, Report, opened
+from gpupool.infra.engine import PROJECT, Command, EngineError, EngineStack, Report, work_dir
 from gpupool.plan.model import Plan
+from gpupool.programs import binaries
+from gpupool.programs.failures import LocalError
+from gpupool.pulumi_plugins import callers
+from gpupool.pulumi_plugins import env as pulumi_env
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,8 @@ class Session:
         with self._errors():
             try:
                 return dict(self.stack.export_stack().deployment or {})
-            except automation_errors.CommandError as error:
-                if "no stack named" not in str(error):
-                    raise
-            return None
+            except automation_errors.StackNotFoundError:
+                return None
 
     def create(self) -> None:
         """Make the stack, with an empty state."""
@@ -119,20 +122,48 @@ def started(request: Request) -> Iterator[Session]:
     if request.operation != "preview" or request.plan.cluster.platform == "local":
         request.report("reaching the cluster")
         access.require_cluster(request.plan)
-    with opened(environment, request.plan.cluster.platform, request.report) as (stack, command):
-        backend, notes = _backend(stack), []
-        # A killed run's lock would refuse every command on the state.
-        if locks.clear_locks(backend, PROJECT, environment):
-            notes.append(request.note("removed the lock of a run that was killed"))
-        if state_files.clear_left(backend, PROJECT, environment):
-            notes.append(request.note("removed partial files that a killed run left beside the state"))
-        disk = DiskReserve("" if request.operation == "preview" else backend, PROJECT, environment)
-        try:
-            # A full disk is found before the state is written, and nothing of ours is written before.
-            disk.take(len(request.bundle.manifests) if request.operation == "up" else 0)
-            yield Session(request, stack, command, disk, since, tuple(notes))
-        finally:
-            disk.release()
+    stack, command = opened(environment, request.plan.cluster.platform, request.report)
+    backend, notes = _backend(stack), []
+    # A killed run's lock would refuse every command on the state.
+    if locks.clear_locks(backend, PROJECT, environment):
+        notes.append(request.note("removed the lock of a run that was killed"))
+    if state_files.clear_left(backend, PROJECT, environment):
+        notes.append(request.note("removed partial files that a killed run left beside the state"))
+    disk = DiskReserve("" if request.operation == "preview" else backend, PROJECT, environment)
+    try:
+        # A full disk is found before the state is written, and nothing of ours is written before.
+        disk.take(len(request.bundle.manifests) if request.operation == "up" else 0)
+        yield Session(request, stack, command, disk, since, tuple(notes))
+    finally:
+        disk.release()
+
+
+def opened(name: str, platform: str, report: Report = lambda _: None) -> tuple[EngineStack, Command]:
+    """A handle on the stack `name`, which may not exist yet, and the engine.
+
+    Raises EngineError where there is no project of ours, or no engine can be had.
+    """
+    callers.guard()  # the library serves the program, and hears of events, on ports of its own
+    folder = work_dir()
+    try:
+        path = binaries.locate("pulumi", report)
+    except LocalError as error:
+        raise EngineError(str(error)) from error
+    variables = pulumi_env.backend(platform)
+    plugin.require_plugin(path, report)
+    variables |= pulumi_env.provider_variables()
+    with contextlib.suppress(OSError):  # where nothing can be written, nothing is opened either
+        # The engine writes settings there, and would make it for everybody.
+        project.make_private(folder / project.OWN)
+    command = Command(path)
+    if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
+        variables["GOGC"] = "300"
+    workspace = automation.LocalWorkspace(
+        work_dir=str(folder),
+        env_vars=variables,
+        pulumi_command=command,
+    )
+    return EngineStack(name, workspace, variables), command
 
 
 def plain_error(error: Exception) -> str:

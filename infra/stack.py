@@ -1,6 +1,6 @@
 """preview, up, refresh and destroy of one environment, from its file: the stages of each, in order.
 
-A stage takes the values of those before it and returns its own: Desired -> Request -> Prepared -> Losses ->
+A stage takes the values of those before it and returns its own: Desired -> Request -> Ready -> Losses ->
 Result. Same project, program, stack and state as the plain Pulumi CLI. Everything that can be known to be
 wrong is found before anything is sent: a wrong file, what policy denies, a lock, protected things that would
 go.
@@ -31,7 +31,7 @@ from gpupool.infra import (
 )
 from gpupool.infra.engine import Report
 from gpupool.infra.engine_run import run_engine
-from gpupool.infra.preparation import Prepared, prepared
+from gpupool.infra.preparation import Ready, prepared
 from gpupool.infra.recovery import Losses, ProtectedError
 from gpupool.infra.session import Request
 from gpupool.infra.stack_events import ObjectChange, deletion, removal
@@ -158,7 +158,7 @@ def _changed(desired: Desired) -> bool:
         return True
 
 
-def _losses(ready: Prepared, allow_delete: Iterable[str]) -> Losses:
+def _losses(ready: Ready, allow_delete: Iterable[str]) -> Losses:
     """Protected things that the engine would delete, and, where not all that would go is allowed, how to
     consent. Raises UsageError for a name in `allow_delete` that does not go."""
     kept = [resource_values.logical_name(manifest) for manifest in ready.request.bundle]
@@ -169,14 +169,14 @@ def _losses(ready: Prepared, allow_delete: Iterable[str]) -> Losses:
     return Losses(tuple(lost.values()), refused)
 
 
-def _would_go(ready: Prepared, losses: Losses) -> dict[str, ObjectChange]:
+def _would_go(ready: Ready, losses: Losses) -> dict[str, ObjectChange]:
     """What the engine is not asked about, as part of the preview."""
     rows = {row["urn"]: row for row in ready.deployment.get("resources") or ()}
     gone = {urn: deletion(rows[urn]) for urn in losses.urns}
     return gone | {f"orphan:{manifest}": removal(manifest) for manifest in ready.orphans}
 
 
-def _unprotect(ready: Prepared, losses: Losses) -> None:
+def _unprotect(ready: Ready, losses: Losses) -> None:
     """Nothing protected goes that may not, and what may is no longer protected. Raises ProtectedError."""
     if losses.refused:
         raise ProtectedError(losses.refused)
@@ -184,7 +184,7 @@ def _unprotect(ready: Prepared, losses: Losses) -> None:
         ready.session.unprotect(urn)
 
 
-def _without_orphans(ready: Prepared, manifests: Iterable[Manifest], result: Result) -> Result:
+def _without_orphans(ready: Ready, manifests: Iterable[Manifest], result: Result) -> Result:
     """Remove what the engine does not know. Raises StackError with what was done."""
     removed = _removed(ready.request, manifests)
     result = result.with_changes(removed)

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from gpupool.infra import engine as infra_engine
+from gpupool.infra import session
 from gpupool.programs import binaries
 from gpupool.pulumi_plugins import callers
 from gpupool.pulumi_plugins import env as pulumi_env
@@ -141,5 +141,5 @@ def test_an_ordinary_installation_needs_no_language_host_of_ours(
 
 def test_what_gpupool_up_serves_answers_its_own_account(world: Any) -> None:
     """Whatever Pulumi's library serves for a run in gpupool's process (`tests/unit/pulumi_plugins`)."""
-    with infra_engine.opened("trial", "local"):
-        assert grpc.server is callers.server
+    session.opened("trial", "local")
+    assert grpc.server is callers.server
