@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PLACES = (
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
-    *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
+    *("charts/gpu-scheduler/Chart.yaml",),
     *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/queue.md", "docs/start.md"),
     *(
         "docs/queue-openapi.json",

@@ -1,4 +1,4 @@
-"""The Pulumi engine as a child process: which one, with which environment, and how it is interrupted.
+"""The Pulumi engine as a child process: how its commands run, and how they are interrupted.
 
 A thin layer over the Automation API. What is run is decided in `gpupool.infra.stack`; what its events mean in
 `gpupool.infra.stack_events`.
@@ -10,10 +10,9 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -25,10 +24,7 @@ from semver import VersionInfo
 
 from gpupool import project
 from gpupool.findings import GpupoolError
-from gpupool.programs import binaries, releases
-from gpupool.programs.failures import LocalError
-from gpupool.pulumi_plugins import callers
-from gpupool.pulumi_plugins import env as pulumi_env
+from gpupool.programs import binaries
 
 PROJECT = "gpupool"
 Report = Callable[[str], None]
@@ -40,9 +36,6 @@ logging.getLogger("grpc._server").propagate = False
 
 _STOP_SECONDS = 10.0
 """How long a short command (state export and the like) may take to end after Ctrl-C."""
-
-_INSTALL_SECONDS = 300.0
-"""How long the engine may take to download a plugin (some 40 MB)."""
 
 _LOOK_SECONDS = 0.2
 """How often to check whether Ctrl-C was pressed."""
@@ -247,76 +240,3 @@ def work_dir() -> Path:
             f"{file}: name is {name!r} and must be {PROJECT}, by which states are found; {make}"
         )
     return folder
-
-
-def require_plugin(pulumi: Path, report: Report) -> None:
-    """Have Pulumi's Kubernetes plugin: installed by the engine where it is not there, else built.
-
-    Raises EngineError where neither works, with both reasons.
-    """
-    if pulumi_env.kubernetes_plugin() is not None:
-        return
-    why = _installed(pulumi, report) if releases.wanted() else "GPUPOOL_RELEASES forbids downloads"
-    if why is None:
-        return
-    sys.stderr.write(f"Pulumi's Kubernetes plugin is built here instead of downloaded: {why}\n")
-    try:
-        binaries.locate(pulumi_env.KUBERNETES_PLUGIN, report)
-    except LocalError as error:
-        raise EngineError(
-            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
-            f"gpupool could not build it either: {error}. Install it where plugins can be downloaded "
-            f"(pulumi {' '.join(pulumi_env.install_plugin())}) and copy ~/.pulumi/plugins here"
-        ) from error
-
-
-def _installed(pulumi: Path, report: Report) -> str | None:
-    """Have the engine install the pinned plugin: why it is not there then; None where it is."""
-    words = pulumi_env.install_plugin()
-    report(f"installing Pulumi's Kubernetes plugin {words[-1]}")
-    why = ""
-    try:
-        done = subprocess.run(
-            [str(pulumi), "--non-interactive", *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_INSTALL_SECONDS,
-            check=False,
-        )
-        why = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
-    except subprocess.TimeoutExpired:
-        why = f"it was not there after {_INSTALL_SECONDS:.0f} s"
-    return None if pulumi_env.kubernetes_plugin() is not None else why
-
-
-@contextmanager
-def opened(
-    name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
-) -> Iterator[tuple[EngineStack, Command]]:
-    """The stack `name`, made if need be, and the engine.
-
-    Raises EngineError where there is no project of ours, or no engine can be had.
-    """
-    callers.guard()  # the library serves the program, and hears of events, on ports of its own
-    folder = work_dir()
-    try:
-        path = binaries.locate("pulumi", report)
-    except LocalError as error:
-        raise EngineError(str(error)) from error
-    variables = pulumi_env.backend(platform)
-    require_plugin(path, report)
-    variables |= pulumi_env.provider_variables()
-    with suppress(OSError):  # where nothing can be written, nothing is opened either
-        # The engine writes settings there, and would make it for everybody.
-        project.make_private(folder / project.OWN)
-    command = Command(path)
-    if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
-        variables["GOGC"] = "300"
-    workspace = automation.LocalWorkspace(
-        work_dir=str(folder),
-        program=program,
-        env_vars=variables,
-        pulumi_command=command,
-    )
-    yield EngineStack(name, workspace, variables), command

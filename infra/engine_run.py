@@ -1,4 +1,4 @@
-"""The step in which the engine runs: started, watched, interrupted, and what its events amount to."""
+"""The stage in which the engine runs: started, watched, interrupted, and what its events amount to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import functools
 import gc
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pulumi
 from pulumi.automation import errors as automation_errors
 
 from gpupool.findings import GpupoolError
 from gpupool.infra import access, apply, locks, program, recovery, refusals, run_marks, state_files
 from gpupool.infra.engine import PROJECT, interruptible
-from gpupool.infra.run_context import RunContext, plain_error
+from gpupool.infra.preparation import Ready
+from gpupool.infra.recovery import NO_LOSSES, Losses
 from gpupool.infra.run_marks import cluster_id
-from gpupool.infra.stack_events import Collector
+from gpupool.infra.session import Request, plain_error
+from gpupool.infra.stack_events import Collector, EngineOutcome, ObjectChange
 from gpupool.infra.stack_result import Result, StackError
 
 _GARBAGE = 50_000
@@ -32,122 +36,148 @@ _DELETIONS = 128
 """Objects that `destroy` deletes at once (Pulumi: 4 per processor); a namespace's end is 5 s of waiting."""
 
 
-def _preview(run: RunContext) -> Callable[..., Any]:
-    # The engine refuses to preview the deletion of what is protected.
-    return functools.partial(run.stack.preview, exclude=run.lost or None)
+class _Program:
+    """Pulumi's program of one run. It registers the bundle's objects, in a thread of the SDK's."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.reached = False
+        """Whether the engine called it: up to there nothing is registered, and nothing was changed."""
+        self.error: GpupoolError | None = None
+
+    def register(self) -> Awaitable[None]:
+        self.reached = True
+        # Each of the SDK's debug lines, four for an object, is a call to the engine that is waited for.
+        pulumi.log.debug = _unsaid
+        try:
+            return apply.registered(program.register(self._request.plan, self._request.bundle))
+        except GpupoolError as error:
+            self.error = error
+            raise pulumi.RunError(str(error)) from None
 
 
-def _destroy(run: RunContext) -> Callable[..., Any]:
-    hooks = recovery.has_hooks(run.deployment)
-    return functools.partial(run.stack.destroy, run_program=hooks, parallel=_DELETIONS)
+@dataclass(frozen=True)
+class _Attempt:
+    """What one run of the engine came to."""
+
+    outcome: EngineOutcome
+    reached: bool
+    """Whether the program was called."""
+    program_error: GpupoolError | None
+    failure: BaseException | None
+    """What the SDK raised."""
+    interrupted: bool
 
 
-_CALLS: Mapping[str, Callable[[RunContext], Callable[..., Any]]] = {
-    "preview": _preview,
-    "up": lambda run: run.stack.up,
-    "refresh": lambda run: run.stack.refresh,
-    "destroy": _destroy,
-}
+def run_engine(
+    ready: Ready, losses: Losses = NO_LOSSES, apart: Mapping[str, ObjectChange] | None = None
+) -> Result:
+    """Run the request's operation to its end. Raises StackError with what was done so far.
 
-
-def registered(run: RunContext) -> Awaitable[None]:
-    """Pulumi's program: it registers the bundle's objects."""
-    import pulumi
-
-    run.begun = True
-    # Each of the SDK's debug lines, four for an object, is a call to the engine that is waited for.
-    pulumi.log.debug = _unsaid
-    try:
-        return apply.registered(program.register(run.plan, run.bundle))
-    except GpupoolError as error:
-        run.program_error = error
-        raise pulumi.RunError(str(error)) from None
-
-
-def run_engine(run: RunContext) -> None:
-    """Run the operation to its end, for `run.result`. Raises StackError with what was done so far."""
-    call = _CALLS[run.operation](run)
-    collector, failure, interrupted = _attempt(run, call)
-    cut_off = not run.begun and any(_CUT_OFF in error for error in collector.outcome.errors)
-    if cut_off and not interrupted:
-        collector, failure, interrupted = _attempt(run, call)
-    if not (interrupted or run.program_error):
-        refusals.explain(run, collector.outcome, failed=failure is not None)
-    collector.outcome.objects |= run.apart
-    run.result = Result(
-        run.plan.environment,
-        run.operation,
-        collector.outcome,
-        time.monotonic() - run.started,
-        program.outputs(run.plan) if run.operation in ("up", "preview") else {},
-        tuple(run.notes),
-        refused=run.refused,
-        findings=run.warnings,
+    `apart` is what is done, or would be, without the engine, by URN; a preview leaves `losses` out.
+    """
+    session, request = ready.session, ready.request
+    attempt = _attempt(ready, losses)
+    cut_off = not attempt.reached and any(_CUT_OFF in error for error in attempt.outcome.errors)
+    if cut_off and not attempt.interrupted:
+        attempt = _attempt(ready, losses)
+    outcome, disk = attempt.outcome, session.disk.message
+    if not (attempt.interrupted or attempt.program_error):
+        refusals.explain(request, outcome, failed=attempt.failure is not None)
+    outcome.objects |= apart or {}
+    result = Result(
+        request.environment,
+        request.operation,
+        outcome,
+        time.monotonic() - session.started,
+        program.outputs(request.plan) if request.applies else {},
+        ready.notes,
+        refused=losses.refused,
+        findings=ready.warnings,
     )
-    if run.disk.message:
-        collector.outcome.errors = [run.disk.message]
-        raise StackError(run.disk.message, run.result)
-    if run.program_error:
-        raise StackError(str(run.program_error), run.result)
-    if failure is not None or interrupted:
-        _fail(run, failure, interrupted)
-    if collector.outcome.errors:
-        raise StackError("\n".join(collector.outcome.errors), run.result)
+    if disk:
+        outcome.errors = [disk]
+        raise StackError(disk, result)
+    if attempt.program_error:
+        raise StackError(str(attempt.program_error), result)
+    if attempt.failure is not None or attempt.interrupted:
+        _fail(ready, attempt, result)
+    if outcome.errors:
+        raise StackError("\n".join(outcome.errors), result)
+    return result
 
 
-def _fail(run: RunContext, failure: BaseException | None, interrupted: bool) -> None:
+def _fail(ready: Ready, attempt: _Attempt, result: Result) -> None:
     """Raise what became of a run that did not get to its end."""
+    request, failure, outcome = ready.request, attempt.failure, attempt.outcome
     if failure is not None and not isinstance(failure, automation_errors.CommandError):
         raise failure
     if isinstance(failure, automation_errors.ConcurrentUpdateError):
-        raise locks.locked(run.backend, PROJECT, run.stack_name) from None
-    outcome = run.result.outcome
+        raise locks.locked(ready.session.backend, PROJECT, request.environment) from None
     # What was under way was cut off, which each provider says in its own words.
-    expected = {*_STOPPED, *outcome.lines.values()} if interrupted else set()
+    expected = {*_STOPPED, *outcome.lines.values()} if attempt.interrupted else set()
     reported = [error for error in outcome.errors if error not in expected]
     written = [] if failure is None else [plain_error(failure)]
-    disk = state_files.disk_problem([*reported, *written], run.backend)
+    disk = state_files.disk_problem([*reported, *written], ready.session.backend)
     # What an interrupted engine writes itself is that it was interrupted.
-    outcome.errors = [disk] if disk else reported or ([] if interrupted else written)
-    again = [f"interrupted; go on with: gpupool {run.operation} {run.stack_name}"] if interrupted else []
-    raise StackError("\n".join([*outcome.errors, *again]), run.result)
+    outcome.errors = [disk] if disk else reported or ([] if attempt.interrupted else written)
+    again = f"interrupted; go on with: gpupool {request.operation} {request.environment}"
+    raise StackError("\n".join([*outcome.errors, *([again] if attempt.interrupted else [])]), result)
 
 
-def _attempt(run: RunContext, call: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
-    """What one run of the engine reports, what it raised, and whether it was interrupted."""
-    collector = Collector(run.report)
+def _attempt(ready: Ready, losses: Losses) -> _Attempt:
+    """Run the engine once."""
+    session, request = ready.session, ready.request
+    collector, run = Collector(request.report), _Program(request)
     gc.freeze()
     gc.set_threshold(_GARBAGE)
 
     def stopping(notice: str) -> None:
         collector.silent = True  # a step that was just begun would hide the notice
-        run.report(notice)
+        request.report(notice)
 
     # A provider can't change what is gone (pulumi-kubernetes: Update reads the object first).
-    unsure = bool(run.marks.left) or (bool(run.gone) and run.operation in ("up", "preview"))
-    again = {"refresh": True} if unsure and run.operation != "refresh" else {}
-    with _marked(run) as mark:
-        work = functools.partial(call, on_event=collector, **again)
-        failure, interrupted = interruptible(work, run.command, stopping, run.disk.watch)
+    unsure = bool(ready.marks.left) or (bool(ready.gone) and request.applies)
+    again = {"refresh": True} if unsure and request.operation != "refresh" else {}
+    with _marked(ready) as mark:
+        call = _call(ready, losses)
+        work = functools.partial(call, program=run.register, on_event=collector, **again)
+        failure, interrupted = interruptible(work, session.command, stopping, session.disk.watch)
         mark["whole"] = failure is None and not interrupted and not collector.outcome.errors
-    return collector, failure, interrupted
+    return _Attempt(collector.outcome, run.reached, run.error, failure, interrupted)
+
+
+def _call(ready: Ready, losses: Losses) -> Callable[..., Any]:
+    """The SDK's function for the operation, with what is peculiar to it."""
+    stack = ready.session.stack
+    match ready.request.operation:
+        case "preview":  # the engine refuses to preview the deletion of what is protected
+            return functools.partial(stack.preview, exclude=list(losses.urns) or None)
+        case "up":
+            return stack.up
+        case "refresh":
+            return stack.refresh
+    hooks = recovery.has_hooks(ready.deployment)
+    return functools.partial(stack.destroy, run_program=hooks, parallel=_DELETIONS)
 
 
 @contextlib.contextmanager
-def _marked(run: RunContext) -> Iterator[dict[str, bool]]:
+def _marked(ready: Ready) -> Iterator[dict[str, bool]]:
     """Have the engine save the state once, at the end, where what a killed run did is found again."""
-    mark = {"whole": False}
-    chosen = run.plan.existing
-    safe = run.marks.possible and run_marks.found_again(run.operation, run.bundle, run.deployment, chosen)
-    if run.operation == "preview" or not safe:
+    mark, request, marks = {"whole": False}, ready.request, ready.marks
+    chosen = request.plan.existing
+    safe = marks.possible and run_marks.found_again(
+        request.operation, request.bundle, ready.deployment, chosen
+    )
+    if request.operation == "preview" or not safe:
         yield mark
         return
-    run.stack.variables |= run_marks.ONE_SAVE
-    run.marks.begin(run.operation, cluster_id(access.connect(run.plan)))
+    ready.session.stack.variables |= run_marks.ONE_SAVE
+    marks.begin(request.operation, cluster_id(access.connect(request.plan)))
     try:
         yield mark
     finally:
-        run.marks.end(mark["whole"] and run.operation != "refresh")
+        marks.end(mark["whole"] and request.operation != "refresh")
 
 
 def _unsaid(*_: Any, **__: Any) -> None:

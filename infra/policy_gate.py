@@ -1,6 +1,7 @@
 """What policy says about an environment, before anything of it is sent.
 
-The one place that judges an environment's manifests: `gpupool preview`, `up` and `policy check ENV` ask here.
+The one place that judges an environment's manifests: `gpupool preview` and `up`, the Pulumi program and
+`gpupool policy check ENV` ask here.
 It needs no cluster and no Pulumi. The engine is imported when something is judged, because other verbs start
 without it.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from gpupool.findings import Finding, GpupoolError
@@ -38,6 +39,14 @@ class PolicyRefusalError(GpupoolError):
             f"their values: gpupool policy check {environment}",
         ]
         super().__init__("\n".join(lines))
+
+
+def passed(environment: str, plan: Plan, bundle: Bundle) -> tuple[PolicyFinding, ...]:
+    """Judge what `plan` generates, as of today: what policy warns of. Raises PolicyRefusalError where it
+    denies anything. `environment` is what the user called it."""
+    report = judge(plan, datetime.now(UTC).date(), bundle=bundle)
+    require(environment, report)
+    return shown(report)
 
 
 def judge(

@@ -1,7 +1,7 @@
 """What a stack consists of: the provider, the manifests as resources, and the outputs.
 
-Thin on purpose: what is made comes from `generators`, how it is made from `apply`. Shared by
-`gpupool up` (which has read the plan already) and the plain Pulumi CLI.
+Thin on purpose: what is made comes from `generators`, how it is made from `apply`. The plain Pulumi CLI calls
+`run`. `gpupool up` has read the file and heard policy before it starts the engine, so it calls `register`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pulumi
 
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import apply, foreign_operator, gitops_refusal, orphans, static_nodes
+from gpupool.infra import apply, foreign_operator, gitops_refusal, orphans, policy_gate, static_nodes
 from gpupool.infra.access import connect, kubeconfig
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
@@ -20,9 +20,14 @@ from gpupool.pulumi_plugins import env as pulumi_env
 
 
 def run(environment: str) -> None:
-    """Register everything of an environment. Raises GpupoolError for problems that the user can fix."""
+    """Register everything of an environment, once policy has passed it; warnings are logged.
+
+    Raises GpupoolError for problems that the user can fix, as PolicyRefusalError.
+    """
     plan = read_plan(environment)
     bundle = generate(plan)
+    for finding in policy_gate.passed(environment, plan, bundle):
+        pulumi.log.warn(policy_gate.describe(finding))
     if not pulumi.runtime.is_dry_run():
         gitops_refusal.require_ours(plan)
         api = connect(plan)

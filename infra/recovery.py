@@ -8,6 +8,7 @@ noted, which the provider takes over. The state itself is never edited but for t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
@@ -20,6 +21,19 @@ class OtherClusterError(GpupoolError):
 
 class ProtectedError(GpupoolError):
     """The run would delete something that is protected; the text says how to consent."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Protected things that a run would delete."""
+
+    urns: tuple[str, ...] = ()
+    """Those in the state."""
+    refused: str | None = None
+    """Why `up` refuses, and how to consent; None where all that would go is allowed."""
+
+
+NO_LOSSES = Losses()
 
 
 def pending(deployment: Mapping[str, Any]) -> list[str]:

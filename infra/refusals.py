@@ -14,38 +14,38 @@ from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.infra import access
 from gpupool.infra.dry_run import dry_run
 from gpupool.infra.resource_values import logical_name
-from gpupool.infra.run_context import RunContext
+from gpupool.infra.session import Request
 from gpupool.infra.stack_events import EngineOutcome
 from gpupool.objects.owner import FIELD_MANAGER
 
 _APPLIES = ("create", "update", "replace")
 
 
-def explain(run: RunContext, outcome: EngineOutcome, failed: bool) -> None:
+def explain(request: Request, outcome: EngineOutcome, failed: bool) -> None:
     """Put the server's answers into `outcome`. `failed` says whether the engine has reported a failure."""
     if failed:
         try:
-            access.require_cluster(run.plan)
+            access.require_cluster(request.plan)
         except (ApiError, KubeconfigError, UnreachableError) as error:
             outcome.errors = [str(error)]
             return
-    if run.operation not in ("up", "preview"):
+    if not request.applies:
         return
     urns = {
         entry.resource: urn
         for urn, entry in outcome.objects.items()
-        if entry.op in _APPLIES and (entry.error or (run.operation == "preview" and not failed))
+        if entry.op in _APPLIES and (entry.error or (request.operation == "preview" and not failed))
     }
     # What a Node's patch says is worked out for each node while the program runs.
-    manifests = [m for m in run.bundle if logical_name(m) in urns and not (m.patch and m.kind == "Node")]
+    manifests = [m for m in request.bundle if logical_name(m) in urns and not (m.patch and m.kind == "Node")]
     if not manifests:
         return
     with contextlib.suppress(KubeconfigError, UnreachableError):
-        api = access.connect(run.plan)
+        api = access.connect(request.plan)
         try:
             tried = dry_run(api, manifests, FIELD_MANAGER, lambda _: None)
         except ApiError as error:  # the account may not write, as one that only previews changes
-            lacks = f"{error}; `gpupool doctor {run.stack_name}` shows what the account lacks"
+            lacks = f"{error}; `gpupool doctor {request.environment}` shows what the account lacks"
             (outcome.errors if failed else outcome.warnings).append(lacks)
             return
         for refusal in tried.refused:

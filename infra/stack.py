@@ -1,26 +1,40 @@
-"""preview, up, refresh and destroy of one environment, from its file: what is read, judged and consented to.
+"""preview, up, refresh and destroy of one environment, from its file: the stages of each, in order.
 
-What each does is in `operations`. Same project, program, stack and state as the plain Pulumi CLI. Everything
-that can be known to be wrong is found before anything is sent: a wrong file, what policy denies, a lock,
-protected things that would go.
+A stage takes the values of those before it and returns its own: Desired -> Request -> Ready -> Losses ->
+Result. Same project, program, stack and state as the plain Pulumi CLI. Everything that can be known to be
+wrong is found before anything is sent: a wrong file, what policy denies, a lock, protected things that would
+go.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.generators.manifest import Bundle
-from gpupool.infra import gitops_refusal, policy_gate
+from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.infra import (
+    access,
+    gitops_refusal,
+    orphans,
+    policy_gate,
+    readiness,
+    recovery,
+    repartition_mark,
+    resource_values,
+    unseen_changes,
+)
 from gpupool.infra.engine import Report
-from gpupool.infra.operations import carry_out
-from gpupool.infra.run_context import RunContext, Verdict
+from gpupool.infra.engine_run import run_engine
+from gpupool.infra.preparation import Ready, prepared
+from gpupool.infra.recovery import Losses, ProtectedError
+from gpupool.infra.session import Request
+from gpupool.infra.stack_events import ObjectChange, deletion, removal
 from gpupool.infra.stack_result import Result, StackError
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
@@ -46,6 +60,19 @@ class Desired:
     plan: Plan
     bundle: Bundle
 
+    @cached_property
+    def _judgement(self) -> Future[tuple[PolicyFinding, ...]]:
+        """Begun at the first use, once for preview and up: judging takes as long as the engine needs to start
+        and to read the state, so the two go side by side."""
+        thread = ThreadPoolExecutor(1, "policy")
+        judgement = thread.submit(policy_gate.passed, self.environment, self.plan, self.bundle)
+        thread.shutdown(wait=False)
+        return judgement
+
+    def request(self, operation: str, report: Report) -> Request:
+        """What to ask of the engine."""
+        return Request(operation, self.plan, self.bundle, report)
+
 
 def read(environment: str) -> Desired:
     """The file as it is now. Raises SpecError, UsageError."""
@@ -60,9 +87,11 @@ def preview(desired: Desired, report: Report = lambda _: None, allow_delete: Ite
     the result says how to consent. Raises GpupoolError: PolicyRefusalError before anything is tried,
     UsageError for a name that would not be deleted.
     """
-    return carry_out(
-        RunContext(desired.plan, desired.bundle, "preview", report, _verdict(desired), allow_delete)
-    )
+    with prepared(desired.request("preview", report), desired._judgement.result) as ready:
+        losses = _losses(ready, allow_delete)
+        if summary := orphans.summary(ready.orphans):
+            ready = ready.noted(summary)
+        return run_engine(ready, losses, _would_go(ready, losses))
 
 
 def up(
@@ -78,17 +107,22 @@ def up(
     ProtectedError, or StackError when objects could not be applied or do not work.
     """
     gitops_refusal.require_ours(desired.plan, despite_gitops)
-    run = RunContext(desired.plan, desired.bundle, "up", report, _verdict(desired), allow_delete)
-    carry_out(run)
-    if _changed(desired):
-        run.add_notes(_MEANWHILE.format(desired.environment))
-    return run.result
+    with prepared(desired.request("up", report), desired._judgement.result) as ready:
+        _unprotect(ready, _losses(ready, allow_delete))
+        result = run_engine(ready)
+        unseen_changes.finish(ready.request, ready.deployment)
+        # The engine has made what takes their place, and the namespaces that are to stay.
+        result = _without_orphans(ready, ready.orphans, result)
+        result = _without_repartition(ready.request, result)
+        result = _working(ready.request, result)
+    return result.noted(_MEANWHILE.format(desired.environment)) if _changed(desired) else result
 
 
 def refresh(desired: Desired, report: Report = lambda _: None) -> Result:
     """Find what others have changed or deleted, and record it in the state, so that the next `up` restores
     it."""
-    return carry_out(RunContext(desired.plan, desired.bundle, "refresh", report))
+    with prepared(desired.request("refresh", report)) as ready:
+        return unseen_changes.record(ready.session, run_engine(ready))
 
 
 def destroy(environment: str, report: Report = lambda _: None, despite_gitops: bool = False) -> Result:
@@ -104,8 +138,16 @@ def destroy(environment: str, report: Report = lambda _: None, despite_gitops: b
     gitops_refusal.require_ours(desired.plan, despite_gitops, "destroy")
     # Where the program runs for its hooks it must not protect again what the consent covers.
     freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in desired.bundle)
-    bundle = dataclasses.replace(desired.bundle, manifests=freed)
-    return carry_out(RunContext(desired.plan, bundle, "destroy", report))
+    desired = dataclasses.replace(desired, bundle=dataclasses.replace(desired.bundle, manifests=freed))
+    with prepared(desired.request("destroy", report)) as ready:
+        if recovery.protected(ready.deployment):
+            ready.session.unprotect("--all")
+        # Those that would have what the engine deletes made again, or could not go after it.
+        first = orphans.before_the_engine(ready.orphans)
+        removed = _removed(ready.request, first)
+        _require_removed(removed)
+        result = run_engine(ready, apart=removed)
+        return _without_orphans(ready, [one for one in ready.orphans if one not in first], result)
 
 
 def _changed(desired: Desired) -> bool:
@@ -116,19 +158,69 @@ def _changed(desired: Desired) -> bool:
         return True
 
 
-def _verdict(desired: Desired) -> Verdict:
-    """Begin to judge, and return what waits for the end of it: what policy warns of, or PolicyRefusalError.
+def _losses(ready: Ready, allow_delete: Iterable[str]) -> Losses:
+    """Protected things that the engine would delete, and, where not all that would go is allowed, how to
+    consent. Raises UsageError for a name in `allow_delete` that does not go."""
+    kept = [resource_values.logical_name(manifest) for manifest in ready.request.bundle]
+    lost, beside = recovery.losses(ready.deployment, kept), orphans.protected(ready.orphans)
+    allowed = frozenset(allow_delete)
+    recovery.require_going(allowed - beside, ready.deployment, kept)
+    refused = recovery.consent((lost.keys() | beside) - allowed, ready.request.environment)
+    return Losses(tuple(lost.values()), refused)
 
-    Judging takes as long as the engine needs to start and to read the state, so the two go side by side.
-    """
-    thread = ThreadPoolExecutor(1, "policy")
-    today = datetime.now(UTC).date()
-    judged = thread.submit(policy_gate.judge, desired.plan, today, bundle=desired.bundle)
-    thread.shutdown(wait=False)
 
-    def wait() -> tuple[PolicyFinding, ...]:
-        report = judged.result()
-        policy_gate.require(desired.environment, report)
-        return policy_gate.shown(report)
+def _would_go(ready: Ready, losses: Losses) -> dict[str, ObjectChange]:
+    """What the engine is not asked about, as part of the preview."""
+    rows = {row["urn"]: row for row in ready.deployment.get("resources") or ()}
+    gone = {urn: deletion(rows[urn]) for urn in losses.urns}
+    return gone | {f"orphan:{manifest}": removal(manifest) for manifest in ready.orphans}
 
-    return wait
+
+def _unprotect(ready: Ready, losses: Losses) -> None:
+    """Nothing protected goes that may not, and what may is no longer protected. Raises ProtectedError."""
+    if losses.refused:
+        raise ProtectedError(losses.refused)
+    for urn in losses.urns:
+        ready.session.unprotect(urn)
+
+
+def _without_orphans(ready: Ready, manifests: Iterable[Manifest], result: Result) -> Result:
+    """Remove what the engine does not know. Raises StackError with what was done."""
+    removed = _removed(ready.request, manifests)
+    result = result.with_changes(removed)
+    _require_removed(removed, result)
+    return result
+
+
+def _removed(request: Request, manifests: Iterable[Manifest]) -> dict[str, ObjectChange]:
+    return {
+        f"orphan:{manifest}": removal(manifest, done=problem is None, error=problem)
+        for manifest, problem in orphans.remove(access.connect(request.plan), manifests, request.report)
+    }
+
+
+def _require_removed(removed: dict[str, ObjectChange], result: Result | None = None) -> None:
+    """Raise StackError where one of them is still there."""
+    problems = [change.error for change in removed.values() if change.error]
+    if problems:
+        raise StackError("\n".join(problems), result)
+
+
+def _without_repartition(request: Request, result: Result) -> Result:
+    """Delete what a repartition has left, now that the plain configurations are in place."""
+    left = repartition_mark.clear_left(access.connect(request.plan), request.bundle)
+    if not left:
+        return result
+    return result.noted(f"removed what a repartition had left: ConfigMap {', '.join(left)}")
+
+
+def _working(request: Request, result: Result) -> Result:
+    """Add what does not work yet. Raises StackError for what can't ever work by itself."""
+    # After a change controllers get a moment to judge it; after none their verdict is there already.
+    wait = readiness.WAIT_SECONDS if result.objects else 0.0
+    request.report("waiting for what was applied")
+    unready = readiness.inspect(access.connect(request.plan), request.bundle, wait)
+    result = result.noted(*unready.waiting).with_changes({}, unready.broken)
+    if unready.broken:
+        raise StackError("\n".join(unready.broken), result)
+    return result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,17 @@ class Result:
     def objects(self) -> list[ObjectChange]:
         """The objects that changed."""
         return self.outcome.changed
+
+    def noted(self, *texts: str) -> Result:
+        """The same, with further notes."""
+        return dataclasses.replace(self, notes=(*self.notes, *texts))
+
+    def with_changes(self, changes: dict[str, ObjectChange], errors: Iterable[str] = ()) -> Result:
+        """The same, with changes of objects, by URN, and errors that came after the engine's run."""
+        objects, problems = self.outcome.objects | changes, [*self.outcome.errors, *errors]
+        return dataclasses.replace(
+            self, outcome=dataclasses.replace(self.outcome, objects=objects, errors=problems)
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The run as `--format json` promises it."""

@@ -10,17 +10,16 @@ would stay. So `up` compares what was to be updated, and applies what is left it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
-
-from pulumi import automation
 
 from gpupool.infra import access
 from gpupool.infra.recovery import name_of
 from gpupool.infra.resource_values import logical_name, properties
-from gpupool.infra.run_context import RunContext
+from gpupool.infra.session import Request, Session
 from gpupool.infra.stack_events import drifted
+from gpupool.infra.stack_result import Result
 from gpupool.objects.changes import MISSING, Change
 from gpupool.objects.live import differences
 from gpupool.objects.owner import FIELD_MANAGER
@@ -28,29 +27,30 @@ from gpupool.objects.owner import FIELD_MANAGER
 Row = dict[str, Any]
 
 
-def record(run: RunContext) -> None:
+def record(session: Session, refreshed: Result) -> Result:
     """Write them into the state that a refresh has left, and show them with what it has found."""
-    deployment = run.exported() or {}
-    changed = list(_changed(deployment, run.plan.cluster.kubernetes_version))
+    deployment = session.exported() or {}
+    changed = list(_changed(deployment, session.request.plan.cluster.kubernetes_version))
     if not changed:
-        return
+        return refreshed
+    changes = {row["urn"]: drifted(row, inputs) for row, inputs in changed}
     for row, inputs in changed:
-        run.result.outcome.objects[row["urn"]] = drifted(row, inputs)
         row["inputs"], row["outputs"]["__inputs"] = inputs, inputs
-    with run.in_our_words():
-        run.stack.import_stack(automation.Deployment(version=3, deployment=deployment))
+    session.save(deployment)
+    return refreshed.with_changes(changes)
 
 
-def finish(run: RunContext) -> None:
-    """Apply again what was to be updated, by the state before, and is still different from the file."""
-    rows = {name_of(row["urn"]): row for row in run.deployment.get("resources") or ()}
-    api = access.connect(run.plan)
-    for manifest in run.bundle:
+def finish(request: Request, deployment: Mapping[str, Any]) -> None:
+    """Apply again what was to be updated, by the state before the run, and is still different from the
+    file."""
+    rows = {name_of(row["urn"]): row for row in deployment.get("resources") or ()}
+    api, kubernetes = access.connect(request.plan), request.plan.cluster.kubernetes_version
+    for manifest in request.bundle:
         row = rows.get(logical_name(manifest))
         if manifest.patch or row is None or row.get("inputs") == properties(manifest):
             continue
         live = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
-        if live and any(differences(manifest.body, live, run.plan.cluster.kubernetes_version)):
+        if live and any(differences(manifest.body, live, kubernetes)):
             api.apply(properties(manifest), FIELD_MANAGER, force=True)
 
 

@@ -59,7 +59,6 @@ AREAS = {
             "infra/",
             "gpupool/objects/",
             "gpupool/pulumi_plugins/",
-            "gpupool/policy_pack/",
             "tests/cluster/pulumi/",
             "tests/unit/infra/",
             _LIBRARIES,
@@ -68,7 +67,6 @@ AREAS = {
             "tests/cluster/pulumi/",
             "tests/unit/infra/",
             "tests/cluster/policies/test_gate",
-            "tests/cluster/policies/test_pulumi_pack",
         ),
         share=8,  # each of them is several runs of Pulumi, half a minute and more
     ),

@@ -163,7 +163,6 @@ FOR = {
     ),
     "policy": ("vapcheck", "gpupool.cli", "gpupool.policy_check", "gpupool.infra.policy_gate"),
     "cluster": ("gpupool.cluster", "gpupool.drift", "gpupool.importing", "gpupool.infra.access"),
-    "policy-pack": ("gpupool.policy_pack",),
     "pulumi": (
         "gpupool.infra",
         "gpupool.doctor",

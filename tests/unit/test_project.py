@@ -11,7 +11,7 @@ import pytest
 from gpupool import project, shipped
 from gpupool.cluster.local_layout import default_folder
 from gpupool.findings import GpupoolError
-from gpupool.infra import engine
+from gpupool.infra import engine, session
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_what_is_no_project_of_ours_is_reported(
     (own / "Pulumi.yaml").unlink()
     if content is not None:
         (own / "Pulumi.yaml").write_text(content)
-    with pytest.raises(engine.EngineError, match=text), engine.opened("dev", "local", lambda: None):
-        pass
+    with pytest.raises(engine.EngineError, match=text):
+        session.opened("dev", "local")
 
 
 def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:

@@ -29,11 +29,9 @@ def packed() -> set[str]:
 def test_every_file_of_the_packages_is_in_it_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
-        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
     assert {name.partition("/")[0] for name in found} == set(PACKAGES)
     beside = {f"gpupool/shipped/{name}" for name in sources(*SHIPPED)}
     assert found == packed() | beside
-    assert modes["gpupool/shipped/policies/pack/run"] & 0o111
 
 
 def test_what_is_imported_is_the_wheel(project: Project) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.infra.engine import EngineError, require_plugin
+from gpupool.infra.engine import EngineError
+from gpupool.infra.plugin import require_plugin
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
 from gpupool.pulumi_plugins.env import KUBERNETES_PLUGIN, kubernetes_plugin
@@ -85,7 +86,7 @@ def test_where_neither_works_the_message_has_both_reasons(
 
 
 def test_one_that_never_ends_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpupool.infra.engine._INSTALL_SECONDS", 0.2)
+    monkeypatch.setattr("gpupool.infra.plugin._INSTALL_SECONDS", 0.2)
     built(monkeypatch, "no Go")
     with pytest.raises(EngineError, match="it was not there after 0 s"):
         require_plugin(engine(tmp_path, "exec sleep 60"), lambda _: None)

@@ -8,7 +8,7 @@ import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.infra import sharing_changes, stack
+from gpupool.infra import policy_gate, sharing_changes, stack
 from gpupool.infra.stack import StackError
 from gpupool.plan.resolve import read_plan
 
@@ -38,6 +38,18 @@ def test_a_control_plane_that_is_dead_is_said_once(tmp_path: Path, monkeypatch: 
         stack.preview(stack.read("local"))
     assert len(str(caught.value).splitlines()) == 1
     assert not (tmp_path / "pulumi").exists()
+
+
+def test_a_file_is_judged_once_for_preview_and_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "none"))
+    judged: list[str] = []
+    monkeypatch.setattr(policy_gate, "passed", lambda environment, *_: judged.append(environment))
+    desired = stack.read("local")
+    for verb in (stack.preview, stack.up):
+        with pytest.raises(KubeconfigError):
+            verb(desired)  # type: ignore[operator]
+    desired._judgement.result()
+    assert judged == ["local"]
 
 
 def test_destroy_without_its_file_names_the_way_out() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.objects.handover import handed_over
+from gpupool.infra.handover import handed_over
 
 _TREES = st.recursive(
     st.just({}),
