@@ -54,8 +54,8 @@ def assert_(
 ) -> None:
     """Compare the live cluster with the environment file; exit 1 on drift, with the reason and fix of each.
 
-    Changes in progress (a starting node, an operator that partitions a GPU) are reported as settling.
-    They count as drift only if they last.
+    Changes in progress (a starting node, an operator that partitions a GPU) are reported as settling. They
+    count as drift only if they last.
 
     Example: gpupool assert prod --watch
     """
@@ -98,8 +98,7 @@ def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
 def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[DriftCheck], None], every: float, record: bool
 ) -> NoReturn:
-    """Compare until Ctrl-C; print a result, or an error, only when it differs from the last
-    one."""
+    """Compare until Ctrl-C; print a result, or an error, only when it differs from the last one."""
     from gpupool.cluster.kube_api import UnreachableError
 
     last: object = None

@@ -43,9 +43,7 @@ def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
 
 def _summary(outcome: DriftCheck) -> str:
     drifts, settling, warnings = (len(outcome.of(level)) for level in Severity)
-    text = (
-        f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster matches the file"
-    )
+    text = f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster matches the file"
     text += f", {settling} settling" if settling else ""
     text += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
     return f"{outcome.environment}: {text} ({outcome.objects} objects, {outcome.seconds:.1f} s)"

@@ -74,8 +74,8 @@ def catalog(
 ) -> None:
     """List the GPUs that a pool can name, or show one with its instance types, MIG profiles and sources.
 
-    Files in catalog/, next to environments/, add GPUs or replace those with the same name.
-    Prices are on-demand, Linux, us-east-1; spot prices are typical, not quoted.
+    Files in catalog/, next to environments/, add GPUs or replace those with the same name. Prices are
+    on-demand, Linux, us-east-1; spot prices are typical, not quoted.
 
     Example: gpupool catalog h100-80gb
     """
@@ -183,7 +183,7 @@ def _print_one(model: GpuModel) -> None:
 
 def _mig_line(mig: Mig) -> str:
     starts = (
-        "start positions inferred from the GPU family" if mig.placements_inferred else "start positions published"
+        "start positions inferred from the family" if mig.placements_inferred else "start positions published"
     )
     return (
         f"{mig.slots} memory slices, {mig.compute_slices} compute slices,"

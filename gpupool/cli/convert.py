@@ -1,4 +1,5 @@
-"""`gpupool convert FILE...`: existing GPU settings as an environment file, and a list of what was not converted.
+"""`gpupool convert FILE...`: existing GPU settings as an environment file, and a list of what was not
+converted.
 
 Arguments, reading, writing and printing only; `gpupool.convert` does the conversion.
 """
@@ -40,9 +41,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existin
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 1 if anything is listed.")]
 GpuOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--gpu", metavar="[CONFIG=]KEY", help="GPU of a configuration that names none (or of all)."
-    ),
+    typer.Option("--gpu", metavar="[CONFIG=]KEY", help="GPU of a configuration that names none (or of all)."),
 ]
 MaxOption = Annotated[int, typer.Option("--max", min=1, help="Maximum nodes of a pool without a limit.")]
 
@@ -65,8 +64,9 @@ def convert(
     """Convert existing GPU settings into an environment file; list what can't be converted.
 
     Reads Karpenter's Provisioner, AWSNodeTemplate, NodePool, EC2NodeClass and NodeOverlay of every version,
-    configurations of the NVIDIA device plugin and mig-parted (files or ConfigMaps), Helm
-    values and the ClusterPolicy of the GPU Operator, and nodes, quotas and priorities. The file goes to stdout and the list to stderr. Every value of the input is in the file, derived from it, or in the list.
+    configurations of the NVIDIA device plugin and mig-parted (files or ConfigMaps), Helm values and the
+    ClusterPolicy of the GPU Operator, and nodes, quotas and priorities. The file goes to stdout and the list
+    to stderr. Every value of the input is in the file, derived from it, or in the list.
 
     Exit 0: written, and valid. 1: the file needs values filled in, a pool is left out, nothing could be read,
     or (--strict) something is listed. 2: usage error.
@@ -100,13 +100,13 @@ def environment_name(name: str | None, output: Path | None) -> str:
             f"{found!r} is not a valid environment name; use lowercase letters, digits and hyphens"
         )
     if output is not None and output.stem != found:
-        raise UsageError(f"{output} would hold an environment called {found!r}; give both the same name")
+        raise UsageError(f"{output} would contain environment {found!r}; use one name for both")
     return found
 
 
 def _platform(platform: str | None) -> str | None:
     if platform not in (None, "eks", "static", "local"):
-        raise UsageError(f"no platform {platform!r}; use eks, static or local")
+        raise UsageError(f"unknown platform {platform!r}; use eks, static or local")
     return platform
 
 
@@ -158,9 +158,7 @@ def _read(files: Sequence[str]) -> list[Document]:
     if findings:
         raise SpecError(findings)
     if not documents:
-        raise GpupoolError(
-            f"{', '.join(files)}: empty; name a file with Kubernetes objects or settings"
-        )
+        raise GpupoolError(f"{', '.join(files)}: empty; name a file with Kubernetes objects or settings")
     return documents
 
 

@@ -31,15 +31,14 @@ def doctor(
     format: FormatOption = "text",
     grant: Annotated[
         bool,
-        typer.Option(
-            "--grant", help="Print a ClusterRole and binding that grant the missing permissions."
-        ),
+        typer.Option("--grant", help="Print a ClusterRole and binding that grant the missing permissions."),
     ] = False,
 ) -> None:
     """Check the prerequisites of `up`, and print the fix for each that is not met; change nothing.
 
     Checks this machine (programs, plugins, charts), the cluster (context, version, permissions, kinds,
-    Karpenter's feature gates, operators), and what the file refers to (nodes, Secrets). Exits with 1 where `up` would fail.
+    Karpenter's feature gates, operators), and what the file refers to (nodes, Secrets). Exits with 1 where
+    `up` would fail.
 
     Example: gpupool doctor prod
     """

@@ -122,22 +122,20 @@ def render(
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option(
-            "--cluster", help="With --check: also ask the cluster whether it accepts each object."
-        ),
+        typer.Option("--cluster", help="With --check: also ask the cluster whether it accepts each object."),
     ] = False,
     monitoring: Annotated[
         Path | None,
         typer.Option(
             "--monitoring",
             metavar="DIR",
-            help="Also write rules and dashboards to this folder, for Prometheus and Grafana without operators.",
+            help="Also write rules and dashboards here, for Prometheus and Grafana without operators.",
         ),
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Write an environment's objects, one file each, with an index. If `delivery.engine` names Argo CD or Flux, also
-    write the files that register the folder there.
+    """Write an environment's objects, one file each, with an index. If `delivery.engine` names Argo CD or
+    Flux, also write the files that register the folder there.
 
     Example: gpupool render prod -o rendered/prod --check
     """
@@ -297,7 +295,8 @@ def _print_plan(plan: Plan) -> None:
     if names and plan.operates and plan.cluster.platform != "local":
         print()
         print_text(
-            f"GPU metrics: to attribute use to pods of {names}, the exporter can see all processes of its node (hostPID)"
+            f"GPU metrics: to attribute use to pods of {names}, the exporter can see all processes of its "
+            "node (hostPID)"
         )
     _print_lacking(plan)
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
@@ -337,7 +336,7 @@ def _joining(plan: Plan) -> Iterator[str]:
         if plan.labelled_by_group(pool):
             yield f"{pool.name}: set these in its node group, as nothing else sets them:"
         elif pool.node_selector:
-            yield f"{pool.name}: nodes that join later get these from their node group or the next gpupool up:"
+            yield f"{pool.name}: new nodes get these from their node group or the next gpupool up:"
         else:
             continue
         yield "  " + wording.node_group(plan, pool)

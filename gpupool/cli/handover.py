@@ -24,9 +24,11 @@ def handover(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change.")] = False,
     format: FormatOption = "text",
 ) -> None:
-    """Transfer ownership of the objects in the cluster to a new delivery engine, field by field. Without a handover,
+    """Transfer ownership of the objects in the cluster to a new delivery engine, field by field.
 
-    a key that is deleted from the file stays in the cluster, because the previous engine still owns it. No value of an object changes. To undo it, set delivery.engine back and hand over to that engine.
+    Without a handover, a key that is deleted from the file stays in the cluster, because the previous engine
+    still owns it. No value of an object changes. To undo it, set delivery.engine back and hand over to that
+    engine.
 
     Example: gpupool handover prod --to argocd
     """

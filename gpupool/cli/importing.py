@@ -41,7 +41,7 @@ def import_(
         bool,
         typer.Option(
             "--recorded/--derived",
-            help="Whether to use the file stored in the cluster if it describes the same objects.",
+            help="Use the file stored in the cluster if it describes the same objects, or never.",
         ),
     ] = True,
     force: ForceOption = False,

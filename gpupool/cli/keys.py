@@ -1,7 +1,7 @@
 """`gpupool keys`: API keys of the job queue: create, list, revoke.
 
-Works on the queue's database directly, so that creating the first key needs no key. A secret is printed once and stored
-nowhere; the database has its hash.
+Works on the queue's database directly, so that creating the first key needs no key. A secret is printed once
+and stored nowhere; the database has its hash.
 """
 
 from __future__ import annotations
@@ -43,16 +43,12 @@ def create(
     name: Annotated[str, typer.Argument(help="What the key is for; jobs show it as their user.")],
     tenant: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tenant", help="Tenant that the key acts for; repeatable. '*' means all tenants."
-        ),
+        typer.Option("--tenant", help="Tenant that the key acts for; repeatable. '*' means all tenants."),
     ] = None,
     scope: Annotated[
         list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeatable.")
     ] = None,
-    expires: Annotated[
-        str, typer.Option("--expires", help="Lifetime, such as 90d, or never.")
-    ] = "90d",
+    expires: Annotated[str, typer.Option("--expires", help="Lifetime, such as 90d, or never.")] = "90d",
     database: DatabaseOption = None,
     format: FormatOption = "text",
 ) -> None:

@@ -42,7 +42,11 @@ def up(
     """Start the control plane, or restart its dead components.
 
     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
-    processes of your account, and a simulated GPU Operator adds GPUs to the nodes. A missing program is downloaded if a release of the same version is available and its checksum matches, and otherwise built once from pinned Go modules (about 12 minutes on two cores). If everything is already running, nothing is done. A dead component is restarted alone; if it was etcd or kube-apiserver, all components are restarted, on the same data.
+    processes of your account, and a simulated GPU Operator adds GPUs to the nodes. A missing program is
+    downloaded if a release of the same version is available and its checksum matches, and otherwise built
+    once from pinned Go modules (about 12 minutes on two cores). If everything is already running, nothing is
+    done. A dead component is restarted alone; if it was etcd or kube-apiserver, all components are restarted,
+    on the same data.
 
     Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
     """
@@ -53,9 +57,9 @@ def up(
 
 @app.command()
 def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
-    """Stop the control plane and remove its data, including the Pulumi state of the stack `local`. A
+    """Stop the control plane and remove its data, including the Pulumi state of the stack `local`.
 
-    job queue that `gpupool serve --background` runs on it is stopped first; its data is kept.
+    A job queue that `gpupool serve --background` runs on it is stopped first; its data is kept.
 
     Example: gpupool local down
     """
@@ -86,9 +90,9 @@ def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
 
 @app.command()
 def status(folder: FolderOption = None, format: FormatOption = "text") -> None:
-    """Show which components run, where they listen, and the log to read for those that do
+    """Show which components run, where they listen, and the log to read for those that do not run.
 
-    not run. Exits with 1 unless all run.
+    Exits with 1 unless all run.
 
     Example: gpupool local status --format json
     """
@@ -174,7 +178,8 @@ def try_pools(
 def monitoring(
     env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
     port: Annotated[
-        int | None, typer.Option("--port", help="Port of Prometheus. [default: $GPUPOOL_PROMETHEUS_PORT or 9090]")
+        int | None,
+        typer.Option("--port", help="Port of Prometheus. [default: $GPUPOOL_PROMETHEUS_PORT or 9090]"),
     ] = None,
     alertmanager: Annotated[
         str | None,
@@ -183,9 +188,10 @@ def monitoring(
     stop: Annotated[bool, typer.Option("--stop", help="Stop Prometheus and remove its data.")] = False,
     folder: FolderOption = None,
 ) -> None:
-    """Run Prometheus with the environment's rules, for the job queue and simulated GPUs. The
+    """Run Prometheus with the environment's rules, for the job queue and simulated GPUs.
 
-    local cluster says which pod holds which slice; the pod's variable GPUPOOL_GPU_USE says how much of it the pod uses (0 to 1). Needs the program prometheus on PATH.
+    The local cluster says which pod holds which slice; the pod's variable GPUPOOL_GPU_USE says how much of it
+    the pod uses (0 to 1). Needs the program prometheus on PATH.
 
     Example: gpupool local monitoring
     """

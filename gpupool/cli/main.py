@@ -1,8 +1,8 @@
 """The entry point: runs a verb, turns errors into messages and exit codes. `gpupool.cli.app` registers the
 verbs.
 
-Exit codes: 0 success, 1 findings or failure, 2 usage error or output that can't be written, 3 no answer from a queue,
-130 interrupted.
+Exit codes: 0 success, 1 findings or failure, 2 usage error or output that can't be written, 3 no answer from
+a queue, 130 interrupted.
 """
 
 from __future__ import annotations

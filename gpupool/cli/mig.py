@@ -29,9 +29,11 @@ def mig(
         bool, typer.Option("--variants", help="Also list layouts with +me, +gfx and -me profiles.")
     ] = False,
 ) -> None:
-    """Place a MIG layout on a GPU, or say why it does not fit and suggest layouts that
+    """Place a MIG layout on a GPU, or say why it does not fit and suggest layouts that do.
 
-    do. Without profiles: list every maximal layout, to which no instance can be added. JSON lists all of them; text omits those with profile variants unless --variants is given. Exit 0: it fits. 1: it does not fit. 2: usage error.
+    Without profiles: list every maximal layout, to which no instance can be added. JSON lists all of them;
+    text omits those with profile variants unless --variants is given. Exit 0: it fits. 1: it does not fit. 2:
+    usage error.
 
     Example: gpupool mig a100-80gb 3g.40gb=1 2g.20gb=2
     """

@@ -21,7 +21,9 @@ from gpupool.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, v
 Format = Literal["text", "json"]
 """What `--format` takes."""
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or the path of a file.")]
+EnvArgument = Annotated[
+    str, typer.Argument(metavar="ENV", help="An environment's name or the path of a file.")
+]
 
 
 def print_json(value: Any) -> None:

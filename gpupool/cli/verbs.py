@@ -25,8 +25,8 @@ class Verb:
 
 
 def lazy_group(groups: Mapping[str, Mapping[str, Verb]], renamed: Mapping[str, str]) -> type[TyperGroup]:
-    """A group class for `typer.Typer(cls=...)` whose commands are `groups`: title to verbs by name. A verb of an
-    earlier release that is called `renamed[name]` now is refused with its new name.
+    """A group class for `typer.Typer(cls=...)` with the commands of `groups`, by title and name. Each name in
+    `renamed` is an earlier name of a verb, refused with its present name.
 
     The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or
     `app`, a Typer with verbs of its own.
