@@ -89,7 +89,7 @@ class Sharings:
             problem = f"the input has no device-plugin configuration {label.value!r}"
             if not unchosen:
                 return {}, [], f"{problem}; also convert its ConfigMap"
-            label.wrong(f"{problem}; {unchosen}", "convert the ConfigMap with it")
+            label.wrong(f"{problem}; {unchosen}", "also convert its ConfigMap")
         if config is None:
             return {"mode": "exclusive"}, [], ""
         self.used.add(id(config))
@@ -105,7 +105,7 @@ class Sharings:
             return sharing, [config.described], problem
         known = mig_parted.known_layout(name, gpu)
         if known is None:
-            label.wrong("the input has no such layout", "convert the ConfigMap with it")
+            label.wrong("the input has no such layout", "also convert its ConfigMap")
             why = f"there is no MIG layout {name!r} for the {gpu.title}; also convert its ConfigMap"
             return {}, [], why
         label.used()

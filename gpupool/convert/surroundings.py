@@ -109,7 +109,7 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccoun
     elif any(fleet.part.document.source is None for fleet in fleets):
         draft.karpenter["install"] = False
         why = "its pools are not gpupool's, so others run Karpenter: false was written"
-        advice = "switch its feature gate NodeOverlay on"
+        advice = "enable its feature gate NodeOverlay"
     else:
         why = "gpupool installs Karpenter 1.14"
         advice = "write install: false if it already runs, and enable its feature gate NodeOverlay"
