@@ -234,7 +234,7 @@ def work_dir() -> Path:
     """The folder of the Pulumi project, which must be one of ours. Raises EngineError."""
     folder = project.root()
     file = folder / project.FILE
-    make = "`gpupool init` makes a project in a folder of its own"
+    make = "`gpupool init` creates a project in a new folder"
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -243,9 +243,7 @@ def work_dir() -> Path:
         raise EngineError(f"{file}: can't be read: {error}; correct it") from error
     name = content.get("name") if isinstance(content, dict) else None
     if name != PROJECT:
-        raise EngineError(
-            f"{file}: name is {name!r} and must be {PROJECT}, by which states are found; {make}"
-        )
+        raise EngineError(f"{file}: name is {name!r} and must be {PROJECT}, which identifies states; {make}")
     return folder
 
 
@@ -259,13 +257,13 @@ def require_plugin(pulumi: Path, report: Report) -> None:
     why = _installed(pulumi, report) if releases.wanted() else "GPUPOOL_RELEASES forbids downloads"
     if why is None:
         return
-    sys.stderr.write(f"Pulumi's Kubernetes plugin is built here instead of downloaded: {why}\n")
+    sys.stderr.write(f"Pulumi's Kubernetes plugin is built instead of downloaded: {why}\n")
     try:
         binaries.locate(pulumi_env.KUBERNETES_PLUGIN, report)
     except LocalError as error:
         raise EngineError(
-            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
-            f"gpupool could not build it either: {error}. Install it where plugins can be downloaded "
+            f"Pulumi's Kubernetes plugin is not installed, and Pulumi could not install it: {why}. gpupool "
+            f"could not build it either: {error}. Install it on a machine with access to downloads "
             f"(pulumi {' '.join(pulumi_env.install_plugin())}) and copy ~/.pulumi/plugins here"
         ) from error
 

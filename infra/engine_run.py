@@ -109,7 +109,7 @@ def _fail(run: RunContext, failure: BaseException | None, interrupted: bool) -> 
     disk = state_files.disk_problem([*reported, *written], run.backend)
     # What an interrupted engine writes itself is that it was interrupted.
     outcome.errors = [disk] if disk else reported or ([] if interrupted else written)
-    again = [f"interrupted; go on with: gpupool {run.operation} {run.stack_name}"] if interrupted else []
+    again = [f"interrupted; continue with: gpupool {run.operation} {run.stack_name}"] if interrupted else []
     raise StackError("\n".join([*outcome.errors, *again]), run.result)
 
 

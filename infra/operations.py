@@ -92,7 +92,7 @@ def clear_repartition(run: RunContext) -> None:
     """What a repartition has left, now that the plain configurations are in place."""
     left = repartition_mark.clear_left(access.connect(run.plan), run.bundle)
     if left:
-        run.add_notes(f"removed what a repartition had left: ConfigMap {', '.join(left)}")
+        run.add_notes(f"removed leftovers of a repartition: ConfigMap {', '.join(left)}")
 
 
 def require_readiness(run: RunContext) -> None:
@@ -106,33 +106,33 @@ def require_readiness(run: RunContext) -> None:
         raise StackError("\n".join(unready.broken), run.result)
 
 
-ENGINE = Step("running the engine", engine_run.run_engine)
+ENGINE = Step("running Pulumi", engine_run.run_engine)
 OPERATIONS: Mapping[str, tuple[Step, ...]] = {
     "preview": (
-        Step("looking for what would be lost", find_losses),
+        Step("checking for deletions of protected objects", find_losses),
         Step("", show_losses),
         ENGINE,
     ),
     "up": (
-        Step("looking for what would be lost", find_losses),
-        Step("checking the consent", require_consent),
+        Step("checking for deletions of protected objects", find_losses),
+        Step("checking the confirmation", require_consent),
         ENGINE,
         Step("", unseen_changes.finish),
         # The engine has made what takes their place, and the namespaces that are to stay.
-        Step("removing what the state does not know", remove_orphans),
+        Step("removing objects that are not in the state", remove_orphans),
         Step("clearing up after repartitions", clear_repartition),
-        Step("waiting for what was applied", require_readiness),
+        Step("waiting for applied objects", require_readiness),
     ),
     "refresh": (
         ENGINE,
         # Of what the engine has read.
-        Step("looking for what the provider does not compare", unseen_changes.record),
+        Step("checking fields that the provider does not compare", unseen_changes.record),
     ),
     "destroy": (
         Step("allowing deletions", unprotect_everything),
-        Step("removing what must go first", remove_first_orphans),
+        Step("removing objects that must be deleted first", remove_first_orphans),
         ENGINE,
-        Step("removing what the state does not know", remove_orphans),
+        Step("removing objects that are not in the state", remove_orphans),
     ),
 }
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from vapcheck import PolicyFinding
 
 _WITHOUT_FILE = (
-    "destroy reads the file to know the cluster, and which nodes to give back: fix it, or restore it "
-    "from version control. Where it is lost, everything but the labels of existing nodes goes with plain "
-    'Pulumi: eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
+    "destroy needs the file for the cluster and the nodes to release: fix it, or restore it from version "
+    "control. If it is lost, plain Pulumi deletes everything except labels of existing nodes: "
+    'eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
     "pulumi destroy -s NAME"
 )
-_MEANWHILE = "{0} has changed meanwhile; what was read before is what was applied; go on with: gpupool up {0}"
+_MEANWHILE = "{0} has changed meanwhile; the previous version was applied; continue with: gpupool up {0}"
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def look_for_our_objects(run: RunContext) -> None:
             run.gone = run.held.gone(run.deployment)
     if run.held.hidden:
         kinds = ", ".join(run.held.hidden)
-        run.note(f"not allowed to list {kinds}: what an earlier state has left of them is not found")
+        run.note(f"not allowed to list {kinds}: leftovers of an earlier state are not found")
     destroys = run.operation == "destroy"
     run.orphans = (
         run.held.unrecorded(run.deployment) if destroys else run.held.beside(run.bundle, run.deployment)
@@ -138,9 +138,9 @@ def go_on_after_an_interrupted_run(run: RunContext) -> None:
     left = recovery.pending(run.deployment)
     run.under_way = recovery.begun(run.deployment)
     if run.marks.left and run.operation != "refresh":
-        run.note("an earlier run was stopped before it saved its state: every object is read again")
+        run.note("an earlier run was stopped before it saved its state: reading every object again")
     if left and run.operation != "preview":
-        run.note(f"going on after an interrupted run: {', '.join(left)}")
+        run.note(f"continuing after an interrupted run: {', '.join(left)}")
         run.deployment = recovery.without_pending(run.deployment)
         with run.in_our_words():
             run.stack.import_stack(automation.Deployment(version=3, deployment=run.deployment))
@@ -179,12 +179,12 @@ def clear_records_of_charts(run: RunContext) -> None:
         if records and run.operation == "up":
             names = ", ".join(sorted({record.release.name for record in records}))
             run.note(
-                f"an earlier run was stopped while Helm worked on {names}: its records of that are removed"
+                f"an earlier run was stopped while Helm worked on {names}: its pending records are removed"
             )
             chart_records.delete(api, records)
 
 
-BEFORE_THE_ENGINE = (Step("reaching the cluster", require_cluster),)
+BEFORE_THE_ENGINE = (Step("connecting to the cluster", require_cluster),)
 """Before anything is started."""
 PREPARATION = (
     # A killed run's lock would refuse the next steps.
@@ -193,7 +193,7 @@ PREPARATION = (
     Step("", reserve_disk),
     Step("reading the state", read_state),
     # Judging went on beside all of the above; what it denies has changed nothing.
-    Step("judging by policy", hear_policy),
+    Step("checking policies", hear_policy),
     Step("", have_a_stack),
     Step("comparing the state with the cluster", require_same_cluster),
     Step("", say_what_restarts),

@@ -39,10 +39,7 @@ def _not_started(inputs: DriftInput) -> Drift:
         layer="others",
         kind="not-started",
         object=f"environment {inputs.plan.environment}",
-        reason=(
-            f"{inputs.plan.delivery.by.title} delivers it according to the file, but has not been "
-            "set up yet: "
-        )
+        reason=f"{inputs.plan.delivery.by.title} delivers it according to the file, but is not set up yet: "
         "commits do not reach the cluster",
         repair=delivery.start(inputs.plan.delivery, path) or "",
         level=Severity.warning,

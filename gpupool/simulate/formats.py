@@ -299,6 +299,6 @@ def _known(file: str, header: str, name: str) -> TableFormat:
         raise GpupoolError(f"{file}:1:1: is not a {name} table: it has no column {', '.join(missing)}")
     known = "; ".join(f"{format.name} ({','.join(sorted(format.columns))})" for format in FORMATS)
     raise GpupoolError(
-        f"{file}:1:1: is not a known job table: it has {header[:200]}; known formats: {known}. "
+        f"{file}:1:1: is not a known job table: it has {header[:200]!r}; known formats: {known}. "
         f"Write a table with the header {','.join(COLUMNS)}"
     )

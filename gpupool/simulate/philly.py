@@ -30,11 +30,10 @@ def read_philly(file: Path, zone: timedelta | None) -> Trace:
     except json.JSONDecodeError as error:
         raise GpupoolError(f"{file}:{error.lineno}:{error.colno}: is not JSON: {error.msg}") from error
     except (RecursionError, ValueError) as error:
-        raise GpupoolError((
-            f"{file}:1:1: is not a list of jobs: it is nested too deeply, or has a "
-            "number with "
-        )
-                           "thousands of digits") from error  # fmt: skip
+        raise GpupoolError(
+            f"{file}:1:1: is not a list of jobs: it is nested too deeply, or has a number with "
+            "thousands of digits"
+        ) from error
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise GpupoolError(f"{file}:1:1: is not a list of jobs, as cluster_job_log is")
     arrivals: list[Arrival] = []
