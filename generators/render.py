@@ -167,8 +167,8 @@ def _listed(folder: Path, environment: str) -> list[str]:
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableIndexError(
             f"{place}{line}: this is not the index of a rendering, so earlier rendered files can't be "
-            "distinguished "
-            "from other files; restore a committed index, or delete the folder, and render again"
+            "distinguished from other files; restore a committed index, or delete the folder, and render "
+            "again"
         ) from None
     if found != environment:
         raise GpupoolError(

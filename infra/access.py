@@ -58,8 +58,8 @@ def require_cluster(target: Target) -> None:
         if file is None:
             raise
         raise UnreachableError(
-            f"the local control plane at {file.parent} does not answer; "
-            "`gpupool local status` shows its state, `gpupool local up` repairs it"
+            f"the local control plane at {file.parent} does not answer; `gpupool local status` shows its "
+            "state, `gpupool local up` repairs it"
         ) from error
     except ApiError as error:
         raise ApiError(

@@ -82,8 +82,7 @@ class DiskReserve:
         if self.message is None:
             self.message = (
                 f"{self._root}: the disk is full, so the run was stopped. Free some space there and run "
-                "this command "
-                "again: it finds objects that were created but not recorded"
+                "this command again: it finds objects that were created but not recorded"
             )
             self._since = time.monotonic()
             self.release()

@@ -55,14 +55,12 @@ def check(manifest: Manifest, api: KubeApi, namespace: str) -> None:
     if place is not None and place.namespace != namespace:
         raise UnfitError(
             f"the operator runs in namespace {place.namespace} (according to {place.sign}), so its pods "
-            "can't "
-            f"mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
+            f"can't mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
         )
     if api.get("v1", "Namespace", namespace) is None:
         raise UnfitError(
             f"namespace {namespace} for the operator's configurations does not exist; set "
-            "gpuOperator.namespace "
-            f"to the namespace of its pods (kubectl get pods -A -l {_PODS})"
+            f"gpuOperator.namespace to the namespace of its pods (kubectl get pods -A -l {_PODS})"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
         raise UnfitError("\n".join(problems))

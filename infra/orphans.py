@@ -152,8 +152,7 @@ def require_none_foreign(api: KubeApi, environment: str, wanted: Iterable[Manife
     if manifests:
         raise ForeignError(
             f"{', '.join(map(str, manifests))} already exists and was not created by this environment; "
-            "delete "
-            "or rename it, or take it over with `pulumi import`. Nothing was changed"
+            "delete or rename it, or take it over with `pulumi import`. Nothing was changed"
         )
 
 

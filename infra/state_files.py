@@ -114,9 +114,8 @@ def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
     where = folder(backend_url) or backend_url
     if full:
         return (
-            f"{where}: the disk is full, so the state could not be written. Free some space there and "
-            "run this command "
-            "again: it finds objects that were created but not recorded"
+            f"{where}: the disk is full, so the state could not be written. Free some space there and run "
+            "this command again: it finds objects that were created but not recorded"
         )
     return f"{where}: the disk is read-only, so the state can't be written; make it writable first"
 

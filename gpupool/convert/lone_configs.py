@@ -131,7 +131,6 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
         bounds.bound(pool, choices.max * bounds.sizes_of(pool)[-1])
         why = (
             f"no input names machines: pool {pool.name} may start all types in the catalog, at most "
-            f"{choices.max} "
-            "of the largest"
+            f"{choices.max} of the largest"
         )
         part.note("assumed", why, "correct nodes.instanceTypes and the limit")

@@ -223,9 +223,8 @@ def require_own(layout: Layout) -> None:
     if foreign:
         raise LocalError(
             f"{layout.data}: contains files but no {layout.marker.name}, so it is not a control plane's "
-            "folder, "
-            "and `gpupool local down` would delete its contents; use an empty or new folder "
-            "(--dir or GPUPOOL_LOCAL_DIR)"
+            "folder, and `gpupool local down` would delete its contents; use an empty or new folder (--dir "
+            "or GPUPOOL_LOCAL_DIR)"
         )
 
 

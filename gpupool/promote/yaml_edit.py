@@ -98,8 +98,7 @@ class Text:
         if at is None:
             raise SharedValueError(
                 f"line {self._line(parent.start)}: {loc[-1]} comes from a merge key (<<) and can't be "
-                "removed "
-                "here; write the mapping out, then promote"
+                "removed here; write the mapping out, then promote"
             )
         if len(parent.pairs) == 1 and len(loc) > 1:
             self.delete(loc[:-1])

@@ -47,9 +47,8 @@ def unfinished(
     notes = []
     if lost:
         notes.append(
-            f"have neither the old nor the new layout and stay cordoned: {', '.join(sorted(lost))}; see "
-            "the log of the "
-            "operator's nvidia-mig-manager and nvidia-device-plugin-daemonset pods there"
+            f"have neither the old nor the new layout and stay cordoned: {', '.join(sorted(lost))}; see the "
+            "log of the operator's nvidia-mig-manager and nvidia-device-plugin-daemonset pods there"
         )
     for node in nodes:
         if not node.ready and not task.settled(node):

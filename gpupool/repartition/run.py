@@ -296,9 +296,9 @@ def _matching(
         )
     if not options.rollback and not noted.backwards and noted.target != preparation.target(bundle, pool):
         raise GpupoolError(
-            f"since {noted.started} pool {pool.name} is being repartitioned to a different "
-            "configuration than "
-            f"that of the file; undo that first ({how} --rollback), or restore the file and finish it ({how})"
+            f"since {noted.started} pool {pool.name} is being repartitioned to a different configuration "
+            f"than that of the file; undo that first ({how} --rollback), or restore the file and finish it "
+            f"({how})"
         )
     return noted
 

@@ -157,8 +157,7 @@ def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
             yield Risk(
                 "spot",
                 f"pool {pool.name}: {wording.spot(was)} becomes {wording.spot(pool)}; spot nodes are "
-                "reclaimed with "
-                "two minutes' notice",
+                "reclaimed with two minutes' notice",
             )
 
 

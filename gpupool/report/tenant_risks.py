@@ -18,8 +18,7 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
             yield Risk(
                 "tenant",
                 f"tenant {tenant.name} is removed: its namespace {tenant.namespace} is deleted with its "
-                "contents "
-                "after confirmation",
+                "contents after confirmation",
                 "danger",
             )
             continue
@@ -39,8 +38,7 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
                 yield Risk(
                     "tenant",
                     f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: the "
-                    "contents "
-                    f"of {field.before} are not moved, and are deleted after confirmation",
+                    f"contents of {field.before} are not moved, and are deleted after confirmation",
                     "danger",
                 )
 
@@ -56,9 +54,8 @@ def borrowing(context: RiskContext) -> Iterator[Risk]:
                 yield Risk(
                     "quota",
                     f"{tenant.name} may use {wording.counts(now)} of {pool} at most, including what it "
-                    "borrows, "
-                    f"{wording.counts(most)} before: borrowed jobs above the limit keep running, no new "
-                    "ones start",
+                    f"borrows, {wording.counts(most)} before: borrowed jobs above the limit keep running, "
+                    "no new ones start",
                 )
 
 

@@ -31,8 +31,7 @@ def ceiling(bundle: ObjectSet) -> Iterator[RuleViolation]:
         costliest = max(costs, key=lambda name: costs[name])
         message = (
             f"all pools at their maximum cost {usd_exact(total)} a month, but the limit is "
-            f"{usd_exact(most)}; "
-            f"the most expensive is {costliest} with {usd_exact(costs[costliest])}"
+            f"{usd_exact(most)}; the most expensive is {costliest} with {usd_exact(costs[costliest])}"
         )
         yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 

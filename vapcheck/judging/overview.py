@@ -31,8 +31,7 @@ def overview(found: PolicySet, tally: Tally, operation: str) -> Iterator[PolicyF
             "audit",
             "assumed-namespaced",
             f"the CustomResourceDefinition of {kind} ({api_version}) is missing; objects without a "
-            "namespace are "
-            "evaluated as namespaced",
+            "namespace are evaluated as namespaced",
             origin="document",
             object=ObjectRef(api_version, kind, None, ""),
             file=file,

@@ -37,9 +37,8 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
             shares = _shares(grants, resource)
             message = f"grants add up to {total} x {resource}, but the pool has {most}: {shares}"
             hint = (
-                f"grant less (with upTo tenants borrow idle capacity), raise {resolved.bounded_by}, or "
-                "set overcommit: "
-                "true on the pool if this is intended"
+                f"grant less (with upTo tenants borrow idle capacity), raise {resolved.bounded_by}, or set "
+                "overcommit: true on the pool if this is intended"
             )
             yield PlanProblem(loc, message, hint, judged_by)
             break  # what is said of one profile holds for the others

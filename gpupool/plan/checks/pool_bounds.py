@@ -55,9 +55,8 @@ def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int])
     elif nodes.max is not None and not alike:
         machines = f"machines of {' and '.join(map(str, sizes))} GPUs"
         message = (
-            f"max {nodes.max} can't be enforced with {machines}: Karpenter does not count nodes while "
-            "it starts "
-            "several"
+            f"max {nodes.max} can't be enforced with {machines}: Karpenter does not count nodes while it "
+            "starts several"
         )
         hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest machines"
         yield PlanProblem((*loc, "max"), message, hint)

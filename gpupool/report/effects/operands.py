@@ -44,8 +44,7 @@ _SWITCHED: Mapping[tuple[str, bool], str] = {
 """What happens where a setting of `gpuOperator` is switched on or off."""
 _MOVED = (
     "the operator's release is reinstalled in the other namespace: its device plugin, MIG manager and "
-    "driver are "
-    "removed from every GPU node meanwhile"
+    "driver are removed from every GPU node meanwhile"
 )
 
 
@@ -272,7 +271,6 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             "stay",
             "",
             reason if was.version != now.version else "karpenter.values change",
-            "the controller restarts and no node is replaced: if a release computes drift differently, "
-            "it first updates "
-            "the nodes' hashes. No node starts until it is back",
+            "the controller restarts and no node is replaced: if a release computes drift differently, it "
+            "first updates the nodes' hashes. No node starts until it is back",
         )
