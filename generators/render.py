@@ -166,13 +166,14 @@ def _listed(folder: Path, environment: str) -> list[str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableIndexError(
-            f"{place}{line}: this is not the index of a rendering, so what an earlier one wrote can't be "
-            "distinguished from other files; restore a committed one, or delete the folder, and render again"
+            f"{place}{line}: this is not the index of a rendering, so earlier rendered files can't be "
+            "distinguished from other files; restore a committed index, or delete the folder, and render "
+            "again"
         ) from None
     if found != environment:
         raise GpupoolError(
-            f"{place}: the folder holds the rendering of environment {found!r}, not of {environment!r}; "
-            "choose another folder, or delete this one first"
+            f"{place}: the folder contains the rendering of environment {found!r}, not of {environment!r}; "
+            "use another folder, or delete this one first"
         )
     return listed
 

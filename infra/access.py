@@ -47,7 +47,7 @@ def require_cluster(target: Target) -> None:
     file = kubeconfig(target)
     if file is not None and not os.path.isfile(file):
         raise KubeconfigError(
-            f"{target.environment} is for the local control plane, and none is at {file.parent}; "
+            f"{target.environment} is for the local control plane, but there is none in {file.parent}; "
             "start it with: gpupool local up"
         )
     try:
@@ -58,15 +58,17 @@ def require_cluster(target: Target) -> None:
         if file is None:
             raise
         raise UnreachableError(
-            f"the local control plane at {file.parent} does not answer; "
-            "`gpupool local status` shows what runs, `gpupool local up` repairs it"
+            f"the local control plane at {file.parent} does not answer; `gpupool local status` shows its "
+            "state, `gpupool local up` repairs it"
         ) from error
     except ApiError as error:
         raise ApiError(
-            error.status, error.reason, f"{file or 'KUBECONFIG'}: the cluster refuses us: {error}"
+            error.status,
+            error.reason,
+            f"{file or 'KUBECONFIG'}: the cluster rejects the credentials: {error}",
         ) from error
     if dead:
-        repair = "see that it runs" if file is None else "`gpupool local up` repairs it"
+        repair = "check that it runs" if file is None else "`gpupool local up` repairs it"
         raise UnreachableError(
             f"the API server at {api.server} (context {api.context}) answers, but its etcd does not, so "
             f"nothing can be read or changed; nothing was changed: {repair}"

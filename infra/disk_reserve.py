@@ -63,9 +63,9 @@ class DiskReserve:
         except OSError as error:
             self.release()
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "Make room there" if full else "Make it writable"
+            advice = "Free some space there" if full else "Make it writable"
             raise DiskFullError(
-                f"{self._root}: the disk takes no state of {objects} objects, {size // 1024} KiB "
+                f"{self._root}: the disk has no space for a state of {objects} objects, {size // 1024} KiB "
                 f"({error.strerror}); nothing was changed. {advice} and run this again"
             ) from error
 
@@ -81,8 +81,8 @@ class DiskReserve:
             return
         if self.message is None:
             self.message = (
-                f"{self._root}: the disk is full, so the run was stopped. Make room there and run this "
-                "again: what was made and not noted is found again"
+                f"{self._root}: the disk is full, so the run was stopped. Free some space there and run "
+                "this command again: it finds objects that were created but not recorded"
             )
             self._since = time.monotonic()
             self.release()

@@ -227,7 +227,7 @@ def work_dir() -> Path:
     """The folder of the Pulumi project, which must be one of ours. Raises EngineError."""
     folder = project.root()
     file = folder / project.FILE
-    make = "`gpupool init` makes a project in a folder of its own"
+    make = "`gpupool init` creates a project in a new folder"
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -236,7 +236,5 @@ def work_dir() -> Path:
         raise EngineError(f"{file}: can't be read: {error}; correct it") from error
     name = content.get("name") if isinstance(content, dict) else None
     if name != PROJECT:
-        raise EngineError(
-            f"{file}: name is {name!r} and must be {PROJECT}, by which states are found; {make}"
-        )
+        raise EngineError(f"{file}: name is {name!r} and must be {PROJECT}, which identifies states; {make}")
     return folder

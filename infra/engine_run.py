@@ -121,7 +121,7 @@ def _fail(ready: Ready, attempt: _Attempt, result: Result) -> None:
     disk = state_files.disk_problem([*reported, *written], ready.session.backend)
     # What an interrupted engine writes itself is that it was interrupted.
     outcome.errors = [disk] if disk else reported or ([] if attempt.interrupted else written)
-    again = f"interrupted; go on with: gpupool {request.operation} {request.environment}"
+    again = f"interrupted; continue with: gpupool {request.operation} {request.environment}"
     raise StackError("\n".join([*outcome.errors, *([again] if attempt.interrupted else [])]), result)
 
 

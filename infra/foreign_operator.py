@@ -49,18 +49,18 @@ def check(manifest: Manifest, api: KubeApi, namespace: str) -> None:
     there = live["metadata"]["name"]
     if there != manifest.name:
         raise UnfitError(
-            f"the operator's ClusterPolicy is called {there}, and gpuOperator.clusterPolicy is "
+            f"the operator's ClusterPolicy is named {there}, but gpuOperator.clusterPolicy is "
             f"{manifest.name}; write gpuOperator.clusterPolicy: {there}"
         )
     if place is not None and place.namespace != namespace:
         raise UnfitError(
-            f"the operator runs in namespace {place.namespace} (so says {place.sign}), and its pods can't "
-            f"mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
+            f"the operator runs in namespace {place.namespace} (according to {place.sign}), so its pods "
+            f"can't mount ConfigMaps of {namespace}; write gpuOperator.namespace: {place.namespace}"
         )
     if api.get("v1", "Namespace", namespace) is None:
         raise UnfitError(
-            f"there is no namespace {namespace}, which the operator's configurations belong in; write the "
-            f"one that its pods run in as gpuOperator.namespace (kubectl get pods -A -l {_PODS})"
+            f"namespace {namespace} for the operator's configurations does not exist; set "
+            f"gpuOperator.namespace to the namespace of its pods (kubectl get pods -A -l {_PODS})"
         )
     if problems := list(_problems(manifest.body["spec"], live)):
         raise UnfitError("\n".join(problems))
@@ -72,7 +72,7 @@ def _problems(patch: Mapping[str, Any], live: Object) -> Iterator[str]:
         config = config_name(live, operand)
         if config and not config.startswith(_OURS):
             yield (
-                f"{where}.{operand}.config.name is {config}, set by somebody else; clear it for the pools' "
+                f"{where}.{operand}.config.name is {config}, set by others; clear it to use the pools' "
                 "configurations"
             )
     for setting in undoing(live.get("spec"), partitioned="migManager" in patch):

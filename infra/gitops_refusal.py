@@ -31,15 +31,15 @@ def require_ours(plan: Plan, despite: bool = False, command: str = "up") -> None
     name = plan.environment
     if command == "up":
         reason = (
-            "which would set back what is applied from here; commit what "
-            f"`gpupool render {name} -o {delivery.path}` writes there instead. To apply it from here"
+            "which would revert changes that are applied from here; commit the "
+            f"output of `gpupool render {name} -o {delivery.path}` there instead. To apply it from here"
         )
     else:
         reason = (
-            "which would recreate what is deleted here; take it out there first. To forget a stack from "
-            f"before {who} and keep everything: pulumi stack rm {name} --force. To destroy it from here"
+            "which would recreate what is deleted here; remove it there first. To remove an old "
+            f"stack without deleting objects: pulumi stack rm {name} --force. To destroy it from here"
         )
     raise DeliveredError(
-        f"{name} is delivered by {who} from {delivery.repo} ({delivery.path}), {reason} all the same, with "
-        f"{who} suspended: gpupool {command} {name} --despite-gitops (pulumi: {VARIABLE}=1)"
+        f"{name} is delivered by {who} from {delivery.repo} ({delivery.path}), {reason} anyway, with {who} "
+        f"suspended: gpupool {command} {name} --despite-gitops (pulumi: {VARIABLE}=1)"
     )

@@ -45,7 +45,7 @@ def require_engine(plan: Plan, engine: str) -> None:
     if now != engine:
         raise HandoverError(
             f"{plan.environment} is delivered by {now} (delivery.engine in the file), not by {engine}; write "
-            f"engine: {engine} first, so that the engine that gets the objects also delivers them"
+            f"engine: {engine} first, so that the new owner of the objects also delivers them"
         )
 
 
@@ -67,7 +67,7 @@ def hand_over(
         try:
             owners = until_no_conflict(partial(_move, api, manifest, others, engine.managers[0], dry_run))
         except ApiError as error:
-            raise HandoverError(f"{manifest}: {error}; run the same command again to go on") from error
+            raise HandoverError(f"{manifest}: {error}; run the same command again to continue") from error
         if owners:
             changed.append(HandedOver(manifest, tuple(sorted(owners))))
     return changed

@@ -101,8 +101,8 @@ def locks(backend_url: str, project: str, stack: str) -> list[LockFile]:
         return []
     except OSError as error:
         raise LockedError(
-            f"{folder}: can't be read ({error.strerror}), so it is not known whether another run works on "
-            f"{stack}; nothing was changed. Make it readable to this user"
+            f"{folder}: can't be read ({error.strerror}), so another run may be working on {stack}; "
+            f"nothing was changed. Make it readable for this user"
         ) from error
     return [lock for path in paths if (lock := _read(path)) is not None]
 
@@ -119,9 +119,9 @@ def _read(path: Path) -> LockFile | None:
     try:
         row = json.loads(content)
     except (ValueError, RecursionError):
-        return LockFile(path, changed, problem="is not whole" if content else "is empty")
+        return LockFile(path, changed, problem="is incomplete" if content else "is empty")
     if not _sound(row):
-        return LockFile(path, changed, problem="does not say which process holds it")
+        return LockFile(path, changed, problem="does not name the process that holds it")
     return LockFile(path, changed, row["pid"], row["username"], row["hostname"], row["timestamp"])
 
 
@@ -173,7 +173,7 @@ def _remove(lock: LockFile, stack: str) -> bool:
         return False
     except OSError as error:
         raise LockedError(
-            f"{lock.path}: a lock that a run on {stack} left behind, and it can't be removed "
+            f"{lock.path}: can't remove this lock, which a run on {stack} left behind "
             f"({error.strerror}); nothing was changed. Make the folder writable, or remove it yourself"
         ) from error
     return True
@@ -225,25 +225,25 @@ def locked(backend_url: str, project: str, stack: str) -> LockedError:
     held = locks(backend_url, project, stack)
     if held:
         return _in_use(held[0], stack, backend_url)
-    return LockedError(f"another run was in progress on {stack}; nothing was changed, run this again")
+    return LockedError(f"another run was in progress on {stack}; nothing was changed. Run this command again")
 
 
 def _in_use(lock: LockFile, stack: str, backend_url: str) -> LockedError:
     if lock.pid is not None:
         return LockedError(
             f"another run works on {stack}: process {lock.pid} of {lock.user} on {lock.host}, "
-            f"since {lock.since}; nothing was changed. Wait for it; when that process is certainly no run "
-            f"of gpupool or pulumi any more, remove {lock.path}"
+            f"since {lock.since}; nothing was changed. Wait for it; if that process is certainly not "
+            f"a run of gpupool or pulumi, remove {lock.path}"
         )
     if _strange(lock):
         return LockedError(
-            f"{lock.path}: not a lock of Pulumi's, but any file in this folder locks {stack}; nothing was "
+            f"{lock.path}: not a Pulumi lock, but any file in this folder locks {stack}; nothing was "
             "changed. Move it elsewhere"
         )
     pids = _engines(backend_url, lock.changed) if lock.readable else []
     suspects = f", and process {', '.join(map(str, pids))} may hold it" if pids else ""
     return LockedError(
-        f"{lock.path}: locks {stack} and {lock.problem}, so its owner is not known{suspects}; nothing was "
+        f"{lock.path}: locks {stack} and {lock.problem}, so its owner is unknown{suspects}; nothing was "
         "changed. When no run of gpupool or pulumi works on this stack, on any machine that shares the "
         "folder, remove the file"
     )

@@ -33,8 +33,8 @@ def notes(deployment: Mapping[str, Any], bundle: Bundle) -> Iterator[str]:
 def _of_release(old: Mapping[str, Any], new: HelmRelease) -> Iterator[str]:
     if old["version"] != new.version:
         yield (
-            f"`up` changes the GPU Operator from {old['version']} to {new.version}: all its pods restart on "
-            "every GPU node; what becomes of the driver: gpupool report"
+            f"`up` changes the GPU Operator from {old['version']} to {new.version}: all its pods restart "
+            "on every GPU node; see gpupool report for the driver"
         )
         return
     changed = operator_restarts.between(old.get("values") or {}, new.values)
@@ -53,7 +53,7 @@ def _of_operands(changed: Iterable[Restart]) -> Iterator[str]:
     if rows:
         operands = ", ".join(dict.fromkeys(name for row in rows for name in row.others))
         yield (
-            f"`up` restarts the operator's {operands} on every GPU node, one node after the other "
+            f"`up` restarts the operator's {operands} on every GPU node, one node at a time "
             f"({_reasons(rows)})"
         )
 

@@ -151,8 +151,8 @@ def require_none_foreign(api: KubeApi, environment: str, wanted: Iterable[Manife
         manifests = [m for m, theirs in zip(possible, pool.map(foreign, possible), strict=True) if theirs]
     if manifests:
         raise ForeignError(
-            f"{', '.join(map(str, manifests))} already exists and was not made by this environment; delete "
-            "or rename it, or take it over with `pulumi import`. Nothing was changed"
+            f"{', '.join(map(str, manifests))} already exists and was not created by this environment; "
+            "delete or rename it, or take it over with `pulumi import`. Nothing was changed"
         )
 
 
@@ -169,7 +169,7 @@ def summary(found: Iterable[Manifest]) -> str | None:
         return None
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     objects = "object of this environment is" if len(names) == 1 else "objects of this environment are"
-    return f"{len(names)} {objects} in the cluster and in neither its file nor the stack's state: {shown}"
+    return f"{len(names)} {objects} in the cluster but neither in its file nor in the stack's state: {shown}"
 
 
 def before_the_engine(found: Iterable[Manifest]) -> tuple[Manifest, ...]:
@@ -217,8 +217,8 @@ def _delete(api: KubeApi, manifest: Manifest) -> str | None:
             if time.monotonic() > until:
                 held = ", ".join(live["metadata"].get("finalizers") or ()) or "nothing that it names"
                 return (
-                    f"{manifest} is still being deleted after {_GONE_SECONDS:.0f} s, held by {held}; see "
-                    "what it waits for with `kubectl describe`, then run the command again"
+                    f"{manifest} is still being deleted after {_GONE_SECONDS:.0f} s, held by {held}; find "
+                    "the cause with `kubectl describe`, then run the command again"
                 )
             time.sleep(pause)
             pause = min(pause * 1.5, 1.0)

@@ -25,13 +25,13 @@ def require_plugin(pulumi: Path, report: Report) -> None:
     why = _installed(pulumi, report) if releases.wanted() else "GPUPOOL_RELEASES forbids downloads"
     if why is None:
         return
-    sys.stderr.write(f"Pulumi's Kubernetes plugin is built here instead of downloaded: {why}\n")
+    sys.stderr.write(f"Pulumi's Kubernetes plugin is built instead of downloaded: {why}\n")
     try:
         binaries.locate(pulumi_env.KUBERNETES_PLUGIN, report)
     except LocalError as error:
         raise EngineError(
-            f"Pulumi's Kubernetes plugin is not installed, and the engine could not install it: {why}. "
-            f"gpupool could not build it either: {error}. Install it where plugins can be downloaded "
+            f"Pulumi's Kubernetes plugin is not installed, and Pulumi could not install it: {why}. gpupool "
+            f"could not build it either: {error}. Install it on a machine with access to downloads "
             f"(pulumi {' '.join(pulumi_env.install_plugin())}) and copy ~/.pulumi/plugins here"
         ) from error
 

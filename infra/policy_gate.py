@@ -123,7 +123,7 @@ def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
         loaded.finding(
             section_of(violation, plan),
             f"{violation.object}: {violation.message}" if violation.object else violation.message,
-            "write fewer or shorter entries, or divide the environment in two",
+            "write fewer or shorter entries, or split the environment in two",
         )
         for violation in exceeded(whole)
     ]
@@ -152,13 +152,13 @@ def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
             yield PolicyFinding(
                 level="deny",
                 rule="expired-waiver",
-                message=f"the waiver of {waiver.policy} {where} was until {waiver.until.isoformat()} "
+                message=f"the waiver of {waiver.policy} {where} ended on {waiver.until.isoformat()} "
                 f"(owner {waiver.owner}: {waiver.reason})",
                 origin="waiver",
                 path=f"policies.waivers[{number}].until",
                 title="Waivers end",
                 why="An exception that is not renewed has no responsible owner.",
-                fix=f"{waiver.owner} renews it, or removes it and fixes what it excused.",
+                fix=f"{waiver.owner} must renew it, or remove it and fix the violations.",
             )
 
 
@@ -173,12 +173,12 @@ def _ended_reservations(plan: Plan, today: date) -> Iterator[PolicyFinding]:
                     level="warn",
                     rule="reservation-ended",
                     message=f"{reservation.count} nodes of pool {pool.name} were reserved until "
-                    f"{reservation.until:%Y-%m-%d %H:%M} UTC, and can't start any more",
+                    f"{reservation.until:%Y-%m-%d %H:%M} UTC, and can no longer start",
                     origin="bundle",
                     path=f"pools[{number}].nodes.reserved",
                     title="Reservations end",
-                    why="What has ended is still counted: in quotas, in the cost, and in the pool's maximum.",
-                    fix="Take it out of the file, and lower max, or write the new reservation.",
+                    why="Quotas, cost and the pool's maximum still include an ended reservation.",
+                    fix="Remove it from the file and lower max, or add the new reservation.",
                 )
 
 

@@ -127,7 +127,7 @@ def _read(session: Session, verdict: Verdict) -> Recorded:
     request.report("reading the state")
     marks = Marks(session.backend, PROJECT, request.environment)
     deployment = session.exported()
-    request.report("judging by policy")
+    request.report("checking policies")
     warnings = verdict()
     if deployment is None:
         session.create()
@@ -179,7 +179,7 @@ def _survey(session: Session, deployment: dict[str, Any]) -> Surveyed:
             gone = held.gone(deployment)
     notes = []
     if kinds := ", ".join(held.hidden):
-        text = f"not allowed to list {kinds}: what an earlier state has left of them is not found"
+        text = f"not allowed to list {kinds}: leftovers of an earlier state are not found"
         notes.append(request.note(text))
     destroys = request.operation == "destroy"
     left = held.unrecorded(deployment) if destroys else held.beside(request.bundle, deployment)
@@ -191,10 +191,10 @@ def _resume(session: Session, recorded: Recorded) -> Resumed:
     request, deployment, notes = session.request, recorded.deployment, []
     left, begun = recovery.pending(deployment), recovery.begun(deployment)
     if recorded.marks.left and request.operation != "refresh":
-        text = "an earlier run was stopped before it saved its state: every object is read again"
+        text = "an earlier run was stopped before it saved its state: reading every object again"
         notes.append(request.note(text))
     if left and request.operation != "preview":
-        notes.append(request.note(f"going on after an interrupted run: {', '.join(left)}"))
+        notes.append(request.note(f"continuing after an interrupted run: {', '.join(left)}"))
         deployment = recovery.without_pending(deployment)
         session.save(deployment)
     return Resumed(deployment, begun, tuple(notes))
@@ -224,7 +224,7 @@ def _clear_charts(request: Request, marks: Marks, resumed: Resumed) -> Iterator[
         if records and request.operation == "up":
             names = ", ".join(sorted({record.release.name for record in records}))
             yield request.note(
-                f"an earlier run was stopped while Helm worked on {names}: its records of that are removed"
+                f"an earlier run was stopped while Helm worked on {names}: its pending records are removed"
             )
             chart_records.delete(api, records)
 

@@ -82,8 +82,8 @@ def consent(lost: Iterable[str], environment: str) -> str | None:
         return None
     flags = " ".join(f"--allow-delete {name}" for name in names)
     return (
-        f"up would delete {', '.join(names)} and everything in it, so it refuses; put it back into the "
-        f"file, or consent with: gpupool up {environment} {flags}"
+        f"up would delete {', '.join(names)} and everything in it, so it refuses; restore it in the file, "
+        f"or confirm with: gpupool up {environment} {flags}"
     )
 
 
@@ -98,7 +98,9 @@ def require_going(allowed: Iterable[str], deployment: Mapping[str, Any], kept: I
     wrong = sorted(set(allowed) - going)
     if wrong:
         lost = ", ".join(sorted(losses(deployment, names)))
-        able = f"what can be named now is {lost}" if lost else "nothing protected goes, so leave it out"
+        able = (
+            f"it would delete {lost}" if lost else "nothing protected would be deleted, so remove the option"
+        )
         raise UsageError(f"--allow-delete {', '.join(wrong)}: up would not delete that; {able}")
 
 
@@ -120,8 +122,8 @@ def require_same_cluster(deployment: Mapping[str, Any], api: KubeApi, environmen
     if known:
         raise OtherClusterError(
             f"{api.server} (context {api.context}) has none of the namespaces that {environment} was "
-            f"applied to ({', '.join(sorted(known))}): it is another cluster, or everything was deleted. "
-            "Check the context (cluster.kubeContext pins it); where all is really gone, run: "
+            f"applied to ({', '.join(sorted(known))}): this is another cluster, or everything was deleted. "
+            "Check the context (cluster.kubeContext pins it); if everything was deleted, run: "
             f"gpupool refresh {environment}"
         )
 

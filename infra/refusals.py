@@ -45,7 +45,7 @@ def explain(request: Request, outcome: EngineOutcome, failed: bool) -> None:
         try:
             tried = dry_run(api, manifests, FIELD_MANAGER, lambda _: None)
         except ApiError as error:  # the account may not write, as one that only previews changes
-            lacks = f"{error}; `gpupool doctor {request.environment}` shows what the account lacks"
+            lacks = f"{error}; `gpupool doctor {request.environment}` shows missing permissions"
             (outcome.errors if failed else outcome.warnings).append(lacks)
             return
         for refusal in tried.refused:

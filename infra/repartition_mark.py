@@ -115,6 +115,6 @@ def require_none(api: KubeApi, environment: str) -> None:
     if begun is not None:
         raise UnderWayError(
             f"pool {begun.pool} is being repartitioned, and `up` would change all its nodes at once; finish "
-            f"it with: gpupool repartition {environment} {begun.pool}, or take it back with: "
+            f"it with: gpupool repartition {environment} {begun.pool}, or undo it with: "
             f"gpupool repartition {environment} {begun.pool} --rollback"
         )

@@ -75,8 +75,8 @@ class Marks:
             with contextlib.suppress(OSError):
                 path.unlink()
             raise MarkError(
-                f"{path}: {error.strerror}; a run notes there that it has begun. Nothing was changed; make "
-                "the folder writable or free some space, then run this again"
+                f"{path}: {error.strerror}; a run records its start there. Nothing was changed; make the "
+                "folder writable or free some space, then run this command again"
             ) from error
         self._own = path
 

@@ -120,7 +120,7 @@ def note(restarts_now: Restarts, environment: str) -> str | None:
         return None
     return (
         f"policies would refuse {len(restarts_now.refused)} of {restarts_now.count} running workloads at "
-        f"their next restart: {restarts_now.first}; what to do: gpupool doctor {environment}"
+        f"their next restart: {restarts_now.first}; see gpupool doctor {environment}"
     )
 
 

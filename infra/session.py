@@ -120,7 +120,7 @@ def started(request: Request) -> Iterator[Session]:
     since, environment = time.monotonic(), request.environment
     # A preview of a cluster that is not local shows what it can without it.
     if request.operation != "preview" or request.plan.cluster.platform == "local":
-        request.report("reaching the cluster")
+        request.report("connecting to the cluster")
         access.require_cluster(request.plan)
     stack, command = opened(environment, request.plan.cluster.platform, request.report)
     backend, notes = _backend(stack), []

@@ -61,8 +61,8 @@ def _notes(plan: Plan, changed: Mapping[str, list[str]], busy: Mapping[str, int]
                 how = f"`up` makes Karpenter replace {_nodes(names)}"
             yield (
                 f"pool {pool.name}: {how}, and {jobs} GPU {'pod runs' if jobs == 1 else 'pods run'} there. "
-                "To change one node after the other, each when its jobs have ended: "
-                f"gpupool repartition {plan.environment} {pool.name}"
+                "To change one node at a time, after its jobs have ended: gpupool "
+                f"repartition {plan.environment} {pool.name}"
             )
 
 
@@ -74,7 +74,7 @@ def _left_alone(plan: Plan, changed: Mapping[str, list[str]]) -> Iterator[str]:
             have = "has" if len(names) == 1 else "have"
             yield (
                 f"pool {pool.name}: {_nodes(names)} {have} other slices than the file says, by a repartition "
-                "since the last `up`. `up` leaves them so. To change one node after the other: "
+                "since the last `up`. `up` does not change them. To change one node at a time: "
                 f"gpupool repartition {env} {pool.name}; all at once: gpupool refresh {env} && "
                 f"gpupool up {env}"
             )

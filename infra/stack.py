@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from vapcheck import PolicyFinding
 
 _WITHOUT_FILE = (
-    "destroy reads the file to know the cluster, and which nodes to give back: fix it, or restore it "
-    "from version control. Where it is lost, everything but the labels of existing nodes goes with plain "
-    'Pulumi: eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
+    "destroy needs the file for the cluster and the nodes to release: fix it, or restore it from version "
+    "control. If it is lost, plain Pulumi deletes everything except labels of existing nodes: "
+    'eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
     "pulumi destroy -s NAME"
 )
-_MEANWHILE = "{0} has changed meanwhile; what was read before is what was applied; go on with: gpupool up {0}"
+_MEANWHILE = "{0} has changed meanwhile; the previous version was applied; continue with: gpupool up {0}"
 
 
 @dataclass(frozen=True)
@@ -211,14 +211,14 @@ def _without_repartition(request: Request, result: Result) -> Result:
     left = repartition_mark.clear_left(access.connect(request.plan), request.bundle)
     if not left:
         return result
-    return result.noted(f"removed what a repartition had left: ConfigMap {', '.join(left)}")
+    return result.noted(f"removed leftovers of a repartition: ConfigMap {', '.join(left)}")
 
 
 def _working(request: Request, result: Result) -> Result:
     """Add what does not work yet. Raises StackError for what can't ever work by itself."""
     # After a change controllers get a moment to judge it; after none their verdict is there already.
     wait = readiness.WAIT_SECONDS if result.objects else 0.0
-    request.report("waiting for what was applied")
+    request.report("waiting for applied objects")
     unready = readiness.inspect(access.connect(request.plan), request.bundle, wait)
     result = result.noted(*unready.waiting).with_changes({}, unready.broken)
     if unready.broken:

@@ -57,13 +57,13 @@ def damaged(backend_url: str, project: str, stack: str, engine: str) -> DamagedS
     state, spare = shlex.quote(str(path)), shlex.quote(str(copy))
     if broken is None:
         advice = (
-            f"the copy from before its last change is sound: {copy}. Put it back, and note what has changed "
-            f"since: cp {spare} {state} && gpupool refresh {stack}"
+            f"the copy from before its last change is valid: {copy}. Restore it, and record later "
+            f"changes: cp {spare} {state} && gpupool refresh {stack}"
         )
     else:
         advice = (
-            f"no copy can take its place ({copy}: {broken}). Put it back from a backup, or move it away and "
-            f"have `up` find by its labels what it made: mv {state} {state}.damaged && gpupool up {stack}"
+            f"there is no valid copy ({copy}: {broken}). Restore a backup, or move it away and "
+            f"let `up` find its objects by label: mv {state} {state}.damaged && gpupool up {stack}"
         )
     return DamagedStateError(
         f"{path}: the state of {stack} is damaged ({reason.strip()}); nothing was changed, and {advice}"
@@ -81,9 +81,9 @@ def _damage(path: Path) -> str | None:
     try:
         return _flaw(json.loads(content)) if content.strip(b"\0 \n") else "it is empty"
     except json.JSONDecodeError as error:
-        return f"no JSON from line {error.lineno}, column {error.colno} on, of {len(content)} bytes"
+        return f"invalid JSON at line {error.lineno}, column {error.colno}, of {len(content)} bytes"
     except (ValueError, RecursionError):
-        return "no JSON"
+        return "invalid JSON"
 
 
 def _flaw(state: Any) -> str | None:
@@ -114,8 +114,8 @@ def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
     where = folder(backend_url) or backend_url
     if full:
         return (
-            f"{where}: the disk is full, so the state could not be written. Make room there and run this "
-            "again: what was made and not noted is found again"
+            f"{where}: the disk is full, so the state could not be written. Free some space there and run "
+            "this command again: it finds objects that were created but not recorded"
         )
     return f"{where}: the disk is read-only, so the state can't be written; make it writable first"
 

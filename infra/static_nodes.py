@@ -72,7 +72,7 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
     for patch in patches:
         node = api.get("v1", "Node", patch.name)
         if node is None:
-            problems.append(f"node {patch.name} is not in the cluster; join it or take it out of its pool")
+            problems.append(f"node {patch.name} is not in the cluster; join it or remove it from its pool")
             continue
         problems += conflicts(node, patch.body)
         fitted.append(Manifest(fit(node, patch.body), patch=True))
@@ -107,7 +107,7 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
     name, live = node["metadata"]["name"], node["metadata"].get("labels") or {}
     mine = _labels_applied(node)
     problems = [
-        f'node {name}: label {key} is "{live[key]}", set by somebody else, and the pool wants "{value}"; '
+        f'node {name}: label {key} is "{live[key]}", set by others, but the pool needs "{value}"; '
         f"remove it (kubectl label node {name} {key}-) or choose another label"
         for key, value in body["metadata"].get("labels", {}).items()
         if key in live and live[key] != value and key not in mine and (key, live[key]) != _OPERATORS_DEFAULT
@@ -117,8 +117,8 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
         have = own.get(_identity(taint))
         if have is not None and have != taint.get("value", ""):
             problems.append(
-                f'node {name}: it has a taint {taint["key"]}="{have}":{taint["effect"]} of its own and the '
-                f'pool wants the value "{taint.get("value", "")}"; remove it or choose another taint'
+                f'node {name}: it has a taint {taint["key"]}="{have}":{taint["effect"]} already, but the '
+                f'pool needs the value "{taint.get("value", "")}"; remove it or choose another taint'
             )
     return problems
 
@@ -160,7 +160,7 @@ def _claimed_twice(patches: Iterable[Manifest]) -> list[str]:
     for patch in patches:
         pools.setdefault(patch.name, []).append(patch.labels.get("gpupool.dev/pool", "?"))
     return [
-        f"node {node} is claimed by the pools {' and '.join(names)}; a node can be in one pool only"
+        f"node {node} is claimed by the pools {' and '.join(names)}; a node can be in only one pool"
         for node, names in pools.items()
         if len(names) > 1
     ]

@@ -44,9 +44,9 @@ Engine = Literal["nvdec", "nvenc", "jpeg", "ofa"]
 
 class Driver(Model):
     minimum: DriverVersion
-    """First driver version or branch."""
+    """Oldest supported driver version or branch."""
     last_branch: Whole | None = None
-    """Last driver branch; left out while current branches support the model."""
+    """Last driver branch; omit it while current branches support the model."""
 
 
 class Machine(Model):
@@ -70,38 +70,39 @@ class Machine(Model):
     """Typical spot price as a fraction of the on-demand price, where it differs from the model's; null where
     none was observed."""
     efa: Whole | None = None
-    """Network cards with EFA (`vpc.amazonaws.com/efa`); left out where it has none or they are not known."""
+    """Number of network cards with EFA (`vpc.amazonaws.com/efa`); omit it if there are none or they are
+    unknown."""
     karpenter: bool = True
     """Whether Karpenter's AWS provider knows the type."""
     note: Text | None = None
-    """What a user should know before choosing the type."""
+    """What users should know before they choose the type."""
 
 
 class Profile(Model):
     name: ProfileName
     """Profile name as the device plugin and mig-parted spell it."""
     id: Index | None = None
-    """NVML's number of the GPU-instance profile; left out where it is not published."""
+    """NVML's number of the GPU-instance profile; omit it if it is not published."""
     starts: Annotated[list[Index], Field(min_length=1)]
     """Memory slices at which an instance may begin."""
     size: Whole
     """Memory slices that one instance occupies."""
     max: Whole
-    """Instances of this profile on one GPU at most."""
+    """Maximum number of instances of this profile on one GPU."""
     compute: Whole
     """Compute slices of one instance."""
     gib: Amount | None = None
-    """Memory of one instance in GiB; left out where it is not published."""
+    """Memory of one instance in GiB; omit it if it is not published."""
     sm: Whole | None = None
-    """Streaming multiprocessors of one instance; left out where they are not published."""
+    """Streaming multiprocessors of one instance; omit it if they are not published."""
     attribute: Literal["+me", "+me.all", "-me", "+gfx"] | None = None
     """Variant of a plain profile: with, with all, or without media engines, or with graphics."""
     engines: dict[Engine, Index] | None = None
-    """Media engines that one instance takes; present when the model has an engineBudget."""
+    """Media engines of one instance; required if the model has an engineBudget."""
     driver_minimum: DriverVersion | None = None
-    """First driver with this profile, where it came later than MIG on this model."""
+    """First driver with this profile, if later than MIG support of the model."""
     aliases: list[ProfileName] = []
-    """What other driver versions call the profile."""
+    """Names of the profile in other driver versions."""
 
 
 class Mig(Model):
@@ -112,9 +113,9 @@ class Mig(Model):
     driver_minimum: DriverVersion | None = None
     """First driver that partitions the model."""
     placements_inferred: bool = False
-    """True where the starts are those of the family, because none are published for the model."""
+    """True if the starts are those of the GPU family, because none are published for the model."""
     engine_budget: dict[Engine, Index] | None = None
-    """Media engines of the whole GPU, where they limit layouts."""
+    """Media engines of the whole GPU, if they limit layouts."""
     profiles: Annotated[list[Profile], Field(min_length=1)]
     """GPU-instance profiles, smallest first."""
 
@@ -129,7 +130,7 @@ class Mig(Model):
         names: list[str] = []
         for profile in self.profiles:
             if profile.starts != sorted(set(profile.starts)):
-                yield f"{profile.name}: the starts are not in ascending order, each once"
+                yield f"{profile.name}: the starts are not in ascending order or not unique"
             last = max(profile.starts) + profile.size
             if last > self.slots:
                 yield f"{profile.name} ends at memory slice {last}, and the GPU has {self.slots}"
@@ -139,17 +140,17 @@ class Mig(Model):
             if profile.max > len(profile.starts):
                 yield f"{profile.name} has max {profile.max}, and only {len(profile.starts)} starts"
             if (profile.engines is None) != (self.engine_budget is None):
-                rule = "every profile has engines where there is an engineBudget, else none has"
+                rule = "with an engineBudget every profile needs engines, without it none may have them"
                 yield f"{profile.name}: {rule}"
             names += [profile.name, *profile.aliases]
-        yield from (f"{name} is named twice" for name in names if names.count(name) > 1)
+        yield from (f"{name} appears twice" for name in names if names.count(name) > 1)
 
 
 class Source(Model):
     facts: Annotated[list[Text], Field(min_length=1)]
-    """Fields that the source backs."""
+    """Fields that the source supports."""
     inferred: bool = False
-    """True when concluded from other facts instead of read."""
+    """True if inferred from other facts."""
     origin: Text
     """Document, repository and version, or the reasoning."""
 
@@ -177,20 +178,20 @@ class GpuFile(Model):
     pci_ids: list[PciId] = []
     """PCI device ids as mig-parted's device filter wants them."""
     karpenter_gpu_name: Text | None = None
-    """Value of karpenter.k8s.aws/instance-gpu-name; left out where no type that Karpenter knows has this
-    GPU."""
+    """Value of karpenter.k8s.aws/instance-gpu-name; omit it if no type that Karpenter knows has this GPU."""
     driver: Driver | None = None
-    """NVIDIA drivers that support the model; left out, no driver is refused for it."""
+    """NVIDIA drivers that support the model; default: any."""
     mps_clients: Annotated[int, Field(ge=2, le=10_000)] | None = None
-    """Clients that one MPS server serves at most; default: 48 from compute capability 7.5 on, 16 before."""
+    """Maximum number of clients of one MPS server; default: 48 from compute capability 7.5 on, 16 before."""
     profiling: bool = True
-    """Whether DCGM can profile it: what engines, pipes and buses do. Not before compute capability 7.0."""
+    """Whether DCGM can profile the GPU (engines, pipes and buses); requires compute capability 7.0 or
+    later."""
     spot_ratio: Ratio | None = None
     """Typical spot price as a fraction of the on-demand price; an observation, never a quote; null where none
     was found."""
     instance_types: list[Machine] = []
     """Machine types that carry the GPU."""
     mig: Mig | None = None
-    """How the GPU can be partitioned; left out where it can't, or where its profiles are not known."""
+    """How the GPU can be partitioned; omit it if it can't be, or if its profiles are unknown."""
     sources: list[Source] = []
-    """Where the facts come from; of every file that ships with gpupool, all of them."""
+    """Sources of the facts; required for all facts in files that ship with gpupool."""

@@ -84,8 +84,8 @@ class Catalog:
         refuse_other_vendors(key)
         close = [other for other in self.models if other.startswith(f"{key.lower()}-")]
         close = close or self._like(key)
-        hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists those there are"
-        raise CatalogError(f"no GPU {key!r} in the catalog", hint)
+        hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists all GPUs"
+        raise CatalogError(f"GPU {key!r} is not in the catalog", hint)
 
     def against(self, name: str) -> str:
         """Why no pool can use an instance type, a family or a GPU name; empty where one may."""
@@ -124,8 +124,9 @@ def refuse_other_vendors(key: str) -> None:
     for pattern, vendor in _other_vendors():
         if re.fullmatch(pattern, name):
             raise OtherVendorError(
-                f"GPU {key!r} is {vendor}'s, and gpupool handles NVIDIA GPUs",
-                "AMD's and Intel's have another operator, resource name and partitions: keep them apart",
+                f"GPU {key!r} is a {vendor} GPU, but gpupool supports NVIDIA GPUs only",
+                "GPUs of AMD and Intel use other operators, resource names and partitions: manage them "
+                "separately",
             )
 
 

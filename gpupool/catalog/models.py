@@ -87,7 +87,7 @@ class Mig:
                 return profile
         names = [profile.name for profile in self.profiles]
         close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(close)}?" if close else "its profiles: " + ", ".join(names)
+        hint = f"did you mean {' or '.join(close)}?" if close else "profiles: " + ", ".join(names)
         raise CatalogError(f"no MIG profile {name!r}", hint)
 
 
@@ -181,8 +181,8 @@ class GpuModel:
                 return candidate
         names = [candidate.name for candidate in self.instance_types]
         raise CatalogError(
-            f"{name} does not carry the {self.title}",
-            "types that do: " + ", ".join(names) if names else "no instance type in the catalog does",
+            f"{name} does not have the {self.title}",
+            "types that have it: " + ", ".join(names) if names else "no instance type in the catalog has it",
         )
 
 

@@ -61,8 +61,8 @@ def ready_file(key: str, environment: Path | None = None) -> str:
     name = _as_key(key)
     path = display_path(catalog_folder(environment) / f"{name}.yaml")
     return f"""\
-An NVIDIA GPU of your own: write this to {path}, fill in the values from the labels of a
-node that has it (kubectl get node NODE --show-labels), and set in the pool gpu: {name}
+To add your own NVIDIA GPU, write this to {path}, fill in the values from the labels of a
+node with the GPU (kubectl get node NODE --show-labels), and set gpu: {name} in the pool
 
 {_blank(name)}"""
 
@@ -133,10 +133,10 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
 
 def _name_problem(path: Path, before: Mapping[str, YamlSource]) -> tuple[str, str] | None:
     if not _KEY.fullmatch(path.stem):
-        hint = "use lower-case letters, digits, - and ., such as rtx-3060.yaml"
+        hint = "use lowercase letters, digits, - and ., such as rtx-3060.yaml"
         return f"{path.stem!r} can't be the key of a GPU", hint
     if path.stem in before:
-        return f"{path.stem} is described in {before[path.stem].file} too", "keep one of the two files"
+        return f"{path.stem} is also described in {before[path.stem].file}", "keep one of the two files"
     return None
 
 
@@ -156,6 +156,6 @@ def _taken(
         for index, machine in enumerate(one.instance_types):
             other = owners.setdefault(machine.name, one)
             if other is not one:
-                message = f"{machine.name} is an instance type of the {other.title} ({other.key}) already"
+                message = f"{machine.name} is already an instance type of the {other.title} ({other.key})"
                 loc: Loc = ("instanceTypes", index, "name")
-                yield sources[key].finding(loc, message, "name each instance type in one model")
+                yield sources[key].finding(loc, message, "list each instance type in one model only")

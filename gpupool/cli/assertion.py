@@ -35,11 +35,11 @@ def assert_(
     ] = "text",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the answer to FILE, in one step."),
+        typer.Option("-o", "--output", metavar="FILE", help="Write the output to FILE, atomically."),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print what has changed.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print changes.")] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="How often --watch repeats.")
+        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Interval of --watch.")
     ] = 10.0,
     push: Annotated[
         str | None, typer.Option("--push", metavar="URL", help="Also push the metrics to a Pushgateway.")
@@ -48,15 +48,14 @@ def assert_(
         bool,
         typer.Option(
             "--record/--no-record",
-            help="Record a good state in the cluster, for `gpupool rollback`; skipped without write access.",
+            help="Record a known good state for `gpupool rollback`; skipped without write access.",
         ),
     ] = True,
 ) -> None:
-    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and repair of
-    each.
+    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and fix of each.
 
-    Changes in progress (a node that starts, an operator that partitions) are reported as
-    settling and are not drift, unless they last.
+    Changes in progress (a starting node, an operator that partitions a GPU) are reported as settling. They
+    count as drift only if they last.
 
     Example: gpupool assert prod --watch
     """
@@ -99,8 +98,7 @@ def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
 def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[DriftCheck], None], every: float, record: bool
 ) -> NoReturn:
-    """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an
-    error."""
+    """Compare until Ctrl-C; print a result, or an error, only when it differs from the last one."""
     from gpupool.cluster.kube_api import UnreachableError
 
     last: object = None

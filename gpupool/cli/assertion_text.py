@@ -38,14 +38,12 @@ def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"
     indent = " " * (width + 14)
     yield f"{indent}{row.reason}"
-    yield f"{indent}(fixed by the same command above)" if again else f"{indent}$ {row.repair}"
+    yield f"{indent}(fixed by the same command as above)" if again else f"{indent}$ {row.repair}"
 
 
 def _summary(outcome: DriftCheck) -> str:
     drifts, settling, warnings = (len(outcome.of(level)) for level in Severity)
-    text = (
-        f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster is what the file says"
-    )
+    text = f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster matches the file"
     text += f", {settling} settling" if settling else ""
     text += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
     return f"{outcome.environment}: {text} ({outcome.objects} objects, {outcome.seconds:.1f} s)"

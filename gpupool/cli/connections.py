@@ -1,7 +1,7 @@
 """Addresses of PostgreSQL and NATS from options and the environment, for every command that takes them.
 
-The arguments of a process are seen by every account of its machine, its environment by its own alone: what
-has a secret in it comes by the environment.
+Every account of a machine can read a process's arguments, but only the process's own account its environment.
+Addresses with a secret therefore come from the environment.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _embedded() -> str:
 def _refuse(option: str, secret: str | None, variable: str) -> None:
     if secret:
         raise UsageError(
-            f"{option} has a secret in it ({secret}), which every account of this machine sees in the list "
-            f"of processes; set {variable} to the whole address instead"
+            f"{option} contains a secret ({secret}), which every account of this machine can see in the "
+            f"process list; set {variable} to the whole address instead"
         )
 
 

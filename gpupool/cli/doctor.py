@@ -1,4 +1,4 @@
-"""`gpupool doctor ENV`: what `up` needs, what of it is there, and the fix for what is not.
+"""`gpupool doctor ENV`: the prerequisites of `up`, their state, and the fix for each that is not met.
 
 Arguments and printing only; `gpupool.doctor` looks.
 """
@@ -31,15 +31,13 @@ def doctor(
     format: FormatOption = "text",
     grant: Annotated[
         bool,
-        typer.Option(
-            "--grant", help="Print the ClusterRole and binding that give the rights that are missing."
-        ),
+        typer.Option("--grant", help="Print a ClusterRole and binding that grant the missing permissions."),
     ] = False,
 ) -> None:
     """Check the prerequisites of `up`, and print the fix for each that is not met; change nothing.
 
-    Looks at this machine (programs, plugins, charts), at the cluster (context, version, rights, kinds,
-    feature gates of Karpenter, operators), and for what the file refers to (nodes, Secrets). Exit 1 where
+    Checks this machine (programs, plugins, charts), the cluster (context, version, permissions, kinds,
+    Karpenter's feature gates, operators), and what the file refers to (nodes, Secrets). Exits with 1 where
     `up` would fail.
 
     Example: gpupool doctor prod
@@ -79,7 +77,7 @@ def _print(diagnosis: Diagnosis) -> None:
             print_line(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
     if diagnosis.grant:
         name = diagnosis.environment
-        print(f"\nRights that are missing, for an administrator: gpupool doctor {name} --grant")
+        print(f"\nMissing permissions, for an administrator: gpupool doctor {name} --grant")
     print()
     sys.stdout.write(f"{BOLD}{_summary(diagnosis)}{PLAIN}\n" if colours else f"{_summary(diagnosis)}\n")
 

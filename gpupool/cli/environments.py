@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from gpupool.plan.model import Plan, Pool
     from gpupool.plan.tenants import Tenant
 
-_NO_CHART = "not installed in the cluster: queue.chart does not say where its chart and image are"
+_NO_CHART = "not installed in the cluster: queue.chart does not name its chart and image"
 _SHOWN = 10
-"""Files that a rendering warns of, one by one."""
+"""Files that a rendering lists individually in its warning."""
 
 
 def validate(
@@ -42,7 +42,7 @@ def validate(
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Check environment files; every error at once, with its place. Cautions come with `policy check`.
+    """Check environment files; report every error with its place. `policy check` reports warnings.
 
     Example: gpupool validate prod staging
     """
@@ -52,7 +52,7 @@ def validate(
     names = env or environment_names()
     if not names:
         folder = environments_folder()
-        raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
+        raise UsageError(f"{folder}: no environments; add one, or run this command in another project")
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
     findings = list(dict.fromkeys(finding for path in paths for finding in _findings(path)))
@@ -116,28 +116,26 @@ def show(
 
 def render(
     env: EnvArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Output folder.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
+        bool, typer.Option("--check", help="Write nothing; list stale and unknown files, and exit 1 if any.")
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option(
-            "--cluster", help="With --check: also ask the cluster whether it would accept each object."
-        ),
+        typer.Option("--cluster", help="With --check: also ask the cluster whether it accepts each object."),
     ] = False,
     monitoring: Annotated[
         Path | None,
         typer.Option(
             "--monitoring",
             metavar="DIR",
-            help="Also write rules and dashboards there, for Prometheus and Grafana without operators.",
+            help="Also write rules and dashboards here, for Prometheus and Grafana without operators.",
         ),
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
-    Flux about them where `delivery.engine` names one.
+    """Write an environment's objects, one file each, with an index. If `delivery.engine` names Argo CD or
+    Flux, also write the files that register the folder there.
 
     Example: gpupool render prod -o rendered/prod --check
     """
@@ -149,7 +147,7 @@ def render(
     from gpupool.plan.resolve import read_plan
 
     if cluster and not check:
-        raise UsageError("--cluster goes with --check: a rendering that is written asks no cluster")
+        raise UsageError("--cluster requires --check: writing a rendering asks no cluster")
     resolved = read_plan(env)
     bundle = generate(resolved)
     tried = _dry_run(resolved, bundle) if cluster else None
@@ -158,7 +156,7 @@ def render(
         if monitoring is not None and not check:
             _write_plain(resolved, monitoring)
     except OSError as error:
-        hint = "give a folder that can be read" if check else "choose a folder that can be written"
+        hint = "choose a readable folder" if check else "choose a writable folder"
         raise GpupoolError(f"{error.filename}: {error.strerror}; {hint}") from error
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
@@ -210,11 +208,11 @@ def _print_dry_run(tried: DryRun) -> None:
         print_error(f"{row.object}: the cluster would refuse it: {row.message}")
     if tried.untried:
         print_line(
-            f"{len(tried.untried)} objects can't be tried: their kind or namespace is to come, or they are "
-            "deleted and made again where they change"
+            f"{len(tried.untried)} objects can't be tried: their kind or namespace does not exist yet, "
+            "or a change deletes and recreates them"
         )
     if not tried.refused:
-        print("the cluster would accept the rest")
+        print("the cluster would accept the others")
 
 
 def _write_plain(plan: Plan, folder: Path) -> None:
@@ -236,8 +234,8 @@ def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
 
 def _about_unknown(output: Path) -> str:
     return (
-        f"unknown: not in the index of {output}, and an engine that applies the folder may apply it too; "
-        "delete it, or keep it elsewhere"
+        f"unknown: not in the index of {output}, and an engine that applies the folder may apply "
+        "it too; delete it or move it"
     )
 
 
@@ -254,10 +252,10 @@ def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None
     changed = (*differences.changed, *differences.extra)
     if any(is_registration(delivery, path) for path in changed):
         print_line(
-            f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}"
+            f"the registration has changed; in the cluster where {delivery.by.title} runs, run: {command}"
         )
     else:
-        print_line(f"register it once, in the cluster where it runs: {command}")
+        print_line(f"register it once, in the cluster where {delivery.by.title} runs: {command}")
 
 
 def _print_plan(plan: Plan) -> None:
@@ -276,7 +274,7 @@ def _print_plan(plan: Plan) -> None:
     if elsewhere := _priced_elsewhere(plan):
         print()
         print_text(
-            f"prices are those of {PRICE_REGION}, and the cluster is in {elsewhere}: see its price list"
+            f"prices are those of {PRICE_REGION}, but the cluster is in {elsewhere}: see its price list"
         )
     if plan.tenants:
         print()
@@ -297,7 +295,8 @@ def _print_plan(plan: Plan) -> None:
     if names and plan.operates and plan.cluster.platform != "local":
         print()
         print_text(
-            f"GPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)"
+            f"GPU metrics: to attribute use to pods of {names}, the exporter can see all processes of its "
+            "node (hostPID)"
         )
     _print_lacking(plan)
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
@@ -316,7 +315,7 @@ def _print_lacking(plan: Plan) -> None:
     from gpupool.generators.gpu_operator import lacking
 
     if plan.operates and not plan.gpu_operator.install and (missing := lacking(plan)):
-        print("\nwhat the owner of the GPU Operator has to set in its chart's values:")
+        print("\nthe owner of the GPU Operator must set these chart values:")
         print("".join(f"  {line}\n" for line in yaml_text(missing).splitlines()), end="")
 
 
@@ -335,9 +334,9 @@ def _joining(plan: Plan) -> Iterator[str]:
     """What nodes that join pools later must be given, which nothing in the cluster does."""
     for pool in plan.pools:
         if plan.labelled_by_group(pool):
-            yield f"{pool.name}: give its nodes by their node group, as nothing else does:"
+            yield f"{pool.name}: set these in its node group, as nothing else sets them:"
         elif pool.node_selector:
-            yield f"{pool.name}: give nodes that join later, by their node group or the next gpupool up:"
+            yield f"{pool.name}: new nodes get these from their node group or the next gpupool up:"
         else:
             continue
         yield "  " + wording.node_group(plan, pool)

@@ -22,18 +22,18 @@ def init(
     platform: Annotated[
         Platform | None,
         typer.Option(
-            help="local: simulated GPUs on this machine. eks: Karpenter starts AWS nodes. static: nodes "
-            "exist already.  [default: local]"
+            help="local: simulated GPUs on this machine. eks: Karpenter starts AWS nodes. static: existing "
+            "nodes.  [default: local]"
         ),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option(help="GPU of the first pool, as `gpupool catalog` has it.  [default: t4]")
+        str | None, typer.Option(help="GPU of the first pool; see `gpupool catalog`.  [default: t4]")
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Start a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
+    """Create a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
 
-    What no option gives is asked for at a terminal; elsewhere the default is taken.
+    Asks for missing options on a terminal; otherwise uses the defaults.
 
     Example: gpupool init --name dev --platform eks --gpu a10g
     """
@@ -55,7 +55,7 @@ def init(
     for path in done.kept:
         print(f"kept     {path}")
     start = "gpupool local up && " if answers.platform == "local" else ""
-    print(f"\ngo on with: gpupool show {answers.name}; {start}gpupool up {answers.name}")
+    print(f"\nnext: gpupool show {answers.name}; {start}gpupool up {answers.name}")
 
 
 def _platform(answer: str) -> Platform:

@@ -1,7 +1,7 @@
 """`gpupool keys`: API keys of the job queue: create, list, revoke.
 
-Works on the queue's database itself, so that the first key needs none. A secret is printed once and kept
-nowhere; the database has its hash.
+Works on the queue's database directly, so that creating the first key needs no key. A secret is printed once
+and stored nowhere; the database has its hash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DatabaseOption = Annotated[
         "--database",
         metavar="URL",
         help=f"PostgreSQL of the queue; with a password through {DATABASE}. "
-        "Default: the one that `gpupool serve` has started here.",
+        "Default: the one that `gpupool serve` started here.",
         show_default=False,
     ),
 ]
@@ -43,16 +43,12 @@ def create(
     name: Annotated[str, typer.Argument(help="What the key is for; jobs show it as their user.")],
     tenant: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tenant", help="Tenant that the key acts for; repeat it for several, '*' is all of them."
-        ),
+        typer.Option("--tenant", help="Tenant that the key acts for; repeatable. '*' means all tenants."),
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeat it for several.")
+        list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeatable.")
     ] = None,
-    expires: Annotated[
-        str, typer.Option("--expires", help="How long it is valid, such as 90d; never.")
-    ] = "90d",
+    expires: Annotated[str, typer.Option("--expires", help="Lifetime, such as 90d, or never.")] = "90d",
     database: DatabaseOption = None,
     format: FormatOption = "text",
 ) -> None:
@@ -65,12 +61,12 @@ def create(
     scopes = tuple(dict.fromkeys(scope or ("jobs:read", "jobs:write", "usage:read")))
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown:
-        raise UsageError(f"there is no scope {', '.join(unknown)}; scopes: {', '.join(SCOPES)}")
+        raise UsageError(f"unknown scope {', '.join(unknown)}; scopes: {', '.join(SCOPES)}")
     tenants = tuple(dict.fromkeys(tenant or ()))
     if not tenants:
         raise UsageError("name the tenants that the key acts for: --tenant NAME, or '*' for all")
     if not 1 <= len(name) <= 200 or not name.isprintable():
-        raise UsageError("the key's name is empty, too long or has control characters")
+        raise UsageError("the key's name is empty, is too long or contains control characters")
     ends = _end(expires)
     key, secret = with_database(database, lambda db: keys.create(db, name, tenants, scopes, ends))
     if format == "json":
@@ -79,7 +75,7 @@ def create(
     print(secret)
     typer.echo(
         f"key {key.id} for {', '.join(tenants)}, "
-        f"{'valid until ' + _day(ends) if ends else 'without an end'}. The secret is not shown again.",
+        f"{'valid until ' + _day(ends) if ends else 'without expiry'}. The secret is not shown again.",
         err=True,
     )
 
@@ -118,14 +114,14 @@ def revoke(
     id: Annotated[str, typer.Argument(help="The key's id, as `gpupool keys list` shows it.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Revoke a key: it is refused within five seconds, for good.
+    """Revoke a key permanently. The queue refuses it within five seconds.
 
     Example: gpupool keys revoke 4fJ2kQ
     """
     from gpupool.queue.store import keys
 
     if not with_database(database, lambda db: keys.revoke(db, id)):
-        raise GpupoolError(f"there is no key {id}, or it is revoked; gpupool keys list shows them")
+        raise GpupoolError(f"no key {id}, or it is already revoked; list the keys with: gpupool keys list")
     print(f"key {id} is revoked")
 
 

@@ -1,8 +1,8 @@
 """The entry point: runs a verb, turns errors into messages and exit codes. `gpupool.cli.app` registers the
 verbs.
 
-Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 3 no answer from a queue,
-130 interrupted.
+Exit codes: 0 success, 1 findings or failure, 2 usage error or output that can't be written, 3 no answer from
+a queue, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run() -> None:
         _drop_output()
         from gpupool.cli.output import print_error
 
-        print_error(f"the answer can't be written: {error.strerror}; send it elsewhere")
+        print_error(f"can't write the output: {error.strerror}; write it elsewhere")
         sys.exit(2)
 
 
@@ -83,7 +83,7 @@ def _refuse_empty(arguments: list[str]) -> None:
             import shlex
 
             reported = shlex.join(["gpupool", *arguments[:position]])
-            raise UsageError(f"{reported}: the last argument is empty; give a value, or leave it out")
+            raise UsageError(f"{reported}: the last argument is empty; give a value or omit it")
 
 
 def _drop_output() -> None:

@@ -21,7 +21,9 @@ from gpupool.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, v
 Format = Literal["text", "json"]
 """What `--format` takes."""
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+EnvArgument = Annotated[
+    str, typer.Argument(metavar="ENV", help="An environment's name or the path of a file.")
+]
 
 
 def print_json(value: Any) -> None:
@@ -129,7 +131,7 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
     for ready in ready_files(row for row in findings if isinstance(row, Finding)):
         sys.stderr.write(f"\n{ready}\n")
     if findings:
-        print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
+        print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing changed")
     if as_json and getattr(error, "result", None) is None:
         print_json({"errors": without_passwords(str(error)).splitlines(), **finding_json(findings)})
 

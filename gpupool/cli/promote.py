@@ -1,4 +1,5 @@
-"""`gpupool promote`: one environment's changes into the next one's file, and the check that none is skipped.
+"""`gpupool promote`: promotes changes from one environment to the next, and checks that no environment is
+skipped.
 
 Reads and writes files and prints; `gpupool.promote` decides what is promoted. The check is in
 `gpupool.cli.promote_check`.
@@ -25,49 +26,49 @@ if TYPE_CHECKING:
 def promote(
     envs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE TARGET | [ENV]...", help="With --check: default all environments."),
+        typer.Argument(metavar="SOURCE TARGET | [ENV]...", help="With --check; default: all environments."),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write/--dry-run", help="Write TARGET's file; default: show the difference.")
+        bool, typer.Option("--write/--dry-run", help="Write TARGET's file; default: show the diff.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="For CI: exit 1 where an environment is ahead of its source.")
+        bool, typer.Option("--check", help="For CI: exit 1 if an environment is ahead of its source.")
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REF", help="With --check: judge what has changed since REF."),
+        typer.Option("--base", metavar="REF", help="With --check: judge changes since REF only."),
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="POOL", help="Only this pool, or section. Repeatable."),
     ] = None,
     nodes_max: Annotated[
-        int | None, typer.Option("--max", min=1, help="nodes.max of pools that are new; default: SOURCE's.")
+        int | None, typer.Option("--max", min=1, help="nodes.max of new pools; default: SOURCE's.")
     ] = None,
     max_gpus: Annotated[
         int | None,
-        typer.Option("--max-gpus", min=1, help="nodes.maxGpus of pools that are new; default: SOURCE's."),
+        typer.Option("--max-gpus", min=1, help="nodes.maxGpus of new pools; default: SOURCE's."),
     ] = None,
     allow_delete: Annotated[
         bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE does not have.")
     ] = False,
     skip: Annotated[bool, typer.Option("--skip", help="Skip environments in between.")] = False,
     ahead: Annotated[
-        bool, typer.Option("--ahead", help="Even if SOURCE has what the one before it never had.")
+        bool, typer.Option("--ahead", help="Promote even if SOURCE is ahead of its own source.")
     ] = False,
     format: FormatOption = "text",
 ) -> None:
-    """Carry an environment's changes into the next one's file, except for what is meant to differ.
+    """Promote an environment's changes to the next one's file, except for fields that are meant to differ.
 
-    Sharing, labels, taints, priorities, policies, queue settings and versions are promoted; sizes, machines,
-    prices, names of the cluster, and what `promotion.keep` lists stay (docs/promotion.md). Shows the
-    difference; writes with --write, and only what is valid.
+    Sharing, labels, taints, priorities, policies, queue settings and versions are promoted. Sizes, machines,
+    prices, cluster names and the fields in `promotion.keep` stay (docs/promotion.md). Shows the diff; writes
+    with --write, and only if the result is valid.
 
     Example: gpupool promote dev staging --write
     """
     if check:
         if write or only or nodes_max or max_gpus or allow_delete or skip or ahead:
-            raise UsageError("--check goes with --base and --format only")
+            raise UsageError("--check takes only --base and --format")
         from gpupool.cli.promote_check import answer
 
         if not answer(envs or [], base, format):
@@ -77,7 +78,7 @@ def promote(
     if len(named) != 2:
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
-        raise UsageError("--base goes with --check")
+        raise UsageError("--base requires --check")
     from gpupool.promote.chain import Chain
     from gpupool.promote.merge import PromotionOptions
     from gpupool.promote.merge import promote as merge
@@ -135,7 +136,7 @@ def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: Enviro
     }
     for name in sorted(wish.only - pools - set(SECTIONS)):
         known = ", ".join([*sorted(pools), *SECTIONS])
-        raise UsageError(f"--only {name}: neither a pool nor a section; there are: {known}")
+        raise UsageError(f"--only {name}: neither a pool nor a section; use one of: {known}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -155,12 +156,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _notes(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted) -> list[str]:
-    notes = [f"{name} is new in {target.name}: see that its sizes fit" for name in promoted.new]
+    notes = [f"{name} is new in {target.name}: check its sizes" for name in promoted.new]
     for path in promoted.left:
         section, name = path.split(".", 1)
         notes.append(
-            f"{name} is not in {source.name}; --allow-delete removes it, promotion.keep: [{section}.{name}] "
-            "says that it belongs here"
+            f"{name} is not in {source.name}; use --allow-delete to remove it, or "
+            f"promotion.keep: [{section}.{name}] to keep it"
         )
     return notes
 
@@ -184,7 +185,7 @@ def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: P
     if write:
         print(f"\n{target.name}: {fields} written; review it with: gpupool report --base HEAD")
     else:
-        print(f"\n{target.name}: {fields}; nothing is written without --write")
+        print(f"\n{target.name}: {fields}; use --write to write them")
 
 
 def _as_dict(

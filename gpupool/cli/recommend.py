@@ -1,4 +1,4 @@
-"""`gpupool recommend ENV`: which one change of a file would serve its jobs better. Arguments and printing
+"""`gpupool recommend ENV`: which single change to a file would serve its jobs better. Arguments and printing
 only."""
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def recommend(
     env: EnvArgument,
     trace: TraceOption,
-    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed, for the loss of spot nodes.")] = 1,
     budget: Annotated[
-        float, typer.Option("--budget", metavar="SECONDS", min=1, help="Then no further change is tried.")
+        float, typer.Option("--budget", metavar="SECONDS", min=1, help="Time limit for trying changes.")
     ] = 60.0,
     window: WindowOption = None,
     load: LoadOption = 1.0,
@@ -41,10 +41,10 @@ def recommend(
     trace_format: TraceFormatOption = "auto",
     format: FormatOption = "text",
 ) -> None:
-    """Try one change of the file after the other on jobs of the past, and show the best five as patches.
+    """Simulate single changes to the file on a job trace, and show the best five as patches.
 
-    Replicas, layouts, numbers of nodes, warm nodes, spot, grants and borrowing. It applies nothing, and says
-    where no change is better.
+    Tries replicas, layouts, numbers of nodes, warm nodes, spot, grants and borrowing. Applies nothing, and
+    says so if no change is better.
 
     Example: gpupool recommend prod --trace jobs.csv
     """
@@ -89,9 +89,7 @@ def _print(result: Recommendations) -> None:
     rest = result.possible - result.tried
     print(f"{result.tried} changes tried" + (f"; {rest} more with a larger --budget" if rest else ""))
     if not result.proposals:
-        print(
-            "None of them is better: GPUs would not come clearly sooner at this cost, nor cost clearly less."
-        )
+        print("No change is better: none shortens waits clearly at this cost, or lowers the cost clearly.")
         return
     rows = [("as it is", "", before)]
     rows += [

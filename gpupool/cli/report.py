@@ -1,4 +1,4 @@
-"""The verb `report`: what a change of the repository does, for the people who review it."""
+"""The verb `report`: the effect of a change to the repository, for its reviewers."""
 
 from __future__ import annotations
 
@@ -31,40 +31,42 @@ def report(
     ] = None,
     base: Annotated[str, typer.Option("--base", metavar="REF", help="Commit, branch or tag before.")] = "",
     head: Annotated[
-        str | None, typer.Option("--head", metavar="REF", help="The one after; default: the working tree.")
+        str | None,
+        typer.Option("--head", metavar="REF", help="Commit, branch or tag after; default: the working tree."),
     ] = None,
     merge_base: Annotated[
         bool, typer.Option("--merge-base", help="Compare with the merge base, as pull requests do.")
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="Ask the clusters what runs on the affected nodes.")
-    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="Ask clusters what runs on affected nodes.")] = False,
     cluster: Annotated[
         list[str] | None,
-        typer.Option("--cluster", metavar="ENV", help="The same for one environment's cluster; repeatable."),
+        typer.Option("--cluster", metavar="ENV", help="Ask one environment's cluster only; repeatable."),
     ] = None,
     cost_threshold: Annotated[
-        float, typer.Option("--cost-threshold", metavar="PERCENT", min=0, help="Rise in cost that is a risk.")
+        float,
+        typer.Option(
+            "--cost-threshold", metavar="PERCENT", min=0, help="Cost increase that counts as a risk."
+        ),
     ] = 20.0,
     today: Annotated[
         datetime | None,
-        typer.Option("--today", formats=["%Y-%m-%d"], help="Day by which waivers end; default: today."),
+        typer.Option("--today", formats=["%Y-%m-%d"], help="Date for the expiry of waivers; default: today."),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="FILE", help="Also what jobs of the past come to, as in simulate."),
+        typer.Option("--trace", metavar="FILE", help="Also simulate a job trace, as `simulate` does."),
     ] = None,
     map: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="Names of the trace -> names here.")
+        Path | None, typer.Option("--map", metavar="FILE", help="YAML: names in the trace -> names here.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not to stdout.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
     ] = None,
     format: Annotated[
         ReportFormat, typer.Option("--format", help="markdown for a comment, html for a page to keep.")
     ] = "text",
 ) -> None:
-    """Show what a change does: nodes drained, quotas, cost, policy.
+    """Show how a change affects nodes, quotas, cost and policy.
 
     Example: gpupool report --base origin/main --format markdown
     """
@@ -72,7 +74,7 @@ def report(
     from gpupool.report.git_states import project_folder, snapshots
 
     if not base:
-        raise UsageError("--base is missing: name the state to compare with, as --base origin/main")
+        raise UsageError("--base is missing: name the state to compare with, such as --base origin/main")
     folder, names = project_folder(env or [])
     day = (today or datetime.now(UTC)).date()
     with (
@@ -81,7 +83,7 @@ def report(
     ):
         unknown = sorted(set(cluster or ()) - {*old.environments, *new.environments})
         if unknown:
-            raise UsageError(f"--cluster {unknown[0]}: there is no such environment in either state")
+            raise UsageError(f"--cluster {unknown[0]}: neither state has such an environment")
 
         def client(name: str, plan: Plan) -> KubeApi | None:
             if not live and name not in (cluster or ()):
@@ -136,4 +138,4 @@ def _write(output: Path, text: str) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output}: {error.strerror}; choose a file that can be written") from error
+        raise UsageError(f"{output}: {error.strerror}; choose a writable file") from error

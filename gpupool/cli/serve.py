@@ -27,7 +27,7 @@ def serve(
     environment: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or file.")],
     role: Annotated[
         list[str] | None,
-        typer.Option(help="api, dispatcher, relay, janitor or executor; may be repeated. Default: all."),
+        typer.Option(help="api, dispatcher, relay, janitor or executor; repeatable. Default: all."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -37,25 +37,25 @@ def serve(
         str | None,
         typer.Option(
             metavar="URL",
-            help=f"PostgreSQL, as postgresql://USER@HOST/NAME; with a password through {DATABASE}. "
+            help=f"PostgreSQL, as postgresql://USER@HOST/NAME; with a password: set {DATABASE}. "
             "Default: an embedded one in .gpupool/queue.",
         ),
     ] = None,
     nats: Annotated[
         str | None,
-        typer.Option(metavar="URL", help=f"NATS, instead of queue.nats; with credentials through {NATS}."),
+        typer.Option(metavar="URL", help=f"NATS, instead of queue.nats; with credentials: set {NATS}."),
     ] = None,
     dev: Annotated[
         bool,
         typer.Option(
             "--dev",
-            help="On this machine alone: reading and HTTP jobs need no credential, and container jobs, whose "
-            "commands run here, the token in .gpupool/queue.",
+            help="Local mode: reading and HTTP jobs need no credential. Container jobs, whose commands run "
+            "on this machine, need the token in .gpupool/queue.",
         ),
     ] = False,
     echo: Annotated[
         str | None,
-        typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
+        typer.Option(metavar="ORIGIN", help="With --dev: answer HTTP jobs for this origin of queue.targets."),
     ] = None,
     kubeconfig: Annotated[
         Path | None,
@@ -74,29 +74,32 @@ def serve(
         bool,
         typer.Option(
             "--policies",
-            help="Judge container jobs by the environment's policies, as --kubeconfig and --in-cluster do.",
+            help=(
+                "Check container jobs against the environment's policies; --kubeconfig and "
+                "--in-cluster imply it."
+            ),
         ),
     ] = False,
     background: Annotated[
-        bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
+        bool, typer.Option("--background", help="Run in the background, with a NATS server.")
     ] = False,
     link: Annotated[
         bool,
-        typer.Option("--link", help="Print a link that signs a browser in to the one with --dev, once."),
+        typer.Option("--link", help="Print a one-time sign-in link for the queue that runs with --dev."),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="Let the running queue of this database have its cluster, which belongs to another's.",
+            help="Let this database's running queue take over its cluster from another database's.",
         ),
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the queue in the background.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="With --stop: also remove its data.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 
-    All roles in one process, or one each in several with --role; any number of API processes, and one leader
+    Runs all roles in one process, or, with --role, in several; any number of API processes, and one leader
     for each other role. The environment file is read again when it changes.
 
     Example: gpupool serve local --dev
@@ -117,16 +120,16 @@ def serve(
         print(taking_over.take_over(database))
         return
     if purge:
-        raise UsageError("--purge removes the data of a queue that is stopped; give --stop with it")
+        raise UsageError("--purge removes a stopped queue's data; add --stop")
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
     if unknown:
-        raise UsageError(f"there is no role {unknown[0]}; roles: {', '.join(ROLES)}")
+        raise UsageError(f"unknown role {unknown[0]}; roles: {', '.join(ROLES)}")
     database, nats = database_url(database), nats_url(nats)
     if in_cluster and kubeconfig is not None:
         raise UsageError("give --kubeconfig or --in-cluster, not both")
     if acting_as is not None and kubeconfig is None and not in_cluster:
-        raise UsageError(f"--as {acting_as}: give --kubeconfig or --in-cluster with it")
+        raise UsageError(f"--as {acting_as}: add --kubeconfig or --in-cluster")
     judging = policies or in_cluster or kubeconfig is not None
     options = ServeOptions(
         environment=find_environment(environment),
@@ -175,11 +178,11 @@ def _in_background(arguments: list[str], options: ServeOptions) -> None:
             kubeconfig=kubeconfig,
         )
     if started.replaced:
-        print(f"the job queue that ran is replaced: it had another {', '.join(started.replaced)}")
-    again = "runs already" if started.already else "runs"
+        print(f"the running job queue is replaced: it had another {', '.join(started.replaced)}")
+    again = "is already running" if started.already else "runs"
     print(f"the job queue {again} at {started.address}; its log is {started.log}")
     if started.trouble:
-        raise GpupoolError(f"the job queue takes jobs, and they wait: {started.trouble}")
+        raise GpupoolError(f"the job queue accepts jobs, but does not start them: {started.trouble}")
 
 
 def _token() -> Path:
@@ -201,7 +204,7 @@ def _link(port: int) -> str:
     path = queue_folder() / local_token.NAME
     token = local_token.read(path)
     if token is None:
-        raise UsageError(f"there is no token in {path}; start `gpupool serve ENV --dev` first")
+        raise UsageError(f"no token in {path}; start `gpupool serve ENV --dev` first")
     # An address and no name: no other account can listen there while the queue does.
     return f"http://127.0.0.1:{port}/login?once={local_token.seal(token, 'link', port, local_token.LINK_S)}"
 

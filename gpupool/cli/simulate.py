@@ -1,4 +1,4 @@
-"""`gpupool simulate ENV`: what an environment file would do with a trace of jobs. Arguments and printing
+"""`gpupool simulate ENV`: runs a job trace on an environment file, without a cluster. Arguments and printing
 only."""
 
 from __future__ import annotations
@@ -25,33 +25,37 @@ if TYPE_CHECKING:
 
 QUEUE = "queue"
 MOST_OF_QUEUE = 100_000
-"""The newest of its jobs."""
+"""With --trace queue: number of jobs, newest first."""
 TraceOption = Annotated[
     Path,
     typer.Option(
-        "--trace", metavar="FILE", help="Jobs: a table of a known format, a made load, or queue: its history."
+        "--trace",
+        metavar="FILE",
+        help="A job table in a known format, a synthetic workload, or queue: its history.",
     ),
 ]
 WindowOption = Annotated[
     str | None,
-    typer.Option("--window", metavar="A..B", help="Jobs submitted between, since the first: 7d..14d."),
+    typer.Option(
+        "--window", metavar="A..B", help="Only jobs submitted in this time since the first, as 7d..14d."
+    ),
 ]
 LoadOption = Annotated[
     float, typer.Option("--load", metavar="X", help="Divide the time between jobs by X.", min=0.001)
 ]
 MapOption = Annotated[
     Path | None,
-    typer.Option("--map", metavar="FILE", help="YAML: tenants, gpus, priorities of the trace -> names here."),
+    typer.Option("--map", metavar="FILE", help="YAML: tenants, gpus, priorities in the trace -> names here."),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A number of the model; simulate prints them all."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a model parameter; simulate prints all of them."),
 ]
 ZoneOption = Annotated[
-    str | None, typer.Option("--zone", metavar="+HH:MM", help="Of times in the trace that say none.")
+    str | None, typer.Option("--zone", metavar="+HH:MM", help="Time zone of times without one in the trace.")
 ]
 TraceFormatOption = Annotated[
-    str, typer.Option("--trace-format", metavar="NAME", help="auto: known by its header.")
+    str, typer.Option("--trace-format", metavar="NAME", help="Format of the trace; auto: detect by header.")
 ]
 
 
@@ -61,11 +65,13 @@ def simulate(
     against: Annotated[
         str | None,
         typer.Option(
-            "--against", metavar="ENV|REV", help="Also on another file, or on this one at a commit."
+            "--against", metavar="ENV|REV", help="Also simulate another file, or this one at a commit."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="What is drawn: when spot nodes are lost.")] = 1,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Seeds.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed, for the loss of spot nodes.")] = 1,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Number of random seeds.")
+    ] = 1,
     window: WindowOption = None,
     load: LoadOption = 1.0,
     map: MapOption = None,
@@ -74,19 +80,20 @@ def simulate(
     trace_format: TraceFormatOption = "auto",
     expect: Annotated[
         list[str] | None,
-        typer.Option("--assert", metavar="CHECK", help="'wait.p95<10m'; exit 1 where it does not hold."),
+        typer.Option("--assert", metavar="CHECK", help="Such as 'wait.p95<10m'; exit 1 if it does not hold."),
     ] = None,
     sensitive: Annotated[
-        bool, typer.Option("--sensitivity", help="Also half and twice of each weak number.")
+        bool, typer.Option("--sensitivity", help="Also halve and double each uncertain parameter.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write report.html and figures.json there.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Write report.html and figures.json to DIR.")
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Show what an environment file would do with jobs of the past, without a cluster.
+    """Simulate an environment file on a job trace, without a cluster.
 
-    The queue's own rounds, Karpenter's nodes and prices on one clock: GPU hours served, waits, use, cost.
+    Runs the queue's scheduling, Karpenter's nodes and prices on a simulated clock, and shows GPU hours,
+    waits, utilization and cost.
 
     Example: gpupool simulate prod --trace jobs.csv --assert 'wait.p95<10m'
     """
@@ -132,8 +139,8 @@ def _plan_of(env: str, against: str) -> Plan:
                     plan = resolve(read, siblings=state.environments)
                     return replace(plan, environment=f"{name} at {against}")
         except UsageError as error:
-            raise UsageError(f"--against {against}: {unknown}; nor is it a commit: {error}") from error
-        raise UsageError(f"--against {against}: there is no environment {name} at that commit") from unknown
+            raise UsageError(f"--against {against}: {unknown}; and it is not a commit: {error}") from error
+        raise UsageError(f"--against {against}: no environment {name} at that commit") from unknown
 
 
 def read_trace(file: Path, format: str, zone: str | None, window: str | None, load: float) -> Trace:
@@ -142,7 +149,7 @@ def read_trace(file: Path, format: str, zone: str | None, window: str | None, lo
     from gpupool.simulate.trace import part_of
 
     if format not in ("auto", *formats.NAMES):
-        raise UsageError(f"--trace-format {format}: there are auto, {', '.join(formats.NAMES)}")
+        raise UsageError(f"--trace-format {format}: use auto, {', '.join(formats.NAMES)}")
     part, distance = _window(window), _zone(zone)
     trace = _of_queue() if str(file) == QUEUE else formats.read(file, format, distance)
     return part_of(trace, part, load)
@@ -162,7 +169,7 @@ def _zone(text: str | None) -> timedelta | None:
         return None
     match = re.fullmatch(r"([+-])(0[0-9]|1[0-4]):([0-5][0-9])", text)
     if match is None:
-        raise UsageError(f"--zone {text!r}: write +08:00")
+        raise UsageError(f"--zone {text!r}: write an offset such as +08:00")
     distance = timedelta(hours=int(match[2]), minutes=int(match[3]))
     return -distance if match[1] == "-" else distance
 
@@ -175,7 +182,7 @@ def _window(text: str | None) -> tuple[float, float] | None:
     match = re.fullmatch(r"((?:[0-9]{1,6}[smhd])+|0)\.\.((?:[0-9]{1,6}[smhd])+)", text)
     window = tuple(float(duration_seconds(part)) for part in match.groups()) if match else (0.0, 0.0)
     if window[0] >= window[1]:
-        raise UsageError(f"--window {text!r}: write two durations since the first job, as 7d..14d")
+        raise UsageError(f"--window {text!r}: write two durations since the first job, such as 7d..14d")
     return window[0], window[1]
 
 
@@ -202,7 +209,7 @@ def _write(out: Path, answer: dict[str, Any], outcomes: list[Outcome], verdicts:
         (out / "figures.json").write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
         (out / "report.html").write_text(page(outcomes, verdicts), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror}; choose a folder that can be written") from error
+        raise UsageError(f"--out {out}: {error.strerror}; choose a writable folder") from error
 
 
 def _print(
@@ -235,7 +242,7 @@ def _print(
         for name, text in words.spreads(shown_names, dict(spread(outcomes[0].runs))):
             print(f"  {name:<18} {text}")
     _print_sensitivity(shown[0], weak)
-    print("\nNumbers of the model (--set):")
+    print("\nModel parameters (--set):")
     for name, number in NUMBERS.items():
         mark = " (weak)" if number.weak else ""
         print(f"  {name}={settings.numbers[name]:g} {number.unit}{mark}: {number.source}")
@@ -295,4 +302,4 @@ def _print_sensitivity(run: RunFigures, weak: list[Sensitivity]) -> None:
         for row in weak
     ]  # fmt: skip
     print("\nTo GPU at p95, and cost of a month:")
-    print_table(("weak number", "half", "as set", "twice"), rows)
+    print_table(("uncertain parameter", "half", "as set", "twice"), rows)

@@ -1,4 +1,5 @@
-"""`gpupool serve ENV --take-over`: let the queue of this database have a cluster that is another's.
+"""`gpupool serve ENV --take-over`: lets this database's queue take over a cluster from another database's
+queue.
 
 Writes that into the database, for the process that leads; it does not see the cluster itself.
 """
@@ -16,9 +17,9 @@ def take_over(database: str | None) -> str:
     trouble = with_database(database, identity.let_take_over)
     if trouble is None:
         raise UsageError(
-            "nothing keeps this queue off its cluster; if it has just started, wait until it has looked"
+            "no other queue holds this queue's cluster; if the queue has just started, wait a moment"
         )
     return (
         f"the queue takes over the cluster at {trouble.server} within 15 seconds. Jobs there that it knows "
-        "go on; those that it does not know are left as they are, each with a line `launcher.left` in its log"
+        "continue; jobs that it does not know are left unchanged, each with a line `launcher.left` in its log"
     )

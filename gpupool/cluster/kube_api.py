@@ -265,9 +265,9 @@ def in_words(message: str) -> str:
     if _NO_SPACE not in message:
         return message
     return (
-        "the cluster's etcd is out of space, so the API server reads and does not write. On your own cluster "
-        "delete what is not needed, then have etcd compact and defragment (etcdctl compact, etcdctl defrag), "
-        "raise its --quota-backend-bytes if need be, and clear its alarm (etcdctl alarm disarm). The local "
+        "the cluster's etcd is out of space, so the API server is read-only. On your own cluster, delete "
+        "unneeded objects, compact and defragment etcd (etcdctl compact, etcdctl defrag), raise its "
+        "--quota-backend-bytes if needed, and clear the alarm (etcdctl alarm disarm). The local "
         "control plane starts empty after: gpupool local down, then gpupool local up"
     )
 

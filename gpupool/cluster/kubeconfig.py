@@ -64,14 +64,12 @@ def load(path: Path | None = None, context: str | None = None) -> ClusterAccess:
         name = context or current["name"]
         if all(row["name"] != name for row in contexts):
             known = ", ".join(sorted(str(row["name"]) for row in contexts))
-            raise KubeconfigError(f'{where}: no context "{name}"; there are: {known}')
+            raise KubeconfigError(f'{where}: no context "{name}"; contexts: {known}')
         config.load_kube_config(where, name, configuration, False)  # type: ignore[no-untyped-call]
     except config.ConfigException as error:
         raise KubeconfigError(f"{where}: {_plain(error)}; {_ADVICE}") from error
     except (yaml.YAMLError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise KubeconfigError(
-            f"{where}: not a kubeconfig that can be used ({_plain(error)}); {_ADVICE}"
-        ) from error
+        raise KubeconfigError(f"{where}: not a valid kubeconfig ({_plain(error)}); {_ADVICE}") from error
     server = str(configuration.host).rstrip("/")
     if server.startswith(("https://127.0.0.1", "https://localhost", "https://[::1]")):
         configuration.proxy = None  # a proxy of the environment has no way back to this machine

@@ -22,7 +22,7 @@ from gpupool.spec.yaml_source import Loc, path_text, value_at
 
 T = TypeVar("T")
 NO_PLACE = "gpupool has no field for it"
-_UNCLEAR = "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
+_UNCLEAR = "YAML parsers disagree on its meaning", "quote it, or write true or false"
 
 
 @dataclass(frozen=True, slots=True)

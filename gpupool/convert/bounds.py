@@ -51,8 +51,8 @@ def startable(
     fewest = min(row.gpus for row in types)
     kept = fitting or [row for row in types if row.gpus == fewest]
     if gone := [row.name for row in types if row not in kept]:
-        why = f"within its limits no {' and no '.join(gone)} can start: left out"
-        fleets[0][0].note("assumed", why, "add it to nodes.instanceTypes, and raise the bound")
+        why = f"its limits allow no {' and no '.join(gone)}: left out"
+        fleets[0][0].note("assumed", why, "add it to nodes.instanceTypes, and raise the limit")
     return kept
 
 
@@ -66,14 +66,13 @@ def gpus_max(
     amounts = _amounts(limits, per_gpu)
     for name, limit in limits:
         if quantity(limit.value) is None:
-            limit.wrong("not an amount", 'write it as text, such as "8"')
+            limit.wrong("not an amount", 'write it as a string, such as "8"')
         elif name not in amounts:
-            limit.left("gpupool bounds a pool by its nodes or GPUs", "bound it by those instead")
+            limit.left("gpupool limits a pool by its nodes or GPUs", "limit nodes or GPUs instead")
     if not amounts:
         part.note(
             "assumed",
-            "nothing bounds it, and a pool is never unbounded: "
-            f"{field} {unbounded * largest // unit} was written",
+            f"it has no limit, but every pool needs one: {field} {unbounded * largest // unit} was written",
             f"correct nodes.{field}, or convert again with --max",
         )
         return unbounded * largest
@@ -84,7 +83,7 @@ def gpus_max(
         part.note(
             "assumed",
             f"Karpenter counts slices, of which the largest machine has {per_gpu[GPU_RESOURCE] * largest}",
-            f"raise nodes.{field} if the limit meant physical GPUs",
+            f"raise nodes.{field} if the limit was meant for physical GPUs",
         )
     for name, limit in limits:
         if name in binding:

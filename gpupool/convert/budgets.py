@@ -31,13 +31,15 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
         nodes = budget.at("nodes")
         count = _count(nodes.value, nodes_max)
         if count is None:
-            budget.wrong("not a budget that Karpenter takes", 'write nodes: "1" or "10%"')
+            budget.wrong("not a valid Karpenter budget", 'write nodes: "1" or "10%"')
         elif budget.at("schedule"):
             closed.append(budget)
         elif reasons is not None and not reasons & _IN_USE:
             _empty(budget, nodes.value)
         elif reasons is not None and not reasons >= _IN_USE:
-            budget.left("gpupool limits all moves of running work together", "set pools[].maintenance")
+            budget.left(
+                "gpupool has one limit for all disruptions of running work", "set pools[].maintenance"
+            )
         else:
             allowed.append(count)
             _all_at_once(budget, nodes.value, count, nodes_max)
@@ -54,12 +56,16 @@ def _empty(budget: Part, nodes: object) -> None:
     if nodes == "100%":
         budget.derives("nodes", "reasons")
     else:
-        budget.left("under gpupool empty nodes may go at any time", "nothing is lost when several go at once")
+        budget.left(
+            "gpupool lets Karpenter remove empty nodes at any time", "removing several at once loses nothing"
+        )
 
 
 def _all_at_once(budget: Part, nodes: object, count: int, nodes_max: int) -> None:
     if count == 0:
-        budget.left("gpupool has no pool whose nodes may never be replaced", "set pools[].maintenance.window")
+        budget.left(
+            "gpupool does not support pools whose nodes are never replaced", "set pools[].maintenance.window"
+        )
     elif isinstance(nodes, str) and nodes.endswith("%"):
         budget.left(f"gpupool counts nodes: {nodes} of {nodes_max} is {count}", kind="assumed")
     else:
@@ -83,7 +89,8 @@ def _window(closed: Sequence[Part]) -> str | None:
         stretches = _stretches(budget)
         if stretches is None or budget.at("nodes").value not in ("0", 0, "0%"):
             budget.left(
-                "gpupool has one maintenance window, daily or on some weekdays", "set pools[].maintenance"
+                "gpupool supports one maintenance window, daily or on given weekdays",
+                "set pools[].maintenance",
             )
             continue
         understood.append(budget)
@@ -94,12 +101,13 @@ def _window(closed: Sequence[Part]) -> str | None:
     for budget in understood:
         if text is None:
             budget.left(
-                "what these budgets leave open is not a window of gpupool's", "set pools[].maintenance.window"
+                "the times that these budgets leave open do not form a gpupool window",
+                "set pools[].maintenance.window",
             )
             continue
         budget.uses("nodes", "reasons", "schedule", "duration")
         if not budget.at("reasons"):
-            budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
+            budget.note("left", "it also keeps empty nodes, which gpupool lets Karpenter remove at any time")
     return text
 
 

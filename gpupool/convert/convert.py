@@ -59,7 +59,7 @@ _READ = (
     *("Node", "Namespace", "ResourceQuota", "PriorityClass"),
 )
 """Kinds that pools and tenants are made of."""
-FOREIGN = "not something that a GPU pool is made of"
+FOREIGN = "not part of a GPU pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _unfilled(part: Part, given: _Input) -> bool:
         part.account.note(item.leftover(part.document))
     if unfilled:
         form = unfilled[0].form
-        part.left(f"it is not read: {form.why}", form.advice, "todo")
+        part.left(f"not read: {form.why}", form.advice, "todo")
         given.unread.append(f"{part.document.title}: {path_text(unfilled[0].loc)}: {form.why}; {form.advice}")
     return bool(unfilled)
 
@@ -194,7 +194,7 @@ def _sort(part: Part, given: _Input) -> None:
         elif ours(part):
             part.derived()  # gpupool makes all of it from the file
         elif not _named(part, given):
-            part.left(FOREIGN, "keep it as it is")
+            part.left(FOREIGN, "keep it unchanged")
     elif not _named(part, given):
         _configuration(part, given)
 
@@ -234,13 +234,13 @@ def _chart(part: Part, given: _Input) -> None:
     if is_operator_values(data) or part.document.chart == operator_values.CHART:
         given.operators.append(operator_values.read(part, "values"))
     elif chart is None and (other := plugin_values.other_chart(data)):
-        part.left(f"values of the chart {other}, which the GPU Operator brings", "uninstall that release")
+        part.left(f"values of the chart {other}, which is part of the GPU Operator", "uninstall that release")
     elif chart is None:
         fields = ", ".join(data) if isinstance(data, dict) else ""
         what = f"; its fields are {shown(fields)}" if fields else ""
         part.left(
             f"{FOREIGN}{what}",
-            "name files with Karpenter's, the device plugin's, mig-parted's or the operator's settings",
+            "name files with settings of Karpenter, the device plugin, mig-parted or the operator",
         )
 
 
@@ -299,7 +299,7 @@ def _others(cluster: ClusterObjects) -> None:
             if ours(part):
                 part.derived()
             else:
-                foreign(part, FOREIGN, "keep it as it is")
+                foreign(part, FOREIGN, "keep it unchanged")
 
 
 def _platform(given: _Input) -> str:
@@ -320,8 +320,10 @@ def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeC
             if node_class is not None:
                 found.append((pool.pool, node_class))
             elif fleet.class_name and not given.local:
-                why = f"node class {fleet.class_name} is not among the files: image and role are the defaults"
-                fleet.part.note("assumed", why, "convert it as well", *fleet.fields.class_reference)
+                why = (
+                    f"node class {fleet.class_name} is not in the input: default image and role were written"
+                )
+                fleet.part.note("assumed", why, "convert it too", *fleet.fields.class_reference)
     return found
 
 
@@ -330,16 +332,16 @@ def _unused(given: _Input, sharings: Sharings, classes: Iterable[NodeClass]) -> 
     kept = {id(node_class) for node_class in classes}
     for node_class in given.classes.values():
         if id(node_class) not in kept:
-            node_class.part.left("no GPU pool is made with this node class", "keep it as it is")
+            node_class.part.left("no GPU pool uses this node class", "keep it unchanged")
     for config in given.plugins:
         if id(config) not in sharings.used and config.sharing["mode"] != "exclusive":
             config.part.left(
-                "no pool's nodes use it",
-                f"label them with nvidia.com/device-plugin.config={config.name}, or drop it",
+                "no nodes of a pool use it",
+                f"label them with nvidia.com/device-plugin.config={config.name}, or remove it",
             )
     for layout in given.layouts:
         if id(layout) not in sharings.used:
-            mig_parted.unused(layout, "no pool's nodes use it")
+            mig_parted.unused(layout, "no nodes of a pool use it")
         for entry in layout.part.each():
             if entry.untouched():
-                entry.left("no pool has the GPUs that it is for")
+                entry.left("no pool has the GPUs of this layout")

@@ -25,7 +25,7 @@ _SHARING = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 """What a sharing method has."""
 NOT_MIXED = (
     "gpupool uses the mixed strategy on partitioned nodes",
-    "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
+    "let pods request nvidia.com/mig-<profile> instead of nvidia.com/gpu",
 )
 """Why another MIG strategy is left, and what to do."""
 RENAMED = ".shared"
@@ -59,10 +59,10 @@ def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     _strategy(part)
     for key, flag in part.at("flags").items():
         if key in _SHARING:
-            advice = f"write it to sharing.timeSlicing.{key}, or leave it out"
+            advice = f"move it to sharing.timeSlicing.{key}, or remove it"
             flag.wrong("the plugin ignores it there", advice)
         elif key not in _FLAGS:
-            flag.wrong("the plugin ignores it: it has no such flag", "remove it")
+            flag.wrong("the plugin ignores it: unknown flag", "remove it")
     method, section = _method(part)
     sharing: dict[str, Any] = {"mode": "exclusive"}
     if section and method:
@@ -81,14 +81,14 @@ def _strategy(part: Part) -> None:
     elif strategy.value == "single":
         strategy.left(*NOT_MIXED)
     else:
-        strategy.wrong("no MIG strategy; the plugin fails when it starts", "write none, single or mixed")
+        strategy.wrong("not a MIG strategy; the plugin fails at startup", "write none, single or mixed")
 
 
 def _method(part: Part) -> tuple[str | None, Part | None]:
     found = [(mode, part.at("sharing", key)) for key, mode in _METHODS.items()]
     sections = [(mode, section) for mode, section in found if section]
     for mode, section in sections[1:]:
-        section.wrong(f"the plugin ignores {mode} beside {sections[0][0]}", "keep one of the two")
+        section.wrong(f"the plugin ignores {mode} if {sections[0][0]} is set", "remove one of them")
     return sections[0] if sections else (None, None)
 
 
@@ -101,19 +101,17 @@ def _replicas(section: Part) -> int | None:
         if not isinstance(name.value, str):
             entry.wrong("a resource without a name", f"name it: {GPU_RESOURCE}")
         elif name.value.startswith("nvidia.com/mig-"):
-            entry.left(
-                "gpupool does not share MIG instances further", "use a layout with more, smaller instances"
-            )
+            entry.left("gpupool does not share MIG instances", "use a layout with more and smaller instances")
         elif name.value not in (GPU_RESOURCE, "gpu"):
             entry.wrong("not a resource that the plugin can share", f"write {GPU_RESOURCE}")
         elif result is not None:
-            entry.wrong(f"{GPU_RESOURCE} is listed twice", "keep one of the two")
+            entry.wrong(f"{GPU_RESOURCE} is listed twice", "remove one of them")
         else:
             name.used()
             result = _count(entry)
     if result is None and not resources:
         section.note(
-            "wrong", "the section lists no resources, which the plugin refuses", f"list {GPU_RESOURCE}"
+            "wrong", "the section lists no resources, so the plugin rejects it", f"list {GPU_RESOURCE}"
         )
     return result if result is not None and result >= MIN_REPLICAS else None
 
@@ -122,14 +120,14 @@ def _count(entry: Part) -> int | None:
     replicas = entry.whole("replicas")
     part = entry.at("replicas")
     if not part:
-        entry.note("wrong", "no replicas are given, which the plugin refuses", "write replicas: 2 or more")
+        entry.note("wrong", "replicas are missing, so the plugin rejects it", "write replicas: 2 or more")
     elif replicas is not None and replicas < MIN_REPLICAS:
         problem = too_few_replicas(replicas)[0]
         part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.hint)
     if not entry.says("all", "devices"):
         why = "the plugin shares every GPU of a node and ignores the selection"
         entry.at("devices").wrong(why, "remove it")
-    entry.at("rename").wrong("the plugin ignores names of the user's own", "let pods ask for nvidia.com/gpu")
+    entry.at("rename").wrong("the plugin ignores custom names", "let pods request nvidia.com/gpu")
     return replicas
 
 
@@ -146,13 +144,13 @@ def _behaviour(section: Part) -> None:
     strict = section.at("failRequestsGreaterThanOne")
     if strict and not strict.says(True):
         strict.left(
-            "gpupool refuses pods that ask for more than one slice, which buys them nothing",
-            "let each container ask for 1",
+            "gpupool refuses pods that request more than one slice, which gives them no benefit",
+            "let each container request 1",
         )
     elif not strict and section.loc[-1] == "timeSlicing":
         section.note(
             "assumed",
-            "by default a pod may ask for several slices; gpupool refuses it, since it buys nothing",
-            "let each container ask for 1",
+            "by default a pod may request several slices; gpupool refuses this, since it gives no benefit",
+            "let each container request 1",
             "failRequestsGreaterThanOne",
         )

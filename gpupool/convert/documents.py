@@ -20,7 +20,7 @@ from vapcheck.reading import TooLargeError, read_file
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
-_SPLIT = "split it; of nodes leave out status.images, or read them with `gpupool import`"
+_SPLIT = "split it; remove status.images of nodes, or read nodes with `gpupool import`"
 _MARKER = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
 """A marker stands at the start of a line and nowhere else, literal blocks included (YAML 1.2.2, 9.1)."""
 _BLOCK = re.compile(r"[:-][ \t]+[|>][-+0-9]*[ \t]*(#.*)?$")

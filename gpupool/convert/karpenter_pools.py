@@ -32,7 +32,7 @@ _OTHER_PROVIDERS = {
     "karpenter.k8s.gcp": "Google's",
 }
 """Groups of node classes that are not Karpenter's for AWS."""
-NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
+NOT_GPU = "not a GPU pool: nothing in it requests a GPU"
 
 
 @dataclass(slots=True)
@@ -74,7 +74,8 @@ def read(part: Part) -> Fleet | None:
     fields = VERSIONS[(part.document.api_version, part.document.kind)]
     if provider := _OTHER_PROVIDERS.get(part.word(*fields.class_reference, "group")):
         part.left(
-            f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", KEEP
+            f"its machines are {provider}, but gpupool supports only EC2NodeClasses of Karpenter for AWS",
+            KEEP,
         )
         return None
     labels = dict(part.at(*fields.labels).items())
@@ -170,18 +171,20 @@ def _disruption(fleet: Fleet) -> None:
 def _old_consolidation(fleet: Fleet, when_empty: bool) -> None:
     enabled = fleet.part.at(*fleet.fields.consolidation_enabled)
     if enabled.value is True:
-        enabled.left("gpupool never moves running GPU jobs to save a node; only empty nodes go")
+        enabled.left("gpupool never moves running GPU jobs to save a node; only empty nodes are removed")
     elif enabled.value is False:
         enabled.derived()
     if not when_empty and enabled.value is not True:
         fleet.consolidate_after = "Never"
-        fleet.part.note("assumed", "without a time for empty nodes they stay for ever: Never was written")
+        fleet.part.note("assumed", "without a time, empty nodes are never removed: Never was written")
 
 
 def _policy(fleet: Fleet, path: tuple[str, ...]) -> None:
     policy = fleet.part.at(*path)
     if not policy.says("WhenEmpty"):
-        policy.left("gpupool never moves running GPU jobs to save a node; only empty nodes go (WhenEmpty)")
+        policy.left(
+            "gpupool never moves running GPU jobs to save a node; only empty nodes are removed (WhenEmpty)"
+        )
 
 
 def _class(fleet: Fleet) -> None:
@@ -189,7 +192,7 @@ def _class(fleet: Fleet) -> None:
     reference = fleet.part.at(*fleet.fields.class_reference)
     fleet.class_name = reference.word("name")
     if not fleet.class_name:
-        reference.wrong("it names no node class", "write its name")
+        reference.wrong("it has no node class", "add its name")
         return
     reference.uses("name")
     for name, known in _CLASSES.items():
@@ -197,4 +200,4 @@ def _class(fleet: Fleet) -> None:
         if inner.value in known:
             inner.used()
         else:
-            inner.left("gpupool's machines come from EC2NodeClasses", "name one of AWS's node classes")
+            inner.left("gpupool starts machines from EC2NodeClasses", "use an EC2NodeClass")

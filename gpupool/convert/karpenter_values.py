@@ -38,23 +38,19 @@ def settle(part: Part, draft: Draft) -> None:
             draft.cluster_name = name.value
     if draft.platform == "static":
         part.says(True, *_OVERLAYS)
-        part.leave("nodes of platform static are there already, and gpupool installs no Karpenter for them")
+        part.leave("nodes of platform static exist already, so gpupool installs no Karpenter for them")
         return
     for place in _QUEUES:
         queue = part.text(*place)
         if queue:
             draft.karpenter["interruptionQueue"] = queue
     if not part.says(True, *_OVERLAYS):
-        part.at(*_OVERLAYS).left(
-            "without NodeOverlay Karpenter counts physical GPUs, so gpupool switches it on"
-        )
+        part.at(*_OVERLAYS).left("without NodeOverlay Karpenter counts physical GPUs, so gpupool enables it")
     part.at(*_OLD, "defaultInstanceProfile").left(
-        "gpupool names the nodes' IAM role and lets Karpenter make the profile",
-        "write the role of that profile to karpenter.nodeRole",
+        "gpupool sets the nodes' IAM role and lets Karpenter create the profile",
+        "set karpenter.nodeRole to the role of that profile",
     )
     for _, leaf in part.at(*_OLD).unmarked():
-        leaf.left(
-            "Karpenter has no settings.aws any more", "see what happened to it in Karpenter's upgrade guide"
-        )
+        leaf.left("Karpenter no longer has settings.aws", "see Karpenter's upgrade guide")
     if values := part.carried_over(apart=_NAMES):
         draft.karpenter["values"] = merged(draft.karpenter.get("values", {}), values)

@@ -30,7 +30,7 @@ def make(sharings: Sharings, choices: Choices, draft: Draft) -> None:
         sharings.used.add(id(config))
         gpu = _chosen(config.name, choices) or _by_name(config.name)
         if gpu is None:
-            why = "a device-plugin configuration does not say which GPU it is for"
+            why = "a device-plugin configuration does not name its GPU"
             _missing(config.part, config.name, why, draft)
         elif problem := problem_of(config.sharing, gpu):
             _wrong(config.part, config.name, problem, draft)
@@ -78,10 +78,10 @@ def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
         _wrong(config.part, config.name, PER_GPU, draft)
         return
     if len(set(reasons.values())) > 1:
-        why = f"the layout fits none of the GPUs that have its profiles: {', '.join(reasons)}"
+        why = f"the layout does not fit any GPU with its profiles: {', '.join(reasons)}"
         _missing(config.part, config.name, why, draft)
         return
-    why = next(iter(reasons.values()), "no GPU of the catalog has all of its profiles")
+    why = next(iter(reasons.values()), "no GPU in the catalog has all of its profiles")
     if len(reasons) == 1:
         why = f"on the {catalog_here()[next(iter(reasons))].title}: {why}"
     _wrong(config.part, config.name, why, draft)
@@ -105,7 +105,7 @@ def _missing(part: Part, name: str, why: str, draft: Draft) -> None:
     draft.left_out.append(f"{name}: {why}")
     part.left(
         f"{why}; its pool is left out",
-        f"convert again with --gpu {name}=KEY (gpupool catalog lists them)",
+        f"convert again with --gpu {name}=KEY (see gpupool catalog)",
         "todo",
     )
 
@@ -121,16 +121,16 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
     draft.add(pool)
     if draft.platform == "static":
         pool.selector, pool.max, pool.taints = {SELECTOR: pool.name}, choices.max, []
-        advice = f"kubectl label node NODE {SELECTOR}={pool.name}, and correct nodes.max and nodes.gpus"
+        advice = f"kubectl label node NODE {SELECTOR}={pool.name}, then correct nodes.max and nodes.gpus"
         part.note(
-            "todo", f"its nodes are not named: pool {pool.name} takes those with the label {SELECTOR}", advice
+            "todo", f"its nodes are unknown: pool {pool.name} selects those with the label {SELECTOR}", advice
         )
     else:
         types = catalog_here()[pool.gpu].instance_types
         pool.instance_types = [row.name for row in types if row.karpenter]
         bounds.bound(pool, choices.max * bounds.sizes_of(pool)[-1])
         why = (
-            f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} of the "
-            "largest at most"
+            f"no input names machines: pool {pool.name} may start all types in the catalog, at most "
+            f"{choices.max} of the largest"
         )
-        part.note("assumed", why, "correct nodes.instanceTypes and the bound")
+        part.note("assumed", why, "correct nodes.instanceTypes and the limit")

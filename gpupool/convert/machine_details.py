@@ -103,7 +103,7 @@ def _root_volume(mappings: Part) -> Values:
         if ebs.at(name).value is True:
             ebs.at(name).derived()
         else:
-            ebs.at(name).left("gpupool encrypts root disks, and deletes them with their machine")
+            ebs.at(name).left("gpupool encrypts root disks and deletes them with the machine")
     default = _DEFAULT.model_dump(by_alias=True, exclude_none=True)
     return {key: value for key, value in fields.items() if value != default.get(key)}
 
@@ -113,7 +113,7 @@ def _tags(part: Part) -> Iterator[tuple[str, str]]:
         if key in OWN_TAGS:
             tag.derived()
         elif key.startswith(_PLATFORM_TAGS) or not isinstance(tag.value, str):
-            tag.left("EKS or Karpenter sets it, or it is no text", "leave it out")
+            tag.left("EKS or Karpenter sets it, or it is not a string", "remove it")
         else:
             tag.used()
             yield key, tag.value

@@ -98,7 +98,7 @@ def select(requirements: list[Part]) -> Selection:
             continue
         test = test_of(part)
         if test is None:
-            part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
+            part.wrong("not a valid Karpenter requirement", "write key, operator and values")
             continue
         part.uses("key", "operator", "values")
         _judge(selection, part, name, everything, test)
@@ -142,8 +142,8 @@ def _judge(
             value.left(reason)
         elif not known and name in _NAMES_GPUS:
             value.left(
-                f"{value.value} has no NVIDIA GPU that the catalog knows; it is in no GPU pool",
-                "keep another NodePool for machines without GPUs",
+                f"{value.value} has no NVIDIA GPU in the catalog, so it is in no GPU pool",
+                "keep a separate NodePool for machines without GPUs",
             )
 
 

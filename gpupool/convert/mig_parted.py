@@ -17,10 +17,10 @@ from gpupool.sharing import MigSharing
 from gpupool.spec.yaml_source import path_text
 
 WHOLE: dict[str, Any] = {"mode": "exclusive"}
-PER_GPU = "it is for single GPUs of a node, by index; the file expresses one layout for all GPUs of a pool"
+PER_GPU = "it applies to single GPUs of a node, by index; the file has one layout for all GPUs of a pool"
 """Why a configuration that is right has no place in the file: mig-parted takes a list of indices as `devices`
 (v0.15.0, api/spec/v1)."""
-KEEP = "keep its nodes as they are, or give all their GPUs one layout"
+KEEP = "keep its nodes unchanged, or use one layout for all their GPUs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _devices(
 ) -> tuple[str, tuple[str, ...]]:
     """Why the entries are not one layout for all GPUs of such nodes, and where; empty where they are."""
     if not entries:
-        return f"no entry is for the {gpu.title}", ()
+        return f"no entry applies to the {gpu.title}", ()
     listed = [entry.at("devices").value for entry in entries]
     if listed == ["all"]:
         return "", ()
@@ -93,7 +93,7 @@ def _devices(
     ):
         return "devices is neither all nor a list of indices of GPUs", ("devices",)
     if "all" in listed or len(indices) != len(set(indices)):
-        return f"{len(entries)} entries are for the {gpu.title}, and a GPU is in several of them", ()
+        return f"{len(entries)} entries apply to the {gpu.title}, and several include the same GPU", ()
     same = all(_settings(entry) == _settings(entries[0]) for entry in entries)
     if same and gpus and all(sorted(indices) == list(range(size)) for size in gpus):
         return "", ()
@@ -108,12 +108,12 @@ def _entry(entry: Part, gpu: GpuModel) -> tuple[dict[str, Any], str, tuple[str, 
     """`sharing`, or what is wrong with it and where."""
     enabled, wanted = _settings(entry)
     if not isinstance(enabled, bool):
-        return {}, "it does not say whether MIG is on", ("mig-enabled",)
+        return {}, "it does not say whether MIG is enabled", ("mig-enabled",)
     if not enabled:
         return dict(WHOLE), "", ()
     counts = wanted if isinstance(wanted, dict) else {}
     if not counts:
-        return {}, "MIG is on and no instance is made: such a node offers nothing", ("mig-devices",)
+        return {}, "MIG is enabled without instances: such a node offers no resources", ("mig-devices",)
     if not all(
         isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in counts.values()
     ):
@@ -183,6 +183,6 @@ def unused(config: MigConfig, reason: str) -> None:
     if config.name == "all-disabled" and config.part.says([{"devices": "all", "mig-enabled": False}]):
         return
     if config.disabled():
-        config.part.left("it switches MIG off, as gpupool does for every pool of whole GPUs", "")
+        config.part.left("it disables MIG, as gpupool does for every pool of whole GPUs", "")
         return
-    config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
+    config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or remove it")

@@ -57,8 +57,8 @@ def read(spec: Part, name: str) -> NodeClass:
     spec.derives_as(generated_spec("EC2NodeClass", "eks"))
     spec.derives_as(_EC2_DEFAULTS)
     spec.at("instanceProfile").left(
-        "gpupool names the nodes' IAM role and lets Karpenter make the profile",
-        "write the role of that profile to karpenter.nodeRole",
+        "gpupool sets the nodes' IAM role and lets Karpenter create the profile",
+        "set karpenter.nodeRole to the role of that profile",
     )
     return node_class
 
@@ -81,7 +81,7 @@ def _network(found: NodeClass) -> None:
                 found.details[name] = carried
             else:
                 part.left(
-                    "no selector of subnets or security groups that gpupool has",
+                    "not a selector of subnets or security groups that gpupool supports",
                     f"select them by tags, id or name, or by {_TAG} (karpenter.discoveryTag)",
                 )
 
@@ -124,18 +124,18 @@ def _bottlerocket(found: NodeClass) -> None:
             part.left(BOTTLEROCKET, f"try {found.alias} in a small environment")
     shared = bottlerocket.read(found.part, found.name) is not None
     found.part.at("userData").left(
-        "only its number of slices is carried over, to the pool's sharing: no other image reads the rest"
+        "only its number of slices is carried over, to the pool's sharing: other images do not read the rest"
         if shared
-        else "no other image reads Bottlerocket's settings",
-        "write what the machines need to nodes.image.userData of the pool",
+        else "other images do not read Bottlerocket's settings",
+        "move what the machines need to nodes.image.userData of the pool",
     )
 
 
 def _no_image(spec: Part, family: str | None) -> None:
     for name in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
         spec.at(name).left(
-            f"gpupool has images of the families AL2023 and Custom, not {family}",
-            "give the pools nodes.image with family Custom and userData of their own",
+            f"gpupool supports the image families AL2023 and Custom, not {family}",
+            "set nodes.image of the pools to family Custom with their own userData",
         )
 
 
@@ -181,15 +181,15 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
         for other, value in said[1:]:
             if value != said[0][1]:
                 for name in parts:
-                    why = f"all pools have one karpenter.{section}: {said[0][1]}"
+                    why = f"all pools share karpenter.{section}: {said[0][1]}"
                     other.part.at(name).left(why, "use one for all nodes")
     for node_class in classes:
         if str(node_class.alias).startswith("al2@") and not older:
-            why = f"EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; {instead} takes its place"
+            why = f"EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; {instead} replaces it"
             node_class.part.note("todo", why, "try Amazon Linux 2023 in a small environment")
             node_class.alias = instead
         if node_class.bottlerocket:
-            why = f"{instead} takes the place of Bottlerocket, which no pool can have"
+            why = f"{instead} replaces Bottlerocket, which pools do not support"
             node_class.part.note("assumed", why, "see docs/known-limits.md", node_class.bottlerocket)
     aliases = [c.alias for c in classes if c.alias]
     if aliases:

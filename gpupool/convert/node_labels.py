@@ -36,9 +36,9 @@ def labels(parts: list[tuple[str, Part]]) -> dict[str, str]:
         if key in STEERING:
             continue
         if owned(key) and not may_label(key):
-            part.left("not a label that a pool may set", "use a key of your own, or leave it to who sets it")
+            part.left("pools can't set this label", "use your own key, or remove it")
         elif not isinstance(part.value, str) or not taken(key, part.value):
-            part.wrong("not a label that Kubernetes takes", "write text of at most 63 characters")
+            part.wrong("not a valid Kubernetes label", "use at most 63 characters")
         else:
             part.used()
             result[key] = part.value
@@ -52,16 +52,16 @@ def taints(part: Part, pool: str) -> list[dict[str, str]] | None:
     for item in part.each():
         taint = _taint(item)
         if taint is None:
-            item.wrong("not a taint that Kubernetes takes", "write key, value and effect")
+            item.wrong("not a valid Kubernetes taint", "write key, value and effect")
         elif taint == default_taint(pool) and len(part.value) == 1:
             item.derives("key", "value", "effect")
             return None
         elif taint["key"].startswith(LIFECYCLE):
             item.of_cluster()
         elif owned(taint["key"]) and taint["key"] not in ("nvidia.com/gpu", "kubernetes.io/arch"):
-            item.left("not a taint that a pool may set", "use a key of your own")
+            item.left("pools can't set this taint", "use your own key")
         elif (taint["key"], taint["effect"]) in seen:
-            item.wrong("the same key and effect appear twice; a node has one of them", "keep one")
+            item.wrong("the same key and effect appear twice; a node has one of them", "remove one of them")
         else:
             item.uses("key", "value", "effect")
             seen.add((taint["key"], taint["effect"]))
@@ -101,7 +101,7 @@ def tolerations(listed: Part, pools: Sequence[DraftPool], chart: Sequence[Mappin
         if item.value in known:
             item.derived()
         else:
-            item.left("tolerations are made from the pools' taints", "give a pool that taint")
+            item.left("tolerations follow from the pools' taints", "add the taint to a pool")
 
 
 def _toleration(taint: dict[str, str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ _WORKLOAD = f"{PREFIX}gpu.workload.config"
 _DEPLOYED = (f"{PREFIX}gpu.deploy.operands", f"{PREFIX}gpu.deploy.device-plugin")
 """Labels by which somebody keeps the operator's operands from a node (gpu-operator v26.7.0,
 controllers/state_manager.go)."""
-_SHARED_FURTHER = "its MIG instances are shared further, which gpupool does not do"
+_SHARED_FURTHER = "its MIG instances are shared, which gpupool does not support"
 _SLICES = f"{GPU_RESOURCE}{RENAMED}"
 
 
@@ -104,7 +104,7 @@ def _single(node: _Node, profile: str) -> ReportedNode:
     replicas = node.number(_REPLICAS) or 1
     name = profile.removesuffix(_SHARED)
     if name == "INVALID":
-        return _unknown(node, "its product says MIG-INVALID: its GPUs are not partitioned alike")
+        return _unknown(node, "its product label says MIG-INVALID: its GPUs have different layouts")
     known = _profile(node.gpu, name)
     if known is None:
         return _unknown(node, f"the {node.gpu.title} has no MIG profile {name}")
@@ -133,7 +133,7 @@ def _instances(node: _Node) -> dict[str, int]:
 
 def _mixed(node: _Node, instances: Mapping[str, int]) -> ReportedNode:
     if not node.gpus:
-        return _unknown(node, f"it has MIG instances, and no label {COUNT} says of how many GPUs")
+        return _unknown(node, f"it has MIG instances, but no label {COUNT} with the number of GPUs")
     layout: dict[str, int] = {}
     for resource, count in instances.items():
         known = _profile(node.gpu, resource.removeprefix(_INSTANCE))
@@ -143,12 +143,10 @@ def _mixed(node: _Node, instances: Mapping[str, int]) -> ReportedNode:
             return _unknown(node, _SHARED_FURTHER)
         offered = node.offered(resource)
         if offered is not None and offered != count:
-            return _unknown(node, f"its label says {count} {resource}, and its capacity {offered}")
+            return _unknown(node, f"its label says {count} {resource}, but its capacity is {offered}")
         each, rest = divmod(count, node.gpus)
         if rest:
-            return _unknown(
-                node, f"{count} {resource} on {node.gpus} GPUs: its GPUs are not partitioned alike"
-            )
+            return _unknown(node, f"{count} {resource} on {node.gpus} GPUs: its GPUs have different layouts")
         layout[known[0]] = each
     return ReportedNode({"mode": "mig", "layout": layout}, node.gpus)
 
@@ -163,26 +161,24 @@ def _replicated(node: _Node) -> ReportedNode:
     if replicas == 0:
         return _unknown(node, f"its label {_REPLICAS} says 0: its GPUs are in MIG mode and have no instances")
     if offered == 0:
-        return _unknown(node, f"its capacity has 0 {GPU_RESOURCE}: nothing can be scheduled there")
+        return _unknown(node, f"its capacity has 0 {GPU_RESOURCE}: no GPU pod can be scheduled there")
     if replicas is None:
         if strategy not in (None, "none"):
-            return _unknown(node, f"its label says {strategy}, and none says into how many slices")
+            return _unknown(node, f"its label says {strategy}, but no label has the number of slices")
         if suffix or renamed or (offered or 0) > gpus:
-            why = "it has slices of GPUs, and no label says how they are shared"
+            why = "it has slices of GPUs, but no label says how they are shared"
             return ReportedNode(None, gpus, why, sliced=True)
         return ReportedNode({"mode": "exclusive"} if offered else None, gpus)
     if replicas == 1:
         if strategy not in (None, "none") or suffix or renamed:
-            return _unknown(node, f"its label {_REPLICAS} says 1, and others say that its GPUs are shared")
+            return _unknown(node, f"its label {_REPLICAS} says 1, but others say that its GPUs are shared")
         sharing: dict[str, Any] = {"mode": "exclusive"}
     elif strategy in (None, "time-slicing", "mps"):
         sharing = {"mode": strategy or "time-slicing", "replicas": replicas} | (RENAME if renamed else {})
     else:
-        return _unknown(
-            node, f"its labels say {replicas} slices of each GPU, and {strategy} as the way to share it"
-        )
+        return _unknown(node, f"its labels say {replicas} slices of each GPU, shared by {strategy}")
     if offered and offered != gpus * replicas:
-        why = f"its labels say {replicas} slices of {gpus} GPUs, and its capacity has {offered}"
+        why = f"its labels say {replicas} slices of {gpus} GPUs, but its capacity is {offered}"
         return _unknown(node, why)
     return ReportedNode(sharing, gpus)
 

@@ -28,8 +28,8 @@ def drop(part: Part, draft: Draft) -> None:
         if not leaf.value or path[-1] == "repository":
             leaf.derived()  # as the chart has it
         else:
-            advice = f"write it to gpuOperator.values if {release} is to run with it"
-            leaf.left(f"GPU Operator {release} brings its own image of {path[0]}", advice)
+            advice = f"add it to gpuOperator.values to use it with {release}"
+            leaf.left(f"GPU Operator {release} has its own image of {path[0]}", advice)
     if "version" in draft.operator or draft.operator.get("install") is False:
         return
     paths = [path for path, leaf in pins if leaf.value]
@@ -43,8 +43,10 @@ def drop(part: Part, draft: Draft) -> None:
     kept = part.at("driver", "version")
     if paths and kept and draft.operator.get("driver", {}).get("version"):
         brought = driver(release) or "its own"
-        why = f"it is kept, unlike the images of other parts, and {release} would bring {brought}"
-        kept.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
+        why = f"it is kept, unlike the images of other components; {release} would use {brought}"
+        kept.note(
+            "assumed", why, "remove gpuOperator.driver.version if it was only the old release's default"
+        )
 
 
 def _is_pin(path: Loc, leaf: Part) -> bool:

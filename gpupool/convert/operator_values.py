@@ -53,7 +53,7 @@ Origin = Literal["values", "policy", "chart", "foreign"]
 installs, or of an operator that somebody else runs."""
 _MILLISECONDS = re.compile(r"[1-9][0-9]{0,6}000")
 """Of whole seconds."""
-_OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
+_OWN = "it stays in the operator's settings; gpupool only adds the pools' configurations"
 _SHIPPED_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
 CHART = "gpu-operator"
@@ -98,9 +98,7 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
             default.used()
             sharings.choose(default.value, f"the operator's chart ({part.document.file})")
         else:
-            default.wrong(
-                "there is no such device-plugin configuration among the files", "convert its ConfigMap"
-            )
+            default.wrong("the input has no such device-plugin configuration", "convert its ConfigMap")
 
 
 def _pointed_at(name: Part, values: Part, configs: Sequence[NamedPluginConfig | MigConfig]) -> None:
@@ -113,9 +111,7 @@ def _pointed_at(name: Part, values: Part, configs: Sequence[NamedPluginConfig | 
     if read or name.value in ("", _SHIPPED_MAP):
         name.used()
     else:
-        name.left(
-            "there is no ConfigMap of that name with configurations among the files", "convert it as well"
-        )
+        name.left("the input has no ConfigMap of that name with configurations", "convert it too")
 
 
 def settle(settings: OperatorSettings, draft: Draft) -> None:
@@ -149,7 +145,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     for owned in owned_values():
         value = part.at(*owned.path)
         if owned.left and is_clear(value.value) and owned.undoes(part.value, bool(draft.partitioned)):
-            value.wrong(f"it undoes the pools: {owned.why}", "remove it")
+            value.wrong(f"it conflicts with the pools: {owned.why}", "remove it")
     if values := part.carried_over(_apart(settings)):
         draft.operator["values"] = merged(draft.operator.get("values", {}), values)
     if part.document.source is None:
@@ -160,7 +156,7 @@ def _derived(part: Part, draft: Draft) -> None:
     """Values that gpupool derives."""
     for path in _ALWAYS_ON:
         if not part.says(True, *path) and path != ("migManager", "enabled"):
-            part.at(*path).left("gpupool needs it switched on", "remove it")
+            part.at(*path).left("gpupool needs it enabled", "remove it")
     for path in _EITHER_WAY:
         if not part.says(True, *path):
             part.says(False, *path)
@@ -169,8 +165,10 @@ def _derived(part: Part, draft: Draft) -> None:
     if layout.value in ("", "all-disabled"):
         layout.derived()
     else:
-        why = "the operator's CRD takes only all-disabled, or an empty text"
-        layout.wrong(why, "nodes choose by the label nvidia.com/mig.config, which gpupool sets for each pool")
+        why = "the operator's CRD allows only all-disabled or an empty string"
+        layout.wrong(
+            why, "the label nvidia.com/mig.config selects the layout, and gpupool sets it for each pool"
+        )
     _strategy(part, draft)
     for path in _TOLERATIONS:
         node_labels.tolerations(part.at(*path), draft.pools, _CHART_TOLERATIONS)
@@ -187,7 +185,7 @@ def _strategy(part: Part, draft: Draft) -> None:
     if start.value in ([], [OWN_START]):
         start.derived()
     elif start.there:
-        start.left("a shell runs them in place of the script that starts the plugin")
+        start.left("a shell runs them instead of the plugin's start script")
     strategy = part.at("mig", "strategy")
     # Single is the chart's default.
     fine = ("", "mixed") if draft.partitioned else ("", "mixed", "none", "single")

@@ -34,11 +34,11 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
     parts = list(part.at("spec", "requirements").each())
     if unknown := [item for item in parts if _unknown(item)]:
         for item in unknown:
-            item.left("the catalog does not know this label of the machines", "name instance types instead")
+            item.left("the catalog does not have this machine label", "name instance types instead")
         return
     chosen = [(one, sizes) for one in made if (sizes := _sizes(parts, one))]
     if not chosen:
-        part.left("it is for no machine of a pool that was carried over; gpupool writes overlays by itself")
+        part.left("it matches no machine of a converted pool; gpupool generates overlays")
         return
     for item in parts:
         item.derives("key", "operator", "values")
@@ -114,7 +114,7 @@ def _capacity(capacity: Part, made: Made, sizes: Sequence[int], draft: Draft) ->
             elif resource.startswith("nvidia.com/"):
                 _disagrees(part, resource, want or 0, made, draft)
             else:
-                part.left("gpupool writes overlays for slices only", "keep a NodeOverlay of your own for it")
+                part.left("gpupool generates overlays only for slices", "keep your own NodeOverlay for it")
 
 
 def _disagrees(part: Part, resource: str, want: int, made: Made, draft: Draft) -> None:
@@ -124,18 +124,18 @@ def _disagrees(part: Part, resource: str, want: int, made: Made, draft: Draft) -
         f"a node has {part.value} {resource} by NodeOverlay {overlay}, and {want} by its configuration "
         f"({_said(pool)})"
     )
-    part.left(f"{why}; pool {pool.name} is left out", "correct one of the two and convert again", "todo")
+    part.left(f"{why}; pool {pool.name} is left out", "correct one of them and convert again", "todo")
     if pool not in draft.pools:
         return
     draft.pools.remove(pool)
     draft.left_out.append(f"{pool.name}: {why}")
     for fleet in made.fleets:
-        fleet.part.note("todo", f"pool {pool.name} is left out: {why}", "correct one of the two")
+        fleet.part.note("todo", f"pool {pool.name} is left out: {why}", "correct one of them")
 
 
 def _said(pool: DraftPool) -> str:
     if pool.sharing["mode"] == "exclusive":
-        return "whole GPUs, as no configuration among the files says otherwise"
+        return "whole GPUs, because no configuration in the input says otherwise"
     if pool.sharing["mode"] == "mig":
         return "MIG " + ", ".join(f"{name}: {count}" for name, count in pool.sharing["layout"].items())
     return f"{pool.sharing['mode']} with {pool.sharing['replicas']} replicas"

@@ -35,7 +35,7 @@ _CHART_TOLERATIONS = (
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
 )
-_CHART = "gpupool does not install the device plugin's chart: the GPU Operator brings the plugin"
+_CHART = "gpupool does not install the device plugin's chart: the plugin is part of the GPU Operator"
 _ADVICE = "uninstall that release when the operator takes over"
 
 
@@ -68,7 +68,7 @@ def point(part: Part, sharings: Sharings) -> None:
         if any(config.config_map == name.value for config in sharings.plugins):
             name.used()
         else:
-            name.left("there is no ConfigMap of that name among the files", "convert it as well")
+            name.left("the input has no ConfigMap of that name", "convert it too")
     names = [
         config.name
         for config in sharings.plugins
@@ -82,7 +82,7 @@ def point(part: Part, sharings: Sharings) -> None:
             default.used()
             sharings.choose(str(default.value), where)
         else:
-            default.wrong("there is no such device-plugin configuration", "name one of config.map")
+            default.wrong("unknown device-plugin configuration", "use one of config.map")
         return
     given = part.at("config", "fallbackStrategies")
     strategies = given.value if isinstance(given.value, list) else list(_FALLBACKS)
@@ -98,7 +98,7 @@ def settle(part: Part, draft: Draft) -> None:
     part.note("assumed", f"{_CHART}, which draws its configuration from the pools", _ADVICE)
     for path in _SWITCHES:
         if not part.says(True, *path):
-            part.at(*path).left("gpupool needs it switched on", "remove it")
+            part.at(*path).left("gpupool needs it enabled", "remove it")
     strategy = part.at("migStrategy")
     if strategy.value in ("none", "mixed"):
         strategy.derived()
@@ -107,8 +107,8 @@ def settle(part: Part, draft: Draft) -> None:
     node_labels.tolerations(part.at("tolerations"), draft.pools, _CHART_TOLERATIONS)
     for field in ("nodeSelector", "affinity"):
         why = "the operator runs the plugin on every node with a GPU"
-        part.at(field).left(why, "for a pool of existing nodes write nodes.selector")
+        part.at(field).left(why, "for a pool of existing nodes, use nodes.selector")
     for text in dict(part.at("config", "map").items()).values():
         if text.untouched():
-            text.left("not a configuration that the device plugin reads", "correct it")
+            text.left("not a valid device-plugin configuration", "correct it")
     part.leave(_CHART)

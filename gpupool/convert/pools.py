@@ -61,9 +61,9 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
 
 def _unusable(models: Sequence[GpuModel], unusable: Sequence[str]) -> str:
     if not models:
-        return "; ".join(unusable) or "no instance type of the catalog satisfies its requirements"
+        return "; ".join(unusable) or "no instance type in the catalog meets its requirements"
     if len(models) > _MANY:
-        return f"it may start {len(models)} GPU models, and a pool has one"
+        return f"it may start {len(models)} GPU models, but a pool has only one"
     return ""
 
 
@@ -131,7 +131,7 @@ def _pool(
         if label := other.steering.get(POOL_LABEL):
             label.used()
     if not problem and len(sizes) > 1 and any(other.reservations for other in group):
-        problem = "its machines have different numbers of GPUs, and a reservation is of one instance type"
+        problem = "its machines have different numbers of GPUs, but a reservation is for one instance type"
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
@@ -151,12 +151,15 @@ def _pool(
     _maintenance(pool, group)
     pool.origin = [*(_origin(other) for other in group), *origin]
     if split:
-        why = f"its machines have several GPUs; {name} is the part with the {gpu.title}, bounded as it was"
-        fleet.part.note("assumed", why, "lower the bounds of the parts")
+        why = (
+            f"its machines have several GPUs; {name} is the part with the {gpu.title}, with the "
+            "original limits"
+        )
+        fleet.part.note("assumed", why, "lower the limits of the parts")
     if fleet.selection.enumerated:
         listed = ", ".join(pool.instance_types)
-        why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"
-        fleet.part.note("assumed", why, "leave out what is not intended")
+        why = f"{'; '.join(fleet.selection.enumerated)} was resolved with the catalog for {name}: {listed}"
+        fleet.part.note("assumed", why, "remove types that are not intended")
     _renamed(fleet, name, split)
     return pool
 
@@ -179,14 +182,14 @@ def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
     for fleet in group:
         if not fleet.budgets and any(other.budgets for other in group):
             why = (
-                f"it has no disruption budgets, and those of the other half hold for all of pool {pool.name}"
+                f"it has no disruption budgets; those of the other NodePool apply to all of pool {pool.name}"
             )
             fleet.part.note("assumed", why, "correct pools[].maintenance")
 
 
 def _renamed(fleet: Fleet, name: str, split: bool) -> None:
     if not split and not fleet.pool and name != fleet.name:
-        why = f"{fleet.name} is not a name for a pool: it is called {name}"
+        why = f"{fleet.name} is not a valid pool name: the pool is named {name}"
         fleet.part.note("assumed", why, "", "metadata", "name")
 
 
@@ -261,6 +264,6 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
         if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
             weight.left(
-                f"gpupool gives {written}, and has no other order between pools",
-                "let pods choose their pool by its labels and taints",
+                f"gpupool sets {written}, and has no other order of pools",
+                "let pods select their pool by labels and taints",
             )

@@ -24,7 +24,7 @@ _PLACES = (_ZONE, _REGION, "topology.k8s.aws/zone-id")
 _AWS = "karpenter.k8s.aws/"
 _RESERVATION = f"{_AWS}capacity-reservation-"
 _BOUGHT = ("on-demand", "spot")
-KEEP = "keep it as it is, beside the pools of gpupool"
+KEEP = "keep it unchanged, in addition to gpupool's pools"
 UNSELECTED = "it uses reserved capacity, and its node class selects no reservation"
 
 
@@ -100,7 +100,7 @@ def read(selection: Selection, spot_by_default: bool) -> Bought:
         elif key in (f"{_RESERVATION}id", f"{_RESERVATION}type"):
             _reservation(bought, key, parts)
         elif key.startswith(_RESERVATION):
-            bought.left_out = (f"which reservations it may use can't be worked out: {key}", KEEP)
+            bought.left_out = (f"can't resolve which reservations it may use: {key}", KEEP)
         elif key in _PLACES:
             _place(bought, key, parts)
         elif node_labels.owned(key):
@@ -119,7 +119,7 @@ def _capacity_types(bought: Bought, parts: Sequence[Part]) -> None:
     bought.may_be_reserved = "reserved" in types
     bought.names_reserved = bought.may_be_reserved and "reserved" in _listed(parts)
     if not bought.capacity_types and not bought.may_be_reserved:
-        bought.left_out = (f"no capacity type satisfies its requirements of {_CAPACITY_TYPE}", "correct them")
+        bought.left_out = (f"no capacity type meets its requirements for {_CAPACITY_TYPE}", "correct them")
 
 
 def _reservation(bought: Bought, key: str, parts: Sequence[Part]) -> None:
@@ -146,19 +146,19 @@ def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:
         bought.region = places[0] if places else None
     elif not anywhere:
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = f"name the zones that are left by {_ZONE} with operator In, and convert again"
-        bought.left_out = (f"where its nodes may be can't be worked out: {what}", advice)
+        advice = f"list the remaining zones in {_ZONE} with operator In, and convert again"
+        bought.left_out = (f"can't resolve the zones of its nodes: {what}", advice)
     _use(parts)
 
 
 def _of_machines(bought: Bought, key: str, parts: Sequence[Part], named: bool) -> None:
     """A property of machines that the catalog does not have: named machines are taken to satisfy it."""
     for part in parts:
-        part.left("gpupool has no such requirement", "name instance types that satisfy it")
+        part.left("gpupool does not support this requirement", "list instance types that meet it")
     if not named and any(part.word("operator") != "Exists" for part in parts):
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = "name the instance types by node.kubernetes.io/instance-type, and convert again"
-        bought.left_out = (f"which machines it may start can't be worked out: {what}", advice)
+        advice = "list the instance types in node.kubernetes.io/instance-type, and convert again"
+        bought.left_out = (f"can't resolve which machines it may start: {what}", advice)
 
 
 def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:
@@ -169,7 +169,10 @@ def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:
         _use(parts)
         return
     for part in parts:
-        part.left("gpupool has no such requirement", "label the pool's nodes with one value (pools[].labels)")
+        part.left(
+            "gpupool does not support this requirement",
+            "label the pool's nodes with one value (pools[].labels)",
+        )
 
 
 def _listed(parts: Sequence[Part]) -> tuple[str, ...]:
@@ -187,7 +190,7 @@ def _remaining(values: tuple[str, ...], parts: Sequence[Part]) -> tuple[str, ...
         elif operator == "DoesNotExist":
             values = ()
         elif operator != "Exists":
-            part.wrong("not a requirement that Karpenter takes here", "write In, NotIn or Exists")
+            part.wrong("not a valid Karpenter requirement here", "write In, NotIn or Exists")
             return None
     return values
 

@@ -14,7 +14,7 @@ from gpupool.convert.karpenter_pools import Fleet
 from gpupool.convert.spec_words import fits
 
 TERMS = "capacityReservationSelectorTerms"
-_END = "write `until` where the reservation ends (a Capacity Block does)"
+_END = "add `until` if the reservation ends (as a Capacity Block does)"
 
 
 def _selected(spec: Part) -> list[Values]:
@@ -29,7 +29,7 @@ def _selected(spec: Part) -> list[Values]:
             term.at("tags").used()
             selected.append({"tags": dict(tags)})
         for name in ("ownerID", "instanceMatchCriteria"):
-            term.at(name).left("gpupool selects reservations by id or tags", "name it by its id")
+            term.at(name).left("gpupool selects reservations by id or tags", "use its id")
     return selected
 
 
@@ -49,6 +49,6 @@ def place(pool: DraftPool, fleet: Fleet, nodes: int) -> None:
     pool.reserved += rows
     if not fleet.bought.only_reserved or len(rows) > 1:
         counts = ", ".join(str(row["count"]) for row in rows)
-        why = f"nothing says how many nodes are reserved: count {counts} was written for {pool.name}"
+        why = f"the number of reserved nodes is unknown: count {counts} was written for {pool.name}"
         fleet.part.note("assumed", why, "correct nodes.reserved")
-    fleet.part.note("assumed", f"nothing says when reservations of {pool.name} end", _END)
+    fleet.part.note("assumed", f"the end of the reservations of {pool.name} is unknown", _END)

@@ -44,7 +44,7 @@ class Sharings:
         found = _named(self.plugins, name, self.plugin_map)
         if found is not None and self.default is not None and found.sharing != self.default.sharing:
             self.conflict = (
-                f"{where} chooses {spelled(found.sharing)} for all nodes, and another file "
+                f"{where} sets {spelled(found.sharing)} for all nodes, but another file "
                 f"{spelled(self.default.sharing)}"
             )
         self.default = found
@@ -64,8 +64,8 @@ class Sharings:
         own = self.by_class.get(node_class)
         if own is not None and not problem:
             if origin and sharing != own.sharing:
-                both = f"{own.origin} says {spelled(own.sharing)}, and {origin[0]} {spelled(sharing)}"
-                return {}, [], f"{both}; correct one of the two"
+                both = f"{own.origin} says {spelled(own.sharing)}, but {origin[0]} {spelled(sharing)}"
+                return {}, [], f"{both}; correct one of them"
             sharing, origin = own.sharing, [*origin, own.origin]
             problem = problem_of(sharing, gpu)
         if MIG_LABEL in labels:
@@ -81,15 +81,15 @@ class Sharings:
     ) -> tuple[dict[str, Any], list[str], str]:
         label = labels.get(PLUGIN_LABEL)
         if label is None and self.conflict:
-            return {}, [], f"{self.conflict}; correct one of the two"
+            return {}, [], f"{self.conflict}; correct one of them"
         config = _named(self.plugins, label.value, self.plugin_map) if label else self.default
         if label and config:
             label.used()
         elif label and label.value:
-            problem = f"no device-plugin configuration {label.value!r} is among the files"
+            problem = f"the input has no device-plugin configuration {label.value!r}"
             if not unchosen:
-                return {}, [], f"{problem}; convert the ConfigMap with it"
-            label.wrong(f"{problem}; {unchosen}", "convert the ConfigMap with it")
+                return {}, [], f"{problem}; also convert its ConfigMap"
+            label.wrong(f"{problem}; {unchosen}", "also convert its ConfigMap")
         if config is None:
             return {"mode": "exclusive"}, [], ""
         self.used.add(id(config))
@@ -105,11 +105,11 @@ class Sharings:
             return sharing, [config.described], problem
         known = mig_parted.known_layout(name, gpu)
         if known is None:
-            label.wrong("there is no such layout among the files", "convert the ConfigMap with it")
-            why = f"there is no MIG layout {name!r} for the {gpu.title}; convert the ConfigMap with it"
+            label.wrong("the input has no such layout", "also convert its ConfigMap")
+            why = f"there is no MIG layout {name!r} for the {gpu.title}; also convert its ConfigMap"
             return {}, [], why
         label.used()
-        return known, [f"{name}, a layout that the GPU Operator has of its own"], ""
+        return known, [f"{name}, a layout of the GPU Operator"], ""
 
 
 def _named(configs: Sequence[Any], name: str, config_map: str) -> Any:

@@ -65,7 +65,7 @@ def _by_group(pool: DraftPool, nodes: Sequence[Part], cluster: ClusterObjects) -
         members = {node.document.name for node in cluster.nodes if _labels(node).get(label) == group}
         if members == names:
             pool.selector, pool.max, pool.names = {label: group}, len(names), []
-            why = f"pool {pool.name} is chosen by {label}={group}; max is the number of nodes that there are"
+            why = f"pool {pool.name} is selected by {label}={group}; max is the present number of nodes"
             nodes[0].note("assumed", why, "raise nodes.max to the group's own maximum")
             return
 
@@ -120,17 +120,17 @@ def _read(node: Part, gpu: GpuModel, sharings: Sharings) -> _Node:
     capacity = node.at("status", "capacity").value
     state = node_state.of(_labels(node), capacity if isinstance(capacity, dict) else {}, gpu)
     steering = {key: part for key in node_labels.STEERING if (part := node.at("metadata", "labels", key))}
-    otherwise = "what the node says was written" if state.sharing else ""
+    otherwise = "the node's value was written" if state.sharing else ""
     sharing, origin, problem = sharings.of(steering, gpu, [state.gpus], unchosen=otherwise)
     shared = origin and sharing.get("mode") in ("time-slicing", "mps")
     if not problem and state.problem and not (state.sliced and shared):
-        problem = f"{state.problem}; correct it, or write its pool by hand"
+        problem = f"{state.problem}; correct it, or write its pool manually"
     elif not problem and state.sharing is not None:
         if origin and slices(sharing, gpu, 1) != slices(state.sharing, gpu, 1):
             chosen = f"{origin[0]} {spelled(sharing)}"
-            problem = f"it says {spelled(state.sharing)}, and {chosen}; correct one of the two"
+            problem = f"it says {spelled(state.sharing)}, but {chosen}; correct one of them"
         sharing, problem = state.sharing, problem or problem_of(state.sharing, gpu)
-        origin = origin or ["shared as the nodes say"]
+        origin = origin or ["shared as on the nodes"]
     return _Node(node, state, sharing, origin, problem)
 
 
@@ -166,9 +166,7 @@ def _unknown(node: Part, labels: Mapping[str, str], draft: Draft) -> None:
     product = labels.get(PRODUCT)
     why = f"its GPU {product!r} is not in the catalog" if product else f"it has no label {PRODUCT}"
     node.of_cluster()
-    node.note(
-        "todo", f"{why}; the node is in no pool", "write its pool by hand (gpupool catalog lists the GPUs)"
-    )
+    node.note("todo", f"{why}; the node is in no pool", "write its pool manually (see gpupool catalog)")
     draft.left_out.append(f"node {node.document.name}: {why}")
 
 

@@ -93,7 +93,7 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccount) -> N
     if not draft.karpenter.get("nodeRole"):
         draft.karpenter["nodeRole"] = _ROLE + str(draft.cluster_name)
         role = draft.karpenter["nodeRole"]
-        why = f"no input names the nodes' IAM role: {role} was written, as Karpenter's guide has it"
+        why = f"no input names the nodes' IAM role: {role} was written, as in Karpenter's guide"
         account.note(about(draft, "karpenter.nodeRole", why, "correct it"))
     _controller(draft, fleets, account)
 
@@ -103,16 +103,16 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccoun
     do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
-        advice = "remove the old release and its objects when the pools have moved"
+        advice = "remove the old release and its objects after the pools have moved"
     elif any(ours(fleet.part) for fleet in fleets):
-        why, advice = "who installs Karpenter is in no object", "write install: false where others do"
+        why, advice = "no object shows who installs Karpenter", "write install: false if others do"
     elif any(fleet.part.document.source is None for fleet in fleets):
         draft.karpenter["install"] = False
-        why = "its pools are not gpupool's, so somebody else runs Karpenter: false was written"
-        advice = "switch its feature gate NodeOverlay on"
+        why = "its pools are not gpupool's, so others run Karpenter: false was written"
+        advice = "enable its feature gate NodeOverlay"
     else:
         why = "gpupool installs Karpenter 1.14"
-        advice = "write install: false where it runs already, and switch its feature gate NodeOverlay on"
+        advice = "write install: false if it already runs, and enable its feature gate NodeOverlay"
     if fleets:
         account.note(about(draft, "karpenter.install", why, advice))
 

@@ -34,7 +34,7 @@ from gpupool.spec.field_types import PAUSE_IMAGE
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _GRANTED, _PRIORITIES = "gpupool", "gpupool-granted", "gpupool-priorities"
 _GRANTS, _UP_TO, _EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/extra"
-_UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
+_UNSEEN = "no object of a cluster has weight, projects, limits, budget and the split of quotas among pools"
 
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
@@ -44,7 +44,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     for namespace in cluster.all("Namespace"):
         name = namespace.document.name
         if any(tenant["namespace"] == name for tenant in draft.tenants):
-            namespace.left("another document is of the same namespace", "keep one of them")
+            namespace.left("another document has the same namespace", "remove one of them")
             continue
         tenant = _tenant(namespace, cluster, draft)
         if tenant is not None:
@@ -62,7 +62,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     ):
         draft.priorities[-1]["preemptible"] = True
         name = draft.priorities[-1]["name"]
-        why = f"which priorities may be preempted is in no object; {name} may, since tenants borrow"
+        why = f"no object shows which priorities may be preempted; {name} may, since tenants borrow"
         cluster.all("PriorityClass")[0].note("assumed", why, "complete `priorities`")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
@@ -76,8 +76,8 @@ def _overcommitted(draft: Draft, first: Part) -> None:
         over = overgranted(_offer(pool), [_counts(pool, grant) for grant in granted if grant])
         for resource, (total, most) in over.items():
             pool.overcommit = True
-            why = f"quotas grant {total} x {resource} of pool {pool.name}, which has {most}"
-            first.note("assumed", f"{why}: overcommit was written", "grant less, or raise the pool's bound")
+            why = f"quotas grant {total} x {resource} of pool {pool.name}, which has only {most}"
+            first.note("assumed", f"{why}: overcommit was written", "grant less, or raise the pool's limit")
 
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
@@ -92,14 +92,14 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
         elif ours(part) and (part.at("metadata", "labels", POOL_LABEL) or _of_queue(name, first, number)):
             part.derived()
         elif number is None or abs(number) > 10**9 or not fits("name", name):
-            part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
+            part.left("gpupool supports names of letters, digits and hyphens, and values up to 1000000000")
         else:
             found.append((number, part))
     found.sort(key=lambda pair: -pair[0])
     rows: list[dict[str, Any]] = []
     for rank, (number, part) in enumerate(found):
         if rows and rows[-1]["value"] == number:
-            part.left(f"its value is that of {rows[-1]['name']}, and gpupool wants each its own")
+            part.left(f"it has the same value as {rows[-1]['name']}, but gpupool needs different values")
             continue
         rows.append(_priority(part, number, rank, len(found), rows))
     return rows
@@ -118,7 +118,7 @@ def _priority(
     level = part.text("metadata", "labels", LEVEL_LABEL)
     if level not in LEVELS:
         level = LEVELS[min(rank * len(LEVELS) // total, 3)]
-        part.note("assumed", f"its level is in no object: {level} was written, by its rank", "correct it")
+        part.note("assumed", f"no object shows its level: {level} was written, from its rank", "correct it")
     if above:  # levels fall with values
         level = LEVELS[max(LEVELS.index(level), LEVELS.index(above[-1]["level"]))]
     row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
@@ -152,7 +152,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
         tenant["extra"] = extra
     for resource, count in counts.items():
         if count:
-            why = f"its quota of {resource} is {count} more than the pools can have together"
+            why = f"its quota of {resource} is {count} more than the maximum of all pools"
             namespace.note("wrong", why, "raise nodes.max or nodes.maxGpus")
     return tenant | _access(cluster, name) | _jobs(cluster, name)
 
@@ -180,8 +180,10 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
         return counts
     scoped = next((part for name in ("scopes", "scopeSelector") if (part := quota.at("spec", name))), None)
     if scoped:
-        why = "it counts some of the namespace's pods only, and gpupool's quotas count all of a tenant's"
-        quota.at("spec").left(why, "keep it beside gpupool's, or give priorities by tenants[].maxPriority")
+        why = "it counts only some pods of the namespace, but gpupool's quotas count all of a tenant's pods"
+        quota.at("spec").left(
+            why, "keep it in addition to gpupool's, or set priorities with tenants[].maxPriority"
+        )
         return counts
     for key, part in quota.at("spec", "hard").items():
         resource = key.removeprefix("requests.").removeprefix("limits.")
@@ -191,13 +193,13 @@ def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
         elif key in uncounted_devices() and amount == 0:
             part.derived()
         elif not resource.startswith("nvidia.com/"):
-            part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")
+            part.left("gpupool's quotas count only GPUs", "keep a separate quota for it")
         elif key != f"requests.{resource}":  # in the words of the policy quotas-count-gpus
             part.wrong(f"quota on {key} is never enforced", f"write requests.{resource}")
         elif amount is None or amount.denominator != 1:
             part.wrong("not a whole number of GPUs", "correct it")
         elif resource.startswith(mig_resource("")) and resource.endswith(RENAMED):
-            part.left("it counts slices of MIG instances, which gpupool does not share further")
+            part.left("it counts slices of MIG instances, which gpupool does not share")
         else:
             part.used()
             counts[resource] = (int(amount), part)

@@ -26,8 +26,8 @@ from gpupool.convert.spec_words import fits
 from gpupool.spec.yaml_source import Loc, path_text, value_at
 
 _CHARTS = (OPERATOR_CHART, PLUGIN_CHART, "karpenter", "gpu-feature-discovery")
-_ITS_VALUES = "write the chart's values in a file, and convert that"
-_INSTALLS = "gpupool installs the chart by itself, where it is not left to others (install: false)"
+_ITS_VALUES = "write the chart's values to a file, and convert that file"
+_INSTALLS = "gpupool installs the chart, unless others do (install: false)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
                 place = (*item.root, *path)
                 if place != item.loc and (more := part.at(*place)):
                     why = "these values of the chart are not read here"
-                    more.left(why, "write all values in one file, and convert that", "todo")
+                    more.left(why, "write all values to one file, and convert that file", "todo")
                     unread.append(f"{part.document.title}: {'.'.join(map(str, place))}: {why}")
     part.leave(_INSTALLS)
     return unread
@@ -108,7 +108,7 @@ def gpu_chart(document: Document) -> tuple[str, str] | None:
                 places = (*row.get("values", ()), *row.get("text", ()), *row.get("elsewhere", ()))
                 there = [path for path in places if value_at(document.data, (*root, *path))]
                 if not there:
-                    return f"it installs the chart {chart}, and has no values of it", _ITS_VALUES
+                    return f"it installs the chart {chart}, but has no values for it", _ITS_VALUES
                 fields = ", ".join(path_text((*root, *path)) for path in dict.fromkeys(map(tuple, there)))
                 return (
                     f"it installs the chart {chart}, whose values in {fields} can't be read here",

@@ -30,26 +30,26 @@ class Reason(Enum):
     # The file and what follows from it.
     FILE_VALID = (_OK, False, "valid", "")
     FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {hint}")
-    NOT_CHECKED_FILE = (_UNKNOWN, False, "not checked: the file has to be valid first", "")
-    NOT_CHECKED_CLUSTER = (_UNKNOWN, False, "not checked: the cluster can't be used", "")
+    NOT_CHECKED_FILE = (_UNKNOWN, False, "not checked: the file is not valid", "")
+    NOT_CHECKED_CLUSTER = (_UNKNOWN, False, "not checked: the cluster is not usable", "")
     NOT_BY_UP = (_OK, False, "not needed here: {engine} applies this environment", "")
     FORBIDDEN = (
         _UNKNOWN,
         False,
-        "could not be checked: this account may not read it",
+        "could not be checked: this account can't read it",
         "{problem}",
     )
     FAILED = (_UNKNOWN, False, "could not be checked", "{problem}")
     BROKEN = (
         _UNKNOWN,
         False,
-        "could not be checked: a fault of gpupool's own",
-        "report it with these two: {kind}, {place}",
+        "could not be checked: an error in gpupool",
+        "report it with this information: {kind}, {place}",
     )
 
     # This machine.
     PROJECT_FOUND = (_OK, False, "{folder}", "")
-    PROJECT_MISSING = (_MISSING, True, "no project of gpupool", "{problem}")
+    PROJECT_MISSING = (_MISSING, True, "not a gpupool project", "{problem}")
     ENGINE_FOUND = (_OK, False, "{version} ({pinned} is pinned), {path}", "")
     ENGINE_DOWNLOADED = (_COMES, False, "`up` downloads {pinned}{passed_over}", "")
     ENGINE_BUILT = (
@@ -58,20 +58,20 @@ class Reason(Enum):
         "`up` builds {pinned} with {go}, once, about {minutes} min on two cores{passed_over}",
         "",
     )
-    ENGINE_MISSING = (_MISSING, True, "neither there nor to be had{passed_over}", "{problem}")
+    ENGINE_MISSING = (_MISSING, True, "missing and not available{passed_over}", "{problem}")
     PLUGIN_FOUND = (_OK, False, "{version}, {path}", "")
     PLUGIN_ON_PATH = (_OK, False, "{path} on PATH; its version is not known ({pinned} is pinned)", "")
     PLUGIN_OTHER = (
         _DIFFERS,
         False,
-        "{version} is installed and {pinned} is pinned: the engine downloads it",
-        "where plugins can't be downloaded: pulumi {install}, elsewhere, and copy ~/.pulumi/plugins here",
+        "{version} is installed but {pinned} is pinned: Pulumi downloads it",
+        "without access to downloads: run pulumi {install} elsewhere, and copy ~/.pulumi/plugins here",
     )
     PLUGIN_BUILT = (_OK, False, "{version}, built by gpupool ({pinned} is pinned), {path}", "")
     PLUGIN_COMES = (
         _COMES,
         False,
-        "`up` has the engine download {pinned}, and builds {built} where that fails",
+        "with `up`, Pulumi downloads {pinned}; if that fails, `up` builds {built}",
         "",
     )
 
@@ -83,27 +83,27 @@ class Reason(Enum):
         _DIFFERS,
         True,
         "refused: {problem}",
-        "sign in again, or choose a context whose user is known there (kubectl auth whoami)",
+        "sign in again, or use a context with a valid user (kubectl auth whoami)",
     )
     ACCOUNT_KNOWN = (_OK, False, "accepted", "")
-    ACCOUNT_UNKNOWN = (_UNKNOWN, False, "accepted; the server does not say as whom", "")
+    ACCOUNT_UNKNOWN = (_UNKNOWN, False, "accepted; the server does not report the user", "")
     VERSION_SAME = (_OK, False, "{live}", "")
     VERSION_OTHER = (
         _DIFFERS,
         False,
-        "the server is {live}, and the file says {file}",
-        'write cluster.kubernetesVersion: "{minor}": policies and images are chosen by it',
+        "the server is {live}, but the file says {file}",
+        'write cluster.kubernetesVersion: "{minor}": policies and images depend on it',
     )
-    VERSION_UNCLEAR = (_UNKNOWN, False, "the server calls itself {live}; the file says {file}", "")
+    VERSION_UNCLEAR = (_UNKNOWN, False, "the server reports {live}; the file says {file}", "")
 
     # Rights.
     RIGHTS_ALL = (_OK, False, "everything is allowed", "")
-    RIGHTS_ENOUGH = (_OK, False, "{count} rights that `up` needs are there", "")
+    RIGHTS_ENOUGH = (_OK, False, "`up` has all {count} permissions that it needs", "")
     RIGHTS_MISSING = (_MISSING, True, "may not {verbs} {where}", "grant it {verbs} on {subject} {where}")
     RIGHTS_HELPFUL = (
         _MISSING,
         False,
-        "may not {verbs} {where}; `up` works, but does not find there what a lost state has left",
+        "may not {verbs} {where}; `up` works, but can't find objects left over from a lost state",
         "",
     )
     RIGHTS_TO_CHECK = (
@@ -115,87 +115,87 @@ class Reason(Enum):
     RIGHTS_ESCALATION = (
         _MISSING,
         True,
-        "may not {verb} it: it lacks rights of {role} itself, such as {example}",
-        "grant it {verb} on {resource} {role}, or the rights of {role}",
+        "may not {verb} it: it lacks permissions of {role}, such as {example}",
+        "grant it {verb} on {resource} {role}, or the permissions of {role}",
     )
     RIGHTS_OF_CHARTS = (
         _UNKNOWN,
         False,
-        "what the objects of these charts need is only known when they are pulled",
+        "the permissions for these charts are only known when they are pulled",
         "let a cluster administrator run the first `up`, or compare with: {commands}",
     )
 
     # Kinds and what acts on them.
-    RESERVATIONS_NONE = (_OK, False, "none is used here", "")
+    RESERVATIONS_NONE = (_OK, False, "not used here", "")
     RESERVATIONS_NAMED = (
         _UNKNOWN,
         False,
-        "{count} named; those that no pool names stay unused, and are paid for beside the nodes",
+        "{count} named; those that no pool names stay unused, and are paid for in addition to the nodes",
         "compare with: aws ec2 describe-capacity-reservations --region {region}",
     )
-    KINDS_SERVED = (_OK, False, "{count} of {used} kinds are served, in the versions that are used", "")
+    KINDS_SERVED = (_OK, False, "{count} of {used} kinds are served in the required versions", "")
     KIND_COMES = (_COMES, False, "comes with the chart {chart}", "")
     KIND_MISSING = (
         _MISSING,
         True,
         "the cluster does not serve {version}",
-        "install {chart}, whose chart brings the definition (CRD)",
+        "install {chart}; its chart includes the definition (CRD)",
     )
     KIND_LOCAL_MISSING = (_MISSING, True, "the local control plane does not serve it", "gpupool local up")
     KIND_OTHER_VERSION = (
         _DIFFERS,
         True,
-        "the cluster serves it as {served}, and gpupool uses {version}",
+        "the cluster serves it as {served}, but gpupool uses {version}",
         "upgrade {chart} to a version that serves {version}",
     )
     KIND_TOO_OLD = (
         _MISSING,
         True,
         "this Kubernetes does not serve {version}",
-        "upgrade the cluster, or switch on the API {version} in its API server",
+        "upgrade the cluster, or enable the API {version} in its API server",
     )
-    GATE_ON = (_OK, False, "on, in Deployment {where}", "")
+    GATE_ON = (_OK, False, "enabled, in Deployment {where}", "")
     GATE_OFF = (
         _MISSING,
         True,
-        "off, in Deployment {where}",
+        "disabled, in Deployment {where}",
         "set {gate}=true in its variable FEATURE_GATES (values of its chart: settings.featureGates)",
     )
-    GATE_COMES = (_COMES, False, "switched on by the chart karpenter {version}", "")
-    GATE_LOCAL = (_OK, False, "on, in the local control plane's Karpenter", "")
+    GATE_COMES = (_COMES, False, "enabled by the chart karpenter {version}", "")
+    GATE_LOCAL = (_OK, False, "enabled, in the local control plane's Karpenter", "")
     GATES_NONE = (_OK, False, "none is needed", "")
     KARPENTER_UNSEEN = (
         _UNKNOWN,
         False,
         "no Deployment in the cluster has the label app.kubernetes.io/name=karpenter",
-        "see that Karpenter runs with {gate}=true in FEATURE_GATES, or write karpenter.install: true",
+        "run Karpenter with {gate}=true in FEATURE_GATES, or write karpenter.install: true",
     )
     OPERATOR_COMES = (_COMES, False, "{version}, by the chart gpu-operator", "")
     OPERATOR_OURS = (_OK, False, "installed by the release {release}", "")
     OPERATOR_TWO = (
         _DIFFERS,
         True,
-        "ClusterPolicy {name} is there, of no release {release}: the chart would be a second operator",
+        "ClusterPolicy {name} exists without a release {release}: the chart would install a second operator",
         "write gpuOperator: {{{fields}}}, or remove that operator",
     )
     OPERATOR_ELSEWHERE = (
         _DIFFERS,
         True,
-        "an operator runs in namespace {namespace} ({sign}): the chart would be a second one",
+        "an operator runs in namespace {namespace} ({sign}): the chart would install a second one",
         "write gpuOperator: {{{fields}}}, or remove that operator",
     )
     OPERATOR_FOREIGN = (
         _OK,
         False,
-        "ClusterPolicy {name} can follow the pools' configurations in namespace {namespace}",
+        "ClusterPolicy {name} can use the pools' configurations in namespace {namespace}",
         "",
     )
     OPERATOR_UNFIT = (_DIFFERS, True, "`up` would refuse ClusterPolicy {name}", "{problem}")
     OPERATOR_LACKS = (
         _DIFFERS,
         False,
-        "ClusterPolicy {name} keeps pools from what the file says",
-        "its owner has to set in the values of its chart:\n{values}",
+        "settings of ClusterPolicy {name} conflict with the file",
+        "its owner must set these chart values:\n{values}",
     )
     OPERATOR_CLOUD = (_OK, False, "not needed here: the cloud's node pools share GPUs", "")
     OPERATOR_LOCAL = (_OK, False, "simulated by the local control plane", "")
@@ -204,46 +204,46 @@ class Reason(Enum):
         _MISSING,
         True,
         "the cluster does not serve {version} {kind}",
-        "install the Prometheus operator, or switch off {field}",
+        "install the Prometheus operator, or disable {field}",
     )
     PROMETHEUS_UNUSED = (_OK, False, "the file asks for no ServiceMonitor", "")
 
     # What is in the cluster already.
     TENANTS_NONE = (_OK, False, "the file has none", "")
-    TENANTS_NARROW = (_OK, False, "no tenant has a role that lets it change more than {role} does", "")
+    TENANTS_NARROW = (_OK, False, "no tenant has more permissions than {role}", "")
     TENANT_BROAD = (
         _DIFFERS,
         False,
-        "{who} may {examples}{more}, by {kind} {role} of {binding}: past quotas and policies",
-        "where that is the tenant, bind {narrow} alone (tenants[].access): {command}",
+        "{who} may {examples}{more}, by {kind} {role} of {binding}, which bypasses quotas and policies",
+        "if that is the tenant, bind only {narrow} (tenants[].access): {command}",
     )
-    WORKLOADS_FINE = (_OK, False, "the policies would let all {count} that run start again", "")
+    WORKLOADS_FINE = (_OK, False, "the policies allow all {count} running workloads to restart", "")
     WORKLOADS_REFUSED = (
         _DIFFERS,
         False,
         "policies would refuse {refused} of {count} running workloads at their next restart: {first}",
         "adapt them, weaken the policy (policies.overrides) or waive it (policies.waivers) before `up`",
     )
-    IMAGES_NONE = (_OK, False, "no machine image is chosen here", "")
-    IMAGES_PINNED = (_OK, False, "none of {count} EC2NodeClasses follows the newest image", "")
+    IMAGES_NONE = (_OK, False, "no machine image is configured", "")
+    IMAGES_PINNED = (_OK, False, "none of {count} EC2NodeClasses uses the newest image automatically", "")
     IMAGE_LATEST = (
         _DIFFERS,
         False,
-        "its image is {alias}: each new release replaces its nodes, and ends what runs there",
-        "name the release, here karpenter.amiAlias: {pinned}, and change it when you mean to",
+        "its image is {alias}: each new release replaces its nodes and ends their workloads",
+        "pin the release with karpenter.amiAlias: {pinned}, and change it deliberately",
     )
-    CLAIMS_NONE = (_OK, False, "nothing else hands out the GPUs of {count} nodes", "")
+    CLAIMS_NONE = (_OK, False, "nothing else allocates GPUs of {count} nodes", "")
     CLAIMS_DRIVER = (
         _DIFFERS,
         False,
-        "a DRA driver publishes {devices} devices on {nodes}: pods that claim them are in no quota",
-        "take the driver off these nodes, or these nodes out of the pools",
+        "a DRA driver publishes {devices} devices on {nodes}: no quota counts pods that claim them",
+        "remove the driver from these nodes, or these nodes from the pools",
     )
     CLAIMS_RESOURCE = (
         _DIFFERS,
         False,
-        "a device plugin offers {devices} of it on {nodes}: pods that request it are in no quota",
-        "take the plugin off these nodes, or these nodes out of the pools",
+        "a device plugin offers {devices} of it on {nodes}: no quota counts pods that request it",
+        "remove the plugin from these nodes, or these nodes from the pools",
     )
 
     # What is pulled.
@@ -253,37 +253,37 @@ class Reason(Enum):
         _MISSING,
         True,
         "{version} can't be pulled from {repository}",
-        "see why: {command}",
+        "find the cause: {command}",
     )
     CHART_UNTRIED = (
         _UNKNOWN,
         False,
-        "not tried: {version} of {repository}; there is no helm on this machine",
-        "where there is one: {command}",
+        "not tried: {version} of {repository}; helm is not installed on this machine",
+        "on a machine with helm: {command}",
     )
-    QUEUE_OFF = (_OK, False, "switched off", "")
+    QUEUE_OFF = (_OK, False, "disabled", "")
     QUEUE_SERVED = (_OK, False, "not installed in the cluster; run it with: gpupool serve {env}", "")
     IMAGE_RUNS = (_OK, False, "{image} runs in the cluster", "")
     IMAGE_UNPULLED = (
         _UNKNOWN,
         False,
-        "{image}: only a node can tell whether it can pull it",
+        "{image}: only a node can check whether it can pull it",
         "on a node: crictl pull {image}",
     )
 
     # What the file refers to.
     NODES_FIT = (_OK, False, "{count} nodes can be part of their pools", "")
-    NODES_NONE = (_OK, False, "no pool consists of nodes that exist already", "")
-    NODE_UNFIT = (_MISSING, True, "can't be part of its pool as it is", "{problem}")
+    NODES_NONE = (_OK, False, "no pool uses existing nodes", "")
+    NODE_UNFIT = (_MISSING, True, "can't be part of its pool", "{problem}")
     SECRETS_NONE = (_OK, False, "the file names none", "")
     SECRET_FOUND = (_OK, False, "Secret {secret} has the key {key}", "")
-    SECRET_THERE = (_OK, False, "Secret {secret} is there", "")
+    SECRET_THERE = (_OK, False, "Secret {secret} exists", "")
     SECRET_NOT_NEEDED = (_OK, False, "Secret {secret} is for the queue's chart, which is not installed", "")
     SECRET_LATER = (
         _MISSING,
         False,
-        "there is no namespace {namespace} yet for Secret {secret}; `up` creates it",
-        "while `up` waits for what needs it: {command}",
+        "namespace {namespace} of Secret {secret} does not exist yet; `up` creates it",
+        "while `up` waits for it: {command}",
     )
     SECRET_MISSING = (_MISSING, True, "there is no Secret {secret}", "{command}")
     SECRET_NO_KEY = (
@@ -295,7 +295,7 @@ class Reason(Enum):
     JOB_SECRET_MISSING = (
         _MISSING,
         False,
-        "there is no Secret {secret}: jobs that use it don't start",
+        "Secret {secret} does not exist: jobs that use it don't start",
         "{command}",
     )
 

@@ -35,7 +35,7 @@ def check(inputs: Inputs) -> Iterator[CheckResult]:
     if reviews.allowed([EVERYTHING])[EVERYTHING]:
         yield result(inputs.user or "this account", Reason.RIGHTS_ALL)
         return
-    inputs.notify("asking what this account may do")
+    inputs.notify("checking permissions")
     rights = needed(inputs.bundle)
     lacking = reviews.lacking(rights)
     roles = list(escalations(inputs.bundle))

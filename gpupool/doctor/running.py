@@ -29,7 +29,7 @@ def workloads(inputs: Inputs) -> Iterator[CheckResult]:
     assert inputs.api is not None
     assert inputs.plan is not None
     assert inputs.bundle is not None
-    inputs.notify("judging what runs by the environment's policies")
+    inputs.notify("checking running workloads against the policies")
     restarts = running_workloads.restarts(inputs.api, inputs.plan, inputs.bundle)
     if not restarts.refused:
         yield result("workloads", Reason.WORKLOADS_FINE, count=restarts.count)

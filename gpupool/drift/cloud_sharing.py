@@ -84,7 +84,7 @@ def _labels(row: PoolNode) -> Iterator[Drift]:
             found=live,
             reason=f"its node pool has {label.removeprefix(_GKE)} {live or 'none'}, planned is {planned}"
             f" (pool {row.pool.name})",
-            repair=f"make another node pool: gcloud container node-pools create --accelerator ...,{how}; "
+            repair=f"create another node pool: gcloud container node-pools create --accelerator ...,{how}; "
             "it can't be changed afterwards",
         )
 
@@ -101,5 +101,5 @@ def _slices(row: PoolNode) -> Iterator[Drift]:
             wanted=planned,
             found=dict(live),
             reason=f"it offers {dict(live)}, planned are {planned} (pool {row.pool.name})",
-            repair="correct nodes.gpus in the file, or use machines with as many GPUs",
+            repair="correct nodes.gpus in the file, or use machines with that number of GPUs",
         )

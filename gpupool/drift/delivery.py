@@ -39,7 +39,7 @@ def _not_started(inputs: DriftInput) -> Drift:
         layer="others",
         kind="not-started",
         object=f"environment {inputs.plan.environment}",
-        reason=f"{inputs.plan.delivery.by.title} delivers it by the file, and has been given nothing yet: "
+        reason=f"{inputs.plan.delivery.by.title} delivers it according to the file, but is not set up yet: "
         "commits do not reach the cluster",
         repair=delivery.start(inputs.plan.delivery, path) or "",
         level=Severity.warning,
@@ -49,16 +49,17 @@ def _not_started(inputs: DriftInput) -> Drift:
 def _halted(inputs: DriftInput, body: dict[str, Any], halt: Halt) -> Drift:
     engine = inputs.plan.delivery.by.title
     sentence = {
-        HaltCause.suspended: f"{engine} is suspended here: nothing is delivered or put back",
-        HaltCause.retrying: f"{engine} tries a commit again that failed, and no newer one meanwhile; to "
-        "have its revert delivered at once, push the revert and end the attempts",
-        HaltCause.failing: f"{engine} can't deliver this; what depends on it waits, and edits by hand stay",
+        HaltCause.suspended: f"{engine} is suspended here: nothing is delivered or restored",
+        HaltCause.retrying: f"{engine} retries a failed commit before any newer one; to deliver "
+        "its revert immediately, push the revert and end the retries",
+        HaltCause.failing: f"{engine} can't deliver this; what depends on it waits, and manual changes stay",
     }[halt.cause]
     return Drift(
         layer="others",
         kind=f"delivery-{halt.cause}",
         object=f"{body['kind']} {body['metadata']['name']}",
         reason=f"{sentence}: {halt.message}" if halt.message else sentence,
-        repair=halt.command or f"correct it in the repository, or, if it was passing: {inputs.restore()}",
+        repair=halt.command
+        or f"correct it in the repository, or, if the error was temporary: {inputs.restore()}",
         level=_LEVELS[halt.cause],
     )

@@ -20,13 +20,13 @@ class Severity(StrEnum):
 
 
 LAYERS: Mapping[str, str] = {
-    "objects": "objects that the file amounts to",
+    "objects": "objects generated from the file",
     "nodes": "nodes of the pools",
     "slices": "slices that nodes offer",
     "karpenter": "Karpenter's pools, overlays and node claims",
     "tenants": "tenants' namespaces and quotas",
     "policies": "policies in the cluster",
-    "others": "other tools at the same objects",
+    "others": "other tools that manage the same objects",
 }
 """Layer -> what it is about, in the order in which they are reported."""
 

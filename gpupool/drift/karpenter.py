@@ -60,7 +60,7 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
             path=f"status.conditions[{accepted}]",
             wanted="True",
             found=found.get("status"),
-            reason=f"Karpenter does not take it ({accepted} is {found.get('status', 'not known')}): {reason}",
+            reason=f"Karpenter rejects it ({accepted} is {found.get('status', 'not known')}): {reason}",
             repair=_accept(inputs, manifest.kind, manifest.name),
             level=Severity.drift if late else Severity.settling,
         )
@@ -101,7 +101,7 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
                 layer="karpenter",
                 kind="overlay-over",
                 object=f"NodeOverlay {name}",
-                reason=f"it is not the file's, has a higher weight ({row['spec']['weight']}, ours "
+                reason=f"it is not in the file, has a higher weight ({row['spec']['weight']}, ours "
                 f"{_OVERLAY_WEIGHT}) and sets the number of slices of our pools' nodes",
                 repair=repair.delete("nodeoverlay", name),
             )
@@ -116,8 +116,8 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
                 layer="karpenter",
                 kind="node-pool-beside",
                 object=f"NodePool {name}",
-                reason=f"it is not the file's and starts nodes with the label of pool {label}: "
-                "the pool's limits do not hold for them",
+                reason=f"it is not in the file and starts nodes with the label of pool {label}: "
+                "the pool's limits do not apply to them",
                 repair=repair.delete("nodepool", name),
             )
 
@@ -185,7 +185,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
     if going(claim):
         lasting = inputs.since(claim["metadata"]["deletionTimestamp"])
         if lasting >= limits.DRAIN:
-            held = condition(claim, "Drained").get("message") or "its pods are waited for"
+            held = condition(claim, "Drained").get("message") or "it waits for its pods"
             reason = f"it has been terminating for {duration(lasting)}: {held}"
             inspect = f"kubectl describe nodeclaim {name}"
             yield _stuck(name, pool, "claim-leaving", reason, inspect, Severity.warning)
@@ -195,7 +195,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
         if found.get("status") == "True":
             continue
         lasting = inputs.age(claim)
-        reason = found.get("message") or found.get("reason") or "Karpenter says nothing"
+        reason = found.get("message") or found.get("reason") or "Karpenter gives no reason"
         late = lasting >= allowed
         reason = f"{meaning} for {duration(lasting)} ({kind}: {reason})"
         if late:

@@ -22,21 +22,24 @@ _CONSEQUENCES = {
     (
         "NodeOverlay",
         "missing",
-    ): "Karpenter counts physical GPUs and starts a node for each slice that is asked for",
+    ): "Karpenter counts physical GPUs and starts a node for each requested slice",
     ("NodePool", "missing"): "Karpenter starts no nodes for this pool",
     ("ResourceQuota", "missing"): "the tenant's quota is not enforced",
-    ("NetworkPolicy", "missing"): "pods of other namespaces reach the tenant's",
-    ("PriorityClass", "missing"): "pods that name it are refused",
-    ("ValidatingAdmissionPolicy", "missing"): "what it forbids is let in",
-    ("ValidatingAdmissionPolicyBinding", "missing"): "the policy is there and nothing enforces it",
-    ("ValidatingAdmissionPolicy", "added"): "it may let in what the file's policy refuses",
-    ("ValidatingAdmissionPolicyBinding", "added"): "it may let in what the file's policy refuses",
-    ("ClusterPolicy", "missing"): "the operator takes its operands off every node, and their GPUs with them",
+    ("NetworkPolicy", "missing"): "pods of other namespaces can connect to the tenant's",
+    ("PriorityClass", "missing"): "pods that name it are rejected",
+    ("ValidatingAdmissionPolicy", "missing"): "what it forbids is admitted",
+    ("ValidatingAdmissionPolicyBinding", "missing"): "the policy exists but is not enforced",
+    ("ValidatingAdmissionPolicy", "added"): "it may admit what the file's policy denies",
+    ("ValidatingAdmissionPolicyBinding", "added"): "it may admit what the file's policy denies",
+    (
+        "ClusterPolicy",
+        "missing",
+    ): "the operator removes its operands from every node, so their GPUs are unavailable",
     ("ClusterPolicy", "extra"): "the operator follows the oldest ClusterPolicy and ignores the others",
-    ("NodePool", "extra"): "Karpenter may start nodes that no pool of the file counts or pays for",
-    ("Namespace", "extra"): "quotas and policies of the file do not hold there",
+    ("NodePool", "extra"): "Karpenter may start nodes that no pool in the file accounts for",
+    ("Namespace", "extra"): "quotas and policies of the file do not apply there",
     ("NodePool", "changed"): "Karpenter starts, keeps or replaces nodes by it",
-    ("NodeOverlay", "changed"): "Karpenter counts other slices than nodes will have",
+    ("NodeOverlay", "changed"): "Karpenter counts different slices than nodes will have",
 }
 """(kind of object, kind of difference) -> why it matters."""
 _STRICTNESS = ("Audit", "Warn", "Deny")
@@ -62,17 +65,17 @@ def consequence(
     if kind == "changed" and manifest.kind == "ConfigMap":
         return _config_map(manifest)
     if kind == "changed" and manifest.kind == "ResourceQuota" and "hard" in path:
-        return "the tenant may use more or less than the file gives"
+        return "the tenant may use more or less than the file grants"
     return _CONSEQUENCES.get((manifest.kind, kind), "")
 
 
 def _config_map(manifest: Manifest) -> str:
     if manifest.name in _PARAMETERS:
-        return "policies judge by it"
+        return "policies use it"
     if manifest.name.startswith(PLUGIN_PREFIX):
-        return "nodes that start their device plugin now read it"
+        return "device plugins that start now read it"
     if manifest.name.startswith(MIG_PREFIX):
-        return "nodes that are partitioned from now on read it"
+        return "it applies to nodes that are partitioned from now on"
     return ""
 
 
@@ -82,7 +85,7 @@ def _binding(path: tuple[Step, ...], wanted: Any, found: Any) -> str:
         if strictest[1] < strictest[0]:
             return "weakened: violations are no longer " + ("refused" if strictest[0] == 2 else "reported")
         return "it now does something else on a violation"
-    return "the policy applies to something else, or judges by something else"
+    return "the policy applies to other objects, or uses other parameters"
 
 
 def _strictest(actions: Any) -> int:

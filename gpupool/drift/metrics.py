@@ -28,7 +28,7 @@ def registry(outcome: DriftCheck) -> CollectorRegistry:
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
-        Severity.drift: "Differences between the cluster and the file that will not resolve themselves.",
+        Severity.drift: "Differences between the cluster and the file that do not resolve themselves.",
         Severity.settling: "Differences that a change in progress explains.",
         Severity.warning: "As the file says, but worth checking.",
     }
@@ -39,7 +39,7 @@ def registry(outcome: DriftCheck) -> CollectorRegistry:
         for (layer, kind), count in [*found.items(), *((row, 0) for row in silent.items())]:
             gauge.labels(outcome.environment, layer, kind).set(count)
     for name, title, value in (
-        ("clean", "1 where the cluster is what the environment file says.", float(outcome.clean)),
+        ("clean", "1 if the cluster matches the environment file.", float(outcome.clean)),
         (
             "last_run_timestamp_seconds",
             "When the cluster was compared, Unix time.",
@@ -73,7 +73,7 @@ def write(content: str, path: Path) -> None:
             os.unlink(aside)
             raise
     except OSError as error:
-        raise GpupoolError(f"{path}: {error.strerror}; choose a file that can be written") from error
+        raise GpupoolError(f"{path}: {error.strerror}; choose a writable file") from error
 
 
 def push(outcome: DriftCheck, url: str) -> None:
@@ -88,4 +88,4 @@ def push(outcome: DriftCheck, url: str) -> None:
         pushadd_to_gateway(url, JOB, registry(outcome), grouping_key=key, timeout=_PUSH_SECONDS)
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise GpupoolError(f"the Pushgateway at {url} does not take the figures: {reason}") from error
+        raise GpupoolError(f"the Pushgateway at {url} rejects the metrics: {reason}") from error

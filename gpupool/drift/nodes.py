@@ -123,8 +123,8 @@ def _named(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
                 layer="nodes",
                 kind="node-missing",
                 object=f"Node {name}",
-                reason=f"pool {pool.name} names it, and the cluster does not have it",
-                repair=f"join {name} to the cluster, or take it out of pool {pool.name} and run "
+                reason=f"pool {pool.name} names it, but the cluster does not have it",
+                repair=f"join {name} to the cluster, or remove it from pool {pool.name} and run "
                 f"{inputs.apply()}",
             )
     if pool.node_selector and not any(selects(pool, node) for node in inputs.snapshot.nodes.values()):
@@ -147,17 +147,17 @@ def _unplanned_nodes(inputs: DriftInput) -> Iterator[Drift]:
         label = labels(node).get(POOL_LABEL)
         claiming = [pool.name for pool in inputs.plan.pools if name in pool.node_names or selects(pool, node)]
         if len(claiming) > 1:
-            reason = f"the pools {' and '.join(claiming)} both claim it; a node can be in one only"
+            reason = f"the pools {' and '.join(claiming)} both claim it; a node can be in only one"
             keys = [key for pool in inputs.plan.pools if selects(pool, node) for key in pool.node_selector]
             command = repair.label(name, keys[-1], None) if keys else f"name {name} in one pool only"
             yield _unplanned(name, "two-pools", reason, command)
         elif label is not None and name not in ours and not going(node):
             if label not in known:
-                reason = f'its label {POOL_LABEL} says "{label}", and there is no such pool'
+                reason = f'its label {POOL_LABEL} says "{label}", but there is no such pool'
                 yield _unplanned(name, "unknown-pool", reason, repair.label(name, POOL_LABEL, None))
             else:
                 reason = (
-                    f"it has the label of pool {label} and was not started for it: jobs are scheduled on it"
+                    f"it has the label of pool {label} but was not started for it: jobs are scheduled on it"
                 )
                 yield _unplanned(name, "foreign-node", reason, repair.label(name, POOL_LABEL, None))
 

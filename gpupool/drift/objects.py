@@ -73,7 +73,7 @@ def _nothing(inputs: DriftInput, wanted: list[Manifest]) -> Drift:
         layer="objects",
         kind="missing",
         object=f"environment {inputs.plan.environment}",
-        reason=f"none of its {len(wanted)} objects is there: it was never applied, or all was deleted",
+        reason=f"none of its {len(wanted)} objects exists: it was never applied, or everything was deleted",
         repair=inputs.apply(parts=wanted),
     )
 
@@ -115,8 +115,8 @@ def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         layer=layer_of(manifest),
         kind="going",
         object=str(manifest),
-        reason=_because("somebody has deleted it and it is being deleted", reason)
-        + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
+        reason=_because("it is being deleted, by somebody else", reason)
+        + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be undone"),
         repair=repair.all_of(
             _wait_gone(manifest),
             inputs.restore(manifest),
@@ -233,14 +233,14 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         command, level = repair.delete(kind, name, namespace), Severity.drift
     elif applied and ENVIRONMENT_LABEL not in manifest.labels and not inputs.plan.delivery.gitops:
         # One that is not in the engine's state `up` knows by its labels.
-        reason = "the file no longer has it, and its labels were taken off"
+        reason = "the file no longer has it, and its labels were removed"
         command, level = repair.delete(kind, name, namespace), Severity.drift
     elif applied:
-        reason = "the file no longer has it, and it was not taken away"
+        reason = "the file no longer has it, but it was not removed"
         command, level = inputs.apply(*options, parts=[manifest]), Severity.drift
     else:
         makers = ", ".join(sorted(managers(live) - inputs.deliverers)) or "somebody"
-        reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
+        reason = f"it has the labels of this environment but is not in the file; created by {makers}"
         command, level = repair.delete(kind, name, namespace), Severity.drift
     return Drift(
         layer=layer_of(manifest),

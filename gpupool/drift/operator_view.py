@@ -78,7 +78,7 @@ class OperatorView:
         for key, operand in _OPERAND_OF.items():
             name, live = self._map_name(key), config_name(self.policy, operand)
             if name and live != name:
-                return f"{operand} is pointed at ConfigMap {live or '(none)'} and not at {name}"
+                return f"{operand} uses ConfigMap {live or '(none)'} instead of {name}"
         return ""
 
     def map_of(self, key: str) -> Object | None:

@@ -38,9 +38,9 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             kind="two-deliverers",
             object=f"{len(names)} object{'s' if len(names) != 1 else ''}",
             by=manager,
-            reason=f"{_DELIVERERS[manager]} ({manager}) sets fields of what this environment delivers "
-            f"too, and each will undo the other: {shown}",
-            repair="let one of them deliver: delivery.engine in the file says which",
+            reason=f"{_DELIVERERS[manager]} ({manager}) also sets fields that this environment sets, "
+            f"and each will revert the other: {shown}",
+            repair="use only one of them: set delivery.engine in the file",
             level=Severity.warning,
         )
     yield from _second_policy(inputs)
@@ -55,6 +55,6 @@ def _second_policy(inputs: DriftInput) -> Iterator[Drift]:
                 layer="others",
                 kind="second-cluster-policy",
                 object=f"ClusterPolicy {name}",
-                reason=f"there is {ours} already: the operator follows the oldest and ignores the others",
+                reason=f"{ours} already exists: the operator uses the oldest and ignores the others",
                 repair=repair.delete("clusterpolicy", name),
             )

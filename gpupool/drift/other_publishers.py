@@ -27,7 +27,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             object=f"Node {way.node}",
             path="" if way.by_claim else f"status.allocatable[{way.publisher}]",
             found=way.devices,
-            reason=f"{how.format(way.publisher)} {way.devices} devices: {takers} are in no quota "
+            reason=f"{how.format(way.publisher)} {way.devices} devices: no quota counts {takers} "
             f"(pool {rows[way.node].pool.name})",
-            repair="take the driver or plugin off the node, or the node out of the pool",
+            repair="remove the driver or plugin from the node, or the node from the pool",
         )

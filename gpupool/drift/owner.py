@@ -26,9 +26,9 @@ def of_another(inputs: DriftInput) -> Drift | None:
         path=f"metadata.labels[{ENVIRONMENT_LABEL}]",
         wanted=inputs.plan.environment,
         found=names,
-        reason=f"this cluster belongs to environment {names}; {inputs.plan.environment} may not take over "
+        reason=f"this cluster belongs to environment {names}; {inputs.plan.environment} must not take over "
         "its objects; nothing else was compared",
-        repair=f"use the file of {names} (gpupool assert {min(environments)}), or choose the cluster of "
+        repair=f"use the file of {names} (gpupool assert {min(environments)}), or use the cluster of "
         f"{inputs.plan.environment}",
     )
 

@@ -89,7 +89,7 @@ def _phase(
     ready = condition(node, "Ready")
     if ready.get("status") != "True":
         lasting = since(ready.get("lastTransitionTime"), now) if ready else age(node, now)
-        reason = ready.get("message") or ready.get("reason") or "its kubelet has said nothing yet"
+        reason = ready.get("message") or ready.get("reason") or "its kubelet has not reported yet"
         if lasting < limits.NOT_READY:
             return Phase.starting, f"it has not been Ready for {duration(lasting)}: {reason}"
         return Phase.absent, f"it has not been Ready for {duration(lasting)}: {reason}"
@@ -113,7 +113,7 @@ def _outdated(snapshot: ClusterSnapshot, pool: Pool, node: Object, claim: Object
     """
     reason = condition(claim, "Drifted")
     if reason.get("status") == "True":
-        return f"Karpenter is to replace it ({reason.get('reason') or 'Drifted'})"
+        return f"Karpenter will replace it ({reason.get('reason') or 'Drifted'})"
     template = snapshot.find("karpenter.sh/v1", "NodePool", labels(node).get(NODEPOOL_LABEL, ""))
     mine, now = notes(claim), notes(template) if template else {}
     same_rules = mine.get(_HASH_VERSION) == now.get(_HASH_VERSION)

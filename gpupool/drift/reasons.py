@@ -66,7 +66,7 @@ def operator_at_work(case: UnmetNode) -> Cause | None:
         if lasting < limits.MIG:
             return Cause("operator-applying", reason, inspect, Severity.settling)
         _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
-        return Cause("mig-stuck", f"{reason} and does not end", restore)
+        return Cause("mig-stuck", f"{reason} and has not finished", restore)
     pod = case.view.at_work(case.row.name)
     if pod:
         return Cause(
@@ -84,7 +84,7 @@ def mig_failed(case: UnmetNode) -> Cause | None:
     reason = case.view.complaint(case.row.node)
     why = f"the MIG manager failed ({MIG_STATE_LABEL}=failed)" + (f": {reason}" if reason else "")
     lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
-    return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", restore)
+    return Cause("mig-failed", f"{why}; {lacking or 'it retries only when the label changes'}", restore)
 
 
 def operand_off(case: UnmetNode) -> Cause | None:
@@ -120,7 +120,7 @@ def operator_settings(case: UnmetNode) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
     restore = case.inputs.restore(*case.inputs.policy_parts)
     if case.view.setting("devicePlugin", "enabled") is False:
-        return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", restore)
+        return Cause("operator-settings", "the ClusterPolicy disables the device plugin", restore)
     foreign = case.view.foreign_config()
     if foreign:
         return Cause("operator-settings", foreign, restore)
@@ -128,7 +128,7 @@ def operator_settings(case: UnmetNode) -> Cause | None:
         strategy = case.view.setting("mig", "strategy")
         path = ("spec", "mig", "strategy")
         without = repair.remove_field("ClusterPolicy", case.view.policy_name, None, path)
-        why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"
+        why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides the pool's configuration"
         return Cause("wrong-strategy", why, without)
     return None
 
@@ -144,7 +144,7 @@ def typed_by_hand(case: UnmetNode) -> Cause | None:
     """The ConfigMap in the cluster is not the file's."""
     if case.row.pool.mig_config:
         if case.view.layout_edited():
-            why = "the layouts in the MIG manager's ConfigMap were edited by hand"
+            why = "the layouts in the MIG manager's ConfigMap were changed manually"
             return Cause(
                 "layout-by-hand",
                 why,
@@ -155,7 +155,7 @@ def typed_by_hand(case: UnmetNode) -> Cause | None:
     live = case.view.replicas(case.row.pool.name)
     if live is None or planned is None or live == planned:
         return None
-    why = f"replicas were typed by hand: the ConfigMap says {live} per GPU, the file {planned}"
+    why = f"replicas were changed manually: the ConfigMap has {live} per GPU, the file {planned}"
     return Cause("replicas-by-hand", why, repair.all_of(case.inputs.restore(), _restarted(case)))
 
 
@@ -167,7 +167,7 @@ def unhealthy(case: UnmetNode) -> Cause | None:
     gone = ", ".join(f"{count} {name}" for name, count in lost.items())
     claim = case.row.claim
     replace = (
-        repair.delete("nodeclaim", claim["metadata"]["name"]) if claim else "look for XID errors on the node"
+        repair.delete("nodeclaim", claim["metadata"]["name"]) if claim else "check the node for XID errors"
     )
     return Cause("device-unhealthy", f"the device plugin reports {gone} as unhealthy", replace)
 
@@ -197,7 +197,7 @@ def other_strategy(case: UnmetNode) -> Cause | None:
     if set(case.found) <= set(case.wanted):
         return None
     strange = ", ".join(sorted(set(case.found) - set(case.wanted)))
-    why = f"{strange} is what another way of sharing offers, not {case.row.pool.sharing.mode}"
+    why = f"{strange} belongs to a different sharing mode than {case.row.pool.sharing.mode}"
     restore = repartitioned(case) if case.row.pool.mig_config else _restarted(case)
     return Cause("wrong-strategy", why, restore)
 
@@ -205,13 +205,13 @@ def other_strategy(case: UnmetNode) -> Cause | None:
 def not_restarted(case: UnmetNode) -> Cause | None:
     """Everything has the planned count except the plugin, which still has an earlier configuration."""
     if case.row.pool.mig_config:
-        why = "the GPUs are partitioned in another way than the label says"
+        why = "the GPUs are partitioned differently than the label says"
         lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
         return Cause("mig-not-applied", f"{why}; {lacking}" if lacking else why, restore)
     loaded = _per_gpu(case, case.found)
     reason = f", {loaded} per GPU" if loaded else ""
     why = (
-        f"the device plugin was not restarted since its configuration changed: it has an earlier one{reason}"
+        f"the device plugin was not restarted after its configuration changed: it uses an earlier one{reason}"
     )
     return Cause("plugin-not-restarted", why, _restarted(case))
 

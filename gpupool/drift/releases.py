@@ -23,7 +23,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     for release in inputs.bundle.releases:
         live = inputs.snapshot.find("apps/v1", "Deployment", release.name, release.namespace)
         if live is None:
-            reason = f"chart {release.chart} {release.version} is not there: no Deployment {release.name}"
+            reason = f"chart {release.chart} {release.version} is missing: no Deployment {release.name}"
             yield _drift(inputs, release, "release-missing", reason)
             continue
         chart = labels(live).get(CHART, "")

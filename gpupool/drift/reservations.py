@@ -38,7 +38,7 @@ def _of(
             pool,
             "reservation-missing",
             f"Karpenter finds no reservation {name}" + (", which is over" if ended else ""),
-            "take it out of the file" if ended else "aws ec2 describe-capacity-reservations, and correct it",
+            "remove it from the file" if ended else "aws ec2 describe-capacity-reservations, and correct it",
             Severity.warning if ended else Severity.drift,
         )
         return
@@ -50,7 +50,8 @@ def _of(
         yield _drift(
             pool,
             "reservation-ends",
-            f"reservation {name} ends {when:%Y-%m-%d %H:%M} UTC, and the file says {says}: jobs outlast it",
+            f"reservation {name} ends {when:%Y-%m-%d %H:%M} UTC, and the file says {says}: jobs would "
+            "run longer",
             f"write until: {when:%Y-%m-%dT%H:%M}Z",
             Severity.drift,
         )

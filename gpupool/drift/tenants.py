@@ -36,8 +36,8 @@ def _exceeded(inputs: DriftInput, tenant: Tenant, quota: TenantQuota) -> Iterato
                 path=f"status.used[requests.{resource}]",
                 wanted=given,
                 found=int(count),
-                reason=f"it uses {count} {short} and the file gives {given}: "
-                "what runs stays, nothing new starts",
+                reason=f"it uses {count} {short} but the file grants {given}: "
+                "running pods stay, no new ones start",
                 repair=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
                 f"kubectl -n {tenant.namespace} get jobs,pods",
             )

@@ -92,7 +92,8 @@ def import_environment(
     result = convert(of_cluster(objects, where), chosen)
     if not result.pools and not any(entry.kind == "todo" for entry in result.leftovers):
         raise GpupoolError(
-            f"{where}: no GPU pools, GPU nodes or sharing configurations; check that it is the right cluster"
+            f"{where}: no GPU pools, GPU nodes or sharing configurations; check that this is the right "
+            "cluster"
         )
     kept = _recorded(api, objects, result, choices.name) if recorded else None
     if kept is not None:

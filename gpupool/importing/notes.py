@@ -38,16 +38,16 @@ def notes(
     if not owned_by:
         return
     owner = owned_by[0] if name not in owned_by else name
-    reads = f"`gpupool import {owner}` reads the file that the cluster keeps"
+    reads = f"`gpupool import {owner}` reads the file stored in the cluster"
     if owner != name:
         owners = " and ".join(owned_by)
-        why = f"the cluster's objects belong to environment {owners}, and {name} may not take them over"
+        why = f"the cluster's objects belong to environment {owners}, so {name} must not take them over"
         yield _note(where, f"environment {owner}", "", "", why, reads if kept else f"import it as {owner}")
     lost = list(_lost(kept, written)) if kept else []
     for path, value in lost:
         shown = json.dumps(value, ensure_ascii=False, default=str)
         shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
-        why = "no object shows it, the file that the cluster keeps has it"
+        why = "no object shows it, but the file stored in the cluster has it"
         advice = reads if owner != name else "write it, or import without --derived"
         yield _note(where, f"environment {owner}", path, shown, why, advice)
     if not kept:

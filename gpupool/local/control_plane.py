@@ -152,7 +152,7 @@ class ControlPlane:
             left = [path.name for path in self.layout.data.iterdir() if path != self.layout.marker]
             if left:
                 raise LocalError(
-                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; do it by hand"
+                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; remove it manually"
                 )
             self.layout.marker.unlink()
             self.layout.data.rmdir()
@@ -209,7 +209,7 @@ class ControlPlane:
             instance.start_core(programs, report)
         refused = health.credential(layout)
         if refused:
-            raise LocalError(f"{refused}; make new ones: gpupool local down, then gpupool local up")
+            raise LocalError(f"{refused}; create new ones: gpupool local down, then gpupool local up")
         instance.remove_strays()
         instance.start(components.AFTER_CORE, programs, report)
         api = self.api()
@@ -231,7 +231,7 @@ class ControlPlane:
         if health.store(self.layout) or not credentials.certificate_written(self.layout):
             return False
         for path in instance.write_kubeconfigs():
-            report(f"{path} was missing or not as the API server knows it; wrote it again")
+            report(f"{path} was missing or did not match the API server; wrote it again")
         return health.api_server(self.layout) is None
 
 

@@ -56,7 +56,7 @@ def store(layout: Layout) -> str | None:
             f"etcd is out of space: {layout.data / 'etcd'} has reached etcd's quota (2 GiB by default), so "
             "every change is refused; start with an empty cluster: gpupool local down, then gpupool local up"
         )
-    return f"etcd is not well ({reason}); its log: {layout.log('etcd')}" if reason else None
+    return f"etcd is not healthy ({reason}); its log: {layout.log('etcd')}" if reason else None
 
 
 def out_of_space(layout: Layout) -> bool:

@@ -116,7 +116,7 @@ class JobQueue:
             if not processes.alive(service) or time.monotonic() > deadline:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
-                raise GpupoolError(f"the job queue does not become ready; the end of {self.log}:\n{end}")
+                raise GpupoolError(f"the job queue did not become ready; the end of {self.log}:\n{end}")
             time.sleep(0.1)
         return StartedQueue(address, self.log, already=False, replaced=_differing(before, wanted))
 

@@ -184,7 +184,9 @@ class _Packages:
     def _home(self, definition: str) -> tuple[str, str]:
         prefix = next((prefix for prefix in _PACKAGES if definition.startswith(prefix)), None)
         if prefix is None:
-            raise GpupoolError(f"the definition {definition} is of no known Go module; add it to _PACKAGES")
+            raise GpupoolError(
+                f"the definition {definition} belongs to no known Go module; add it to _PACKAGES"
+            )
         home, _, name = definition.removeprefix(prefix).rpartition(".")
         return home, name
 
@@ -250,7 +252,7 @@ def main() -> int:
     try:
         if os.environ.get(APIS_VARIABLE) != "all":
             raise GpupoolError(
-                f"alpha and beta versions would be left out; set {APIS_VARIABLE}=all (make kinds)"
+                f"alpha and beta versions would be missing; set {APIS_VARIABLE}=all (make kinds)"
             )
         known = read_each(lambda step: print(step, file=sys.stderr, flush=True))
         files = write(known.pop(NEWEST), known, TARGET)

@@ -69,7 +69,8 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolOnC
             continue
         if api.get("v1", "Namespace", tenant.namespace) is None:
             raise GpupoolError(
-                f"namespace {tenant.namespace} is not there; apply first: gpupool up {plan.environment}"
+                f"namespace {tenant.namespace} does not exist; apply the environment first: gpupool up "
+                f"{plan.environment}"
             )
         _ensure(api, _job(plan, pool, tenant))
     deadline = time.monotonic() + _TIMEOUT_S

@@ -176,10 +176,10 @@ def parse_window(text: str) -> Window:
     days = match["days"]
     unknown = [day for day in days.split(",") if day not in WEEKDAYS] if days != "daily" else []
     if unknown:
-        raise ValueError(f"there is no weekday {unknown[0]}")
+        raise ValueError(f"{unknown[0]} is not a weekday")
     start, end = _minutes(match["from"]), _minutes(match["to"])
     if start == end:
-        raise ValueError("it opens and closes at one time")
+        raise ValueError("it opens and closes at the same time")
     weekdays = range(7) if days == "daily" else sorted({WEEKDAYS.index(day) for day in days.split(",")})
     return Window(tuple(weekdays), start, (end - start) % 1440)
 
@@ -187,5 +187,5 @@ def parse_window(text: str) -> Window:
 def _minutes(clock: str) -> int:
     hours, minutes = int(clock[:2]), int(clock[3:])
     if hours > 23 or minutes > 59:
-        raise ValueError(f"there is no time {clock}")
+        raise ValueError(f"{clock} is not a time")
     return hours * 60 + minutes

@@ -114,7 +114,10 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Sharin
     found = version_key(driver)
     last = gpu.driver_last_branch
     if last is not None and found[0] > last:
-        hint = f"the last branch that does is {last}; set gpuOperator.driver.version to one of its releases"
+        hint = (
+            f"the last branch that supports it is {last}; set gpuOperator.driver.version to one of "
+            "its releases"
+        )
         return [SharingProblem(f"driver {driver} no longer supports the {gpu.title}", hint)]
     needs = [(gpu.driver_minimum, f"the {gpu.title}")]
     if sharing.layout and gpu.mig is not None:
@@ -138,7 +141,7 @@ def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) 
     return [
         SharingProblem(
             f"device plugin {release.device_plugin} of GPU Operator {release.version} "
-            f"treats {name} like the plain profile",
+            f"treats {name} as the plain profile",
             "use a release with device plugin v0.20.0 or newer",
         )
         for name in merged

@@ -61,7 +61,7 @@ def read_objects(files: Iterable[Path]) -> tuple[Mapping[str, Any], ...]:
             key = (body["kind"], str(described.get("namespace", "")), described["name"])
             if key in found:
                 raise PolicyFileError(
-                    path, f"{key[0]} {key[2]} is in another file too", "give each its own name"
+                    path, f"{key[0]} {key[2]} is also in another file", "use different names"
                 )
             found[key] = body
     return tuple(found.values())
@@ -87,7 +87,7 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
         text = read_file(path, MAX_BYTES).decode()
         bodies = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except OSError as error:
-        raise PolicyFileError(path, f"can't be read: {error.strerror}", "make it a readable file") from error
+        raise PolicyFileError(path, f"can't be read: {error.strerror}", "make it readable") from error
     except UnicodeDecodeError as error:
         raise PolicyFileError(path, f"can't be read: {error}", "save it as a text file in UTF-8") from error
     except yaml.YAMLError as error:
@@ -111,7 +111,7 @@ def _problem(body: Any) -> tuple[str, str] | None:
     if not isinstance(body.get("apiVersion"), str) or not isinstance(body["metadata"].get("name"), str):
         return "it has no apiVersion or no metadata.name", "give it both"
     if body.get("kind") not in (POLICY, BINDING, "ConfigMap"):
-        return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap", "keep it elsewhere"
+        return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap", "move it elsewhere"
     for path in _MAPPINGS:
         if not isinstance(value_at(body, path), dict | None):
             return f"{'.'.join(path)} is not a mapping", "correct it"

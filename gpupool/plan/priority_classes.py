@@ -96,19 +96,19 @@ def _ranked(plan: Plan) -> tuple[PlannedClass, ...]:
         value, text = priority.value, priority.description
         classes.append(PlannedClass(priority.name, value, priority.preempts, text, priority))
         if priority.queue_class != priority.name:
-            text = f"{priority.name} for pods of the job queue, which preempts by itself"
+            text = f"{priority.name} for pods of the job queue, which does its own preemption"
             classes.append(PlannedClass(priority.queue_class, value, False, text, priority, queue_only=True))
     if plan.borrows:
         # Below pods without a priority, which take back what is granted.
         value = min([0, *(priority.value for priority in plan.priorities)]) - 1
-        text = "Jobs of the queue beyond their tenant's grant; pods within a grant may push them out"
+        text = "Jobs of the queue beyond their tenant's grant; pods within a grant may preempt them"
         classes.append(PlannedClass(BORROWED_CLASS, value, False, text, queue_only=True, borrowed=True))
     return tuple(classes)
 
 
 def _warm(ranked: tuple[PlannedClass, ...]) -> PlannedClass:
     value = min(_WARM_VALUE, min((planned.value for planned in ranked), default=0) - 1)
-    return PlannedClass(WARM_CLASS, value, False, "Keeps warm nodes; anything may push it out")
+    return PlannedClass(WARM_CLASS, value, False, "Keeps nodes warm; any pod may preempt it")
 
 
 _UNRANKED = PlannedClass(UNRANKED_CLASS, 0, False, "Pods without a priority")

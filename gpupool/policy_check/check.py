@@ -88,7 +88,7 @@ def run(question: Question, notify: Callable[[str], None]) -> Check:
     exist or hold nothing to judge."""
     started = time.monotonic()
     if question.subresource and question.operation is not Operation.CREATE:
-        raise UsageError("--operation follows from --subresource; leave it out")
+        raise UsageError("--operation follows from --subresource; remove it")
     targets = sort_targets(question.targets)
     chosen = _read_policies(question.policies)
     gathered = _Gathered(
@@ -101,8 +101,8 @@ def run(question: Question, notify: Callable[[str], None]) -> Check:
     if paths and question.is_about_manifests:
         raise UsageError(
             "--user, --user-uid, --user-extra, --group, --operation, --subresource, --namespace, "
-            "--namespace-labels, --kubernetes-version and --bind are for manifests; `up` creates an "
-            "environment as it is"
+            "--namespace-labels, --kubernetes-version and --bind apply only to manifests, not "
+            "to environments"
         )
     environments: list[ReadEnvironment] = []
     if paths:
@@ -115,10 +115,10 @@ def run(question: Question, notify: Callable[[str], None]) -> Check:
     if named:
         objects = environment_files.without_own(objects, named)
     if objects and (named or not targets.environments):
-        notify(f"judging {len(objects):,} objects")
+        notify(f"checking {len(objects):,} objects")
         _judge_manifests(objects, _beside(objects, chosen, named, targets, question), question, gathered)
     for environment in environments:
-        notify(f"judging {environment.path.stem}")
+        notify(f"checking {environment.path.stem}")
         gathered.reports.append(environment_files.judge(environment, chosen.documents))
         gathered.sources.append(relative(str(environment.path)))
     if len(environments) > 1:
@@ -154,7 +154,7 @@ def _files_of(environments: Iterable[Document]) -> list[Path]:
     """The files of environments that were met among manifests; each is read again, as the other verbs do."""
     files = [Path(document.file) for document in environments]
     if Path(STDIN_NAME) in files:
-        raise UsageError("standard input: holds an environment; name its file instead")
+        raise UsageError("standard input contains an environment; name its file instead")
     return files
 
 
@@ -195,8 +195,8 @@ def _beside(
         return [_Policies(chosen.documents, sources=own)]
     if question.policies and all(problem.level != "deny" for problem in chosen.problems):
         raise UsageError(
-            f"no {POLICY} in {', '.join(map(str, question.policies))}; name what holds one, or leave "
-            "--policies out for those that came with gpupool"
+            f"no {POLICY} in {', '.join(map(str, question.policies))}; name a folder or file of policies, "
+            "or omit --policies to use those that ship with gpupool"
         )
     files = default_policies()
     defaults, problems = read_files(files)
@@ -232,7 +232,7 @@ def _judge_manifests(
     try:
         extra = read_extra(question.extra)
     except ValueError as error:
-        raise UsageError(f"--user-extra {error}: no pair; write KEY=VALUE") from None
+        raise UsageError(f"--user-extra {error}: not a pair; write KEY=VALUE") from None
     user = identity(question.user or "", question.groups, question.uid or "", extra)
     context = labelled_namespace(question.namespace, question.namespace_labels, objects)
     # Ours have been checked against the schemas already.

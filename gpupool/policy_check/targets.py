@@ -115,7 +115,7 @@ def labelled_namespace(
     for pair in ",".join(labels).split(","):
         key, equals, value = pair.partition("=")
         if not equals or not name_forms.is_label_key(key) or not name_forms.is_label_value(value):
-            raise UsageError(f"--namespace-labels {pair}: no label; write KEY=VALUE, as in team=vision")
+            raise UsageError(f"--namespace-labels {pair}: not a label; write KEY=VALUE, such as team=vision")
         given_labels[key] = value
     for document in manifests:
         body = document.body
@@ -123,9 +123,7 @@ def labelled_namespace(
             body
         ).name == name:
             where = f"{document.file}:{document.line}"
-            raise UsageError(
-                f"--namespace-labels: {where} has the namespace {name!r}; give it its labels there"
-            )
+            raise UsageError(f"--namespace-labels: {where} has the namespace {name!r}; set its labels there")
     metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name, **given_labels}}
     return from_bodies(
         [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}], "--namespace-labels"
@@ -136,7 +134,7 @@ def _read_stdin() -> tuple[list[Document], list[Problem]]:
     try:
         raw = sys.stdin.buffer.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
-            raise UsageError(f"standard input: is larger than {MAX_BYTES >> 20} MiB; send it in parts")
+            raise UsageError(f"standard input: is larger than {MAX_BYTES >> 20} MiB; split it")
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
@@ -144,7 +142,7 @@ def _read_stdin() -> tuple[list[Document], list[Problem]]:
 
 
 def _nothing(target: str) -> UsageError:
-    return UsageError(f"{target}: nothing to judge; name what holds manifests")
+    return UsageError(f"{target}: nothing to check; name files or folders with manifests")
 
 
 def _is_nothing(finding: Problem, target: Path) -> bool:

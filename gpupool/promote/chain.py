@@ -42,7 +42,7 @@ class Chain:
         if target in self.before(source):
             raise SkipError(
                 f"{source} comes after {target}: {' -> '.join([*reversed(self.before(source)), source])}; "
-                "a change goes the other way, or use --skip"
+                "promote in the other direction, or use --skip"
             )
-        said = f"comes from {path[0]}" if path else "does not say where its changes come from"
+        said = f"comes from {path[0]}" if path else "has no promotion source"
         raise SkipError(f"{target} {said}; write promotion: {{from: {source}}} in its file, or use --skip")

@@ -99,9 +99,9 @@ def check_by_former_rules(
         return replace(checked, notices=())
     name, origin = target.metadata.name, former.from_
     if _but_for_promotion(target) == _but_for_promotion(before):
-        notice = f"this change removes promotion.from: nothing holds {name} to {origin} from now on"
+        notice = f"this change removes promotion.from: {name} is no longer compared with {origin}"
         return replace(checked, notices=(*checked.notices, notice))
-    return replace(checked, gate=f"this change removes promotion.from ({origin}) and changes {name} besides")
+    return replace(checked, gate=f"this change removes promotion.from ({origin}) and also changes {name}")
 
 
 def lost_source(target: Environment, before: Environment | None) -> str | None:
@@ -135,9 +135,9 @@ def _notices(target: Environment, before: Environment | None, today: date) -> It
     if before is not None and before.promotion is not None:
         for path in promotion.keep:
             if path not in before.promotion.keep:
-                yield f"this change adds {path} to promotion.keep: it is not promoted from now on"
+                yield f"this change adds {path} to promotion.keep: it is no longer promoted"
         if before.promotion.from_ != promotion.from_:
             former = before.promotion.from_
-            yield f"this change lets promotions come from {promotion.from_} instead of {former}"
+            yield f"this change sets the promotion source to {promotion.from_} instead of {former}"
     elif before is not None:
-        yield f"this change lets promotions come from {promotion.from_}"
+        yield f"this change sets the promotion source to {promotion.from_}"

@@ -168,7 +168,7 @@ class _Merge:
             nodes = named(self.source, section)[name].get("nodes", {})
             sizes = {key: size for key, size in self.wish.sizes.items() if key in nodes}
             sized = " and ".join(f"nodes.{key} {size}" for key, size in sizes.items()) or "its sizes"
-            lines = f"# New from {self.source.name}, with {sized}: see that they fit here.\n{lines}"
+            lines = f"# New from {self.source.name}, with {sized}: check that they fit here.\n{lines}"
             self.new.append(name)
         self.ours.insert_item((section,), at, lines, piece)
         for key, size in sizes.items():
@@ -248,9 +248,7 @@ class _Merge:
         return self.wanted(section, name) and f"{section}.{name}" not in self.left
 
 
-_CAUSE = (
-    "the text can't take the change, probably because an anchor shares values; write them out, then promote"
-)
+_CAUSE = "can't change the text, probably because an anchor shares values; write the values out, then promote"
 
 
 def _in_shape(shape: Shape, loc: Loc) -> Any:

@@ -15,7 +15,9 @@ from gpupool.spec.environment import Environment
 from gpupool.spec.yaml_source import MAX_BYTES, display_path
 from vapcheck import reading
 
-_SHALLOW = "this clone is shallow; fetch all of it (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
+_SHALLOW = (
+    "this clone is shallow; fetch the full history (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
+)
 
 
 def origins(folder: Path) -> dict[str, str | None]:
@@ -74,16 +76,14 @@ def hold_source(path: Path, source: Environment) -> list[str]:
     try:
         History(path.parent)
     except NoRepositoryError:
-        return [f"{name} differs from {origin} in {named}; without Git it is unknown which is ahead"]
-    raise GpupoolError(
-        f"{name} is ahead of {origin}, which never had its {named}; promote {origin} first, or use --ahead"
-    )
+        return [f"{name} differs from {origin} in {named}; without Git, it is unknown which one is ahead"]
+    raise GpupoolError(f"{name} is ahead of {origin} in {named}; promote {origin} first, or use --ahead")
 
 
 def _origin(target: Environment) -> str:
     if target.promotion is None or target.promotion.from_ is None:
         name = target.metadata.name
-        raise GpupoolError(f"{name}: promotion does not say where changes come from; write promotion.from")
+        raise GpupoolError(f"{name}: promotion has no source; add promotion.from")
     return target.promotion.from_
 
 
@@ -92,7 +92,7 @@ def _states(
 ) -> Iterator[tuple[str, Environment]]:
     """The source's states that count, newest first; versions that could not be used then are left out."""
     if with_file:
-        yield "the file as it is", read_file(path).environment
+        yield "the current file", read_file(path).environment
     for version in history.versions(commit, path) if history else ():
         environment = _parsed(path.name, version.content)
         if environment is not None:
@@ -102,7 +102,9 @@ def _states(
 def read_file(path: Path) -> EnvironmentFile:
     """The environment at `path`. Raises SpecError, and GpupoolError where there is no file."""
     if not path.is_file():
-        raise GpupoolError(f"{display_path(path)}: no such file; promotion.from names environments beside it")
+        raise GpupoolError(
+            f"{display_path(path)}: no such file; promotion.from names an environment in the same folder"
+        )
     try:
         raw = reading.read_file(path, MAX_BYTES)
     except OSError as error:

@@ -97,8 +97,8 @@ class Text:
         at = next((index for index, pair in enumerate(parent.pairs) if pair.key.text == loc[-1]), None)
         if at is None:
             raise SharedValueError(
-                f"line {self._line(parent.start)}: {loc[-1]} comes by a merge key (<<) and can't go from "
-                "here; write the mapping out, then promote"
+                f"line {self._line(parent.start)}: {loc[-1]} comes from a merge key (<<) and can't be "
+                "removed here; write the mapping out, then promote"
             )
         if len(parent.pairs) == 1 and len(loc) > 1:
             self.delete(loc[:-1])
@@ -170,7 +170,7 @@ class Text:
 
     def _refuse(self, node: YamlNode) -> None:
         raise SharedValueError(
-            f"line {self._line(node.start)}: {self.piece(node)} brings a value from elsewhere in the file; "
+            f"line {self._line(node.start)}: {self.piece(node)} refers to a value elsewhere in the file; "
             "write it out here, then promote"
         )
 

@@ -107,8 +107,8 @@ def read(api: KubeApi, bundle: Bundle) -> tuple[Configs, dict[str, Any]]:
     plugin = _map(api, bundle, policy, "devicePlugin")
     if plugin is None:
         raise GpupoolError(
-            "the GPU Operator's ClusterPolicy names no configuration of ours yet; apply the environment "
-            "first: gpupool up"
+            "the GPU Operator's ClusterPolicy does not name gpupool's configuration yet; apply the "
+            "environment first: gpupool up"
         )
     mig = _map(api, bundle, policy, "migManager")
     return Configs(plugin["data"], _layouts(mig["data"]) if mig else None), {"plugin": plugin, "mig": mig}

@@ -82,8 +82,8 @@ class Journal:
             return cls(**value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GpupoolError(
-                f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so it is unknown what the "
-                "nodes were; bring the nodes' labels in order by hand, delete it, and run gpupool assert"
+                f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so the nodes' previous state "
+                "is unknown; correct the nodes' labels manually, delete it, and run gpupool assert"
             ) from error
 
 
@@ -129,7 +129,7 @@ class RepartitionLock:
             return
         live = self.api.get(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
         if live is None or live["spec"].get("holderIdentity") != self.holder:
-            raise BusyError("another run has taken over; see what it does before you run this again")
+            raise BusyError("another run has taken over; check it before you run this command again")
         self._write(live)
 
     def take(self) -> None:
@@ -138,15 +138,15 @@ class RepartitionLock:
         if live is not None and not _stale(live["spec"]):
             holder = live["spec"].get("holderIdentity", "?")
             raise BusyError(
-                f"another run is in progress ({holder.rsplit('/', 1)[0]}, last heard of at "
-                f"{live['spec'].get('renewTime')}); wait for it, or for {LEASE_SECONDS} s if it has died"
+                f"another run is in progress ({holder.rsplit('/', 1)[0]}, last renewed at "
+                f"{live['spec'].get('renewTime')}); wait for it, or {LEASE_SECONDS} s if it is dead"
             )
         try:
             self._write(live)
         except ApiError as error:
             if error.status != 409:
                 raise
-            raise BusyError("another run has begun at the same moment; wait for it") from error
+            raise BusyError("another run started at the same time; wait for it") from error
 
     def _write(self, live: Mapping[str, Any] | None) -> None:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -111,8 +111,8 @@ def adopt(
     ]:
         if time.monotonic() > until:
             raise GpupoolError(
-                f"Karpenter goes on calling {', '.join(drifted)} drifted, so its disruption budget stays 0; "
-                "look for the reason with `kubectl describe nodeclaim`, then run this again"
+                f"Karpenter still reports {', '.join(drifted)} as drifted, so its disruption budget stays "
+                "0; find the reason with `kubectl describe nodeclaim`, then run this command again"
             )
         time.sleep(0.5)
 
@@ -154,8 +154,8 @@ def _settled_hash(api: KubeApi, name: str, before: Mapping[str, Any]) -> str:
             return _hash(live)
         if time.monotonic() > until:
             raise GpupoolError(
-                f"Karpenter has not processed NodePool {name} for {_PATIENCE_SECONDS:.0f} s; see that "
-                "it runs, then run this again"
+                f"Karpenter has not processed NodePool {name} for {_PATIENCE_SECONDS:.0f} s; check that it "
+                "runs, then run this command again"
             )
         time.sleep(0.2)
 

@@ -14,9 +14,9 @@ from gpupool.repartition.steps import Act, NextActions, NodeAction, Task
 def done(environment: str, pool: str, in_line: bool, others: Sequence[str]) -> tuple[str, ...]:
     """After a pool has its new shape. `others` are the pools that the file changes as well."""
     back = (
-        f"to take it back after all, put the file back and then: gpupool repartition {environment} {pool} "
+        f"to undo it, restore the file and then run: gpupool repartition {environment} {pool} "
         f"(node by node), or gpupool refresh {environment} && gpupool up {environment} (all at once); `up` "
-        "alone would see no difference between file and state"
+        "alone would find no difference between file and state"
     )
     if others:
         names, are = ", ".join(others), "is" if len(others) == 1 else "are"
@@ -25,8 +25,8 @@ def done(environment: str, pool: str, in_line: bool, others: Sequence[str]) -> t
             f"gpupool repartition {environment} {others[0]}"
         )
         return (first, back)
-    rest = "notes it in its state" if in_line else "applies what else the file changes"
-    return (f"`gpupool up {environment}` changes no node of it any more, and {rest}", back)
+    rest = "records it in its state" if in_line else "applies what else the file changes"
+    return (f"`gpupool up {environment}` no longer changes its nodes, and {rest}", back)
 
 
 def taken_back(environment: str) -> tuple[str, ...]:
@@ -47,17 +47,17 @@ def unfinished(
     notes = []
     if lost:
         notes.append(
-            f"came up in neither shape and stay cordoned: {', '.join(sorted(lost))}; see the log of the "
-            "operator's nvidia-mig-manager and nvidia-device-plugin-daemonset pods there"
+            f"have neither the old nor the new layout and stay cordoned: {', '.join(sorted(lost))}; see the "
+            "log of the operator's nvidia-mig-manager and nvidia-device-plugin-daemonset pods there"
         )
     for node in nodes:
         if not node.ready and not task.settled(node):
-            gone = f"bring it back, or take it out of the cluster: kubectl delete node {node.name}"
+            gone = f"repair it, or remove it from the cluster: kubectl delete node {node.name}"
             notes.append(f"{node.name} is not Ready; {gone}")
     if again is not None:
-        return (*notes, f"go on: {again}")
+        return (*notes, f"continue: {again}")
     command = f"gpupool repartition {environment} {pool}"
-    return (*notes, f"go on: {command}", f"take it back: {command} --rollback")
+    return (*notes, f"continue: {command}", f"undo: {command} --rollback")
 
 
 def window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:
     fits = (
         ""
         if found.seconds <= window.minutes * 60
-        else "; all nodes don't fit into one, the rest follows in the next"
+        else "; not all nodes fit into one window, the others follow in the next"
     )
     return (f"maintenance window: {when}, {window.minutes} min{fits}",)
 

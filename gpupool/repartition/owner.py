@@ -38,9 +38,9 @@ def require_own(api: KubeApi, environment: str) -> None:
     for what, other in _labelled(api):
         if other != environment:
             raise OtherEnvironmentError(
-                f"{what} in this cluster belongs to environment {other}, and {environment} would take it "
-                f"over; nothing was changed. Use the file of {other}, choose {environment}'s own cluster "
-                f"(cluster.kubeContext), or end {other} first: gpupool destroy {other}"
+                f"{what} in this cluster belongs to environment {other}, and {environment} would take "
+                f"it over; nothing was changed. Use the file of {other}, use {environment}'s own "
+                f"cluster (cluster.kubeContext), or destroy {other} first: gpupool destroy {other}"
             )
 
 

@@ -28,13 +28,13 @@ def prepare(
     """Give the operator both shapes, and pause Karpenter."""
     live = configs.of_journal(journal.before)
     if journal.hold and not journal.backwards:
-        notify("holding the nodes in their old shape")
+        notify("keeping the nodes in their old configuration")
         configs.point(api, bundle, live.held(pool.name), temporary=True)
         for node in nodes.read_nodes():
             was = journal.old.get(node.name)
             if was is not None and node.plugin == pool.name and was.plugin != pool.name:
                 nodes.relabel(node.name, Shape(was.plugin, node.mig, {}))
-    notify("giving the operator the new shape beside the old one")
+    notify("adding the new configuration to the operator's")
     # By the journal and not by the file: the file may have changed since, and nodes have these labels.
     both = live.both(configs.of_new(journal.after, pool.name), pool.name, journal.hold)
     configs.point(api, bundle, both, temporary=True)
@@ -52,7 +52,7 @@ def finish(
     notify: Notify,
 ) -> bool:
     """The plain settings of the new shape; whether they are all that the file asks for."""
-    notify("bringing settings and quotas in line")
+    notify("updating settings and quotas")
     wanted = configs.of_bundle(bundle)
     used = _layouts_elsewhere(api, {node.name for node in settled})
     final = configs.of_journal(journal.before).after(wanted, pool.name, used)
@@ -75,7 +75,7 @@ def finish_back(
     notify: Notify,
 ) -> None:
     """The settings as they were before."""
-    notify("bringing the settings back")
+    notify("restoring the settings")
     before = configs.of_journal(journal.before)
     if journal.hold:
         configs.point(api, bundle, before.held(pool.name), temporary=True)

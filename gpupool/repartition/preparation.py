@@ -31,14 +31,16 @@ def journal_for(
     new = configs.of_bundle(bundle)
     if pool.name not in live.plugin:
         raise GpupoolError(
-            f"pool {pool.name} is not in the cluster yet; apply it first: gpupool up {bundle.environment}"
+            f"pool {pool.name} does not exist in the cluster yet; apply it first: gpupool up "
+            f"{bundle.environment}"
         )
     if pool.capacities:
         beside = karpenter.only_sharing(api, bundle, pool)
         if beside:
             raise GpupoolError(
-                f"pool {pool.name} changes more than how its GPUs are shared ({', '.join(beside)}), which "
-                f"running machines can't follow; let Karpenter replace them: gpupool up {bundle.environment}"
+                f"pool {pool.name} changes more than the sharing of its GPUs ({', '.join(beside)}), which is "
+                "not possible on running machines; let Karpenter replace them: gpupool up "
+                f"{bundle.environment}"
             )
         before["karpenter"] = karpenter.state(api, pool)
     hold = live.plugin[pool.name] != new.plugin[pool.name]

@@ -119,7 +119,7 @@ def pool_of(plan: Plan, name: str) -> Pool:
         if pool.name == name:
             return pool
     there = ", ".join(pool.name for pool in plan.pools) or "none"
-    raise UsageError(f"{plan.environment} has no pool {name!r}; there are: {there}")
+    raise UsageError(f"{plan.environment} has no pool {name!r}; pools: {there}")
 
 
 class _Run:
@@ -223,9 +223,9 @@ class _Run:
     def _nothing(self, nodes: Sequence[LiveNode]) -> RepartitionResult:
         shapes = {node.name: wanted(self._pool, node.machine) for node in nodes}
         task = Task(shapes, shapes, sorted(shapes))
-        notes = [] if nodes else [f"pool {self._pool.name} has no nodes now; `up` is all it needs"]
+        notes = [] if nodes else [f"pool {self._pool.name} has no nodes now; use `up`"]
         if not all(task.settled(node) for node in nodes):
-            notes.append(f"not all is well, though: gpupool assert {self._bundle.environment}")
+            notes.append(f"there are differences, however: gpupool assert {self._bundle.environment}")
         return RepartitionResult(
             self._bundle.environment,
             self._pool.name,
@@ -291,13 +291,14 @@ def _matching(
     how = f"gpupool repartition {bundle.environment} {noted.pool}"
     if noted.pool != pool.name:
         raise GpupoolError(
-            f"a repartition of pool {noted.pool} has begun at {noted.started}; finish it first ({how}) or "
-            f"take it back ({how} --rollback)"
+            f"a repartition of pool {noted.pool} started at {noted.started}; finish it first ({how}) "
+            f"or undo it ({how} --rollback)"
         )
     if not options.rollback and not noted.backwards and noted.target != preparation.target(bundle, pool):
         raise GpupoolError(
-            f"since {noted.started} pool {pool.name} is being brought into another shape than the file now "
-            f"asks for; take that back first ({how} --rollback), or put the file back and finish it ({how})"
+            f"since {noted.started} pool {pool.name} is being repartitioned to a different configuration "
+            f"than that of the file; undo that first ({how} --rollback), or restore the file and finish it "
+            f"({how})"
         )
     return noted
 
@@ -309,7 +310,7 @@ def _await_window(pool: Pool, options: RepartitionOptions, notify: Notify, pace:
         if not options.wait:
             raise GpupoolError(
                 f"the maintenance window of pool {pool.name} opens at {opens:%a %Y-%m-%d %H:%M} UTC; use "
-                "--wait to wait for it, or --now to begin at once"
+                "--wait to wait for it, or --now to start immediately"
             )
         notify(f"waiting for the maintenance window, which opens at {opens:%a %H:%M} UTC")
         time.sleep(min(60.0, pace.poll * 10))

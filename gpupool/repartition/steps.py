@@ -133,7 +133,7 @@ def _advance(
     if node.has_labels_of(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)
         if wrong is None and node.name in seen.early:
-            wrong = "what it offers there is not known, so it is watched for a while"
+            wrong = "its present slices are unknown, so it is watched for a while"
         if wrong is None:
             return [NodeAction(Act.end, node.name)]
         waits[node.name] = wrong
@@ -168,5 +168,5 @@ def _begin(known: Sequence[LiveNode], task: Task, room: int, waits: dict[str, st
             actions.append(NodeAction(Act.begin, node.name))
             room -= 1
         else:
-            waits[node.name] = "as many nodes are down as may be"
+            waits[node.name] = "the maximum number of nodes is unavailable"
     return actions

@@ -20,7 +20,7 @@ def missing(node: LiveNode, shape: Shape, strict: bool = True) -> str | None:
     if not node.ready:
         return "the node is not Ready"
     if not node.has_labels_of(shape):
-        return f"its labels ask for {node.mig or node.plugin or 'nothing'}"
+        return f"its labels request {node.mig or node.plugin or 'nothing'}"
     if node.mig_state in UNDER_WAY:
         return f"the MIG manager is running ({node.mig_state})"
     if strict and shape.mig is not None and node.mig_state != "success":

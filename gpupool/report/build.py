@@ -74,13 +74,13 @@ def build(
     known = sorted({*base.environments, *head.environments})
     if not known:
         raise UsageError(
-            f"no environments here: {head.folder} has none, neither in {base.state.name} nor in "
-            f"{head.state.name}; run this in a project that has some, or give the paths of files"
+            f"no environments in {head.folder}, neither in {base.state.name} nor in {head.state.name}; "
+            f"run this command in a project with environments, or give paths of files"
         )
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(
-            f"no environment {unknown[0]!r} at {base.state.name} or {head.state.name}; there are: "
+            f"no environment {unknown[0]!r} at {base.state.name} or {head.state.name}; environments: "
             + (", ".join(known) or "none")
         )
     reads = {name: _pair(name, base, head) for name in known}
@@ -95,7 +95,7 @@ def build(
         parts.append(part)
     together = NONE
     if any(old.state != new.state for old, new in reads.values()):
-        step("looking at all environments together")
+        step("checking all environments together")
         states = [[one.state for one in each if one.state] for each in zip(*reads.values(), strict=True)]
         together = judge.changes_together(states[0], states[1])
     return Report(
@@ -235,7 +235,7 @@ def _effects(
                 live = Live.of(api, *states)
             effects, shown = live.seen(effects), live.state()
     except GpupoolError as error:
-        trouble = [f"The cluster could not be asked what runs there: {error}"]
+        trouble = [f"Could not ask the cluster for running pods: {error}"]
     return tuple(map(in_words, effects)), shown, trouble
 
 
@@ -278,18 +278,20 @@ def _policies_differ(before: EnvironmentState | None, after: EnvironmentState | 
 
 def _notes(base: ProjectFiles, head: ProjectFiles) -> list[str]:
     notes = [
-        f"{snapshot.state.name} has no {snapshot.folder} folder with environments in it."
+        f"{snapshot.state.name} has no {snapshot.folder} folder with environments."
         for snapshot in (base, head)
         if not snapshot.environments
     ]
     changed = _differing(base.catalog, head.catalog)
     if changed:
         notes.append(
-            f"The GPU catalog differs ({', '.join(changed)}); both states were worked out with the catalog "
-            "of the gpupool that is installed."
+            f"The GPU catalog differs ({', '.join(changed)}); both states were computed with the catalog "
+            "of the installed gpupool."
         )
     elif head.catalog and _differing(head.catalog, _installed_catalog()):
-        notes.append("The catalog in this repository is not the one of the gpupool that made this report.")
+        notes.append(
+            "The catalog in this repository differs from that of the gpupool that created this report."
+        )
     return notes
 
 
@@ -302,9 +304,9 @@ def _renamed(reads: Mapping[str, tuple[_Read, _Read]]) -> Iterator[str]:
         for former, environment in gone.items():
             if environment is not None and environment.cluster == new.environment.cluster:
                 yield (
-                    f"{name} is for the cluster of {former}, as if that were renamed. gpupool takes it for "
-                    f"another environment, and refuses to apply it while {former} is there: destroy that "
-                    f"first, with its file as it was (gpupool destroy {former})."
+                    f"{name} is for the cluster of {former}, as if it were renamed. To gpupool it "
+                    f"is a different environment, which it refuses to apply while {former} exists: "
+                    f"destroy {former} first, with its old file (gpupool destroy {former})."
                 )
 
 

@@ -13,9 +13,8 @@ from gpupool.report.model import Risk
 from gpupool.sharing import Isolation
 
 _LOST: Mapping[Isolation, str] = {
-    Isolation.memory: "a fault in one job may end those that share its GPU",
-    Isolation.nothing: "a job may take the memory of those that share its GPU, and a fault in one may end "
-    "them",
+    Isolation.memory: "a fault in one job may end other jobs on its GPU",
+    Isolation.nothing: "a job may use the memory of other jobs on its GPU, and a fault in one may end them",
 }
 
 
@@ -28,7 +27,7 @@ def overgranted(old: Plan, new: Plan) -> Iterator[Risk]:
             yield Risk(
                 "capacity",
                 f"pool {pool}: tenants are granted {granted:,} of {most:,} {wording.resource_name(resource)} "
-                f"({was:,} of {had:,} before), so not all of them get what their quotas promise at once",
+                f"({was:,} of {had:,} before), so they can't all use their quotas at once",
             )
 
 
@@ -65,6 +64,6 @@ def downgrades(old: Plan, new: Plan) -> Iterator[Risk]:
         if version_key(now) < version_key(was):
             yield Risk(
                 "downgrade",
-                f"{name} goes back from {was} to {now}: the chart's own kinds stay those of {was}, and what "
-                "the newer release has written may be refused or misread; read its release notes",
+                f"{name} is downgraded from {was} to {now}: the chart's CRDs stay those of {was}, and {now} "
+                "may reject or misread data of the newer release; read its release notes",
             )

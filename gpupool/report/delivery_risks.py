@@ -34,11 +34,11 @@ def _kept(pool: Pool, old: Plan, new: Plan) -> str:
     engine = old.delivery.by.title
     names = " ".join(capacity.name for capacity in pool.capacities)
     return (
-        f"{engine} leaves pool {pool.name} until somebody deletes it, but {_gone(pool, old, new)} go at "
-        "once: its nodes name a configuration that is no longer there, so the device plugin does not start "
-        "again on them and they hand out no GPU. Either drain its nodes before the merge and run kubectl "
-        f"delete nodepool {names} right after it, or let the removal delete it: delivery.onRemoval: delete, "
-        "in a change before this one"
+        f"{engine} keeps pool {pool.name} until somebody deletes it, but {_gone(pool, old, new)} "
+        "are removed immediately: its nodes refer to a missing configuration, so the device plugin does "
+        "not restart on them and they offer no GPUs. Either drain its nodes before the merge and run "
+        f"kubectl delete nodepool {names} right after it, or let the removal delete it: "
+        "delivery.onRemoval: delete, in a change before this one"
     )
 
 
@@ -60,10 +60,10 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
 def _still_labelled(pool: Pool, nodes: list[str], old: Plan) -> str:
     several = len(nodes) > 1
     return (
-        f"{old.delivery.by.title} takes nothing off nodes: {', '.join(nodes)} "
-        f"{'keep' if several else 'keeps'} the labels of pool {pool.name}, whose configuration of the "
-        "device plugin goes, so the plugin does not start again there. Drain first, and take "
-        "nvidia.com/device-plugin.config and the pool's other labels off by hand"
+        f"{old.delivery.by.title} removes no labels from nodes: {', '.join(nodes)} "
+        f"{'keep' if several else 'keeps'} the labels of pool {pool.name}, whose device-plugin "
+        "configuration is removed, so the plugin does not restart there. Drain first, and remove "
+        "nvidia.com/device-plugin.config and the pool's other labels manually"
     )
 
 
@@ -73,9 +73,9 @@ def removal(old: Plan, new: Plan) -> Iterator[Risk]:
     if now.gitops and was.gitops and was.on_removal != "delete" == now.on_removal:
         yield Risk(
             "removal",
-            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {now.by.title} "
-            "deletes pools with their nodes, and tenants' namespaces with all that is in them, as soon as "
-            "they are gone from the file",
+            f"delivery.onRemoval changes from {was.on_removal} to delete: {now.by.title} then "
+            "deletes pools with their nodes, and tenants' namespaces with their contents, as soon as "
+            "they are removed from the file",
         )
 
 
@@ -91,7 +91,7 @@ def engine(old: Plan, new: Plan) -> Iterator[Risk]:
             f"{old.environment} --force (docs/delivery.md)"
         )
     elif not new.delivery.gitops:
-        left = f"suspend {was} first, and import what is there: up takes nothing over unasked"
+        left = f"suspend {was} first, and import existing objects: up takes over nothing without being asked"
     else:
-        left = f"suspend {was} before {now} begins, or each undoes what the other does"
+        left = f"suspend {was} before {now} starts, or each reverts the other's changes"
     yield Risk("delivery", f"delivery.engine goes from {was} to {now}: {left}")

@@ -30,9 +30,9 @@ _OVERVIEW = (
 )  # fmt: skip
 _FOOTER = (
     f"Cost is USD for a month of 730 hours at the prices of {PRICE_REGION}: least with the nodes that are "
-    "kept ready, most with every pool at its maximum. It is called a risk when it goes up by more than "
+    "kept ready, most with every pool at its maximum. It is a risk if it increases by more than "
     "{:g}%.",
-    "In drawings of a GPU, dashed and hatched is what no pod can have.",
+    "In drawings of a GPU, dashed and hatched areas are not available to pods.",
 )
 
 
@@ -64,7 +64,7 @@ def headline(report: Report) -> str:
     if broken:
         parts.append(f"{', '.join(broken)} can't be used")
     risks = _counted_risks(*report.environments)
-    return ", ".join([*parts, risks] if risks else parts if broken else [*parts, "no risk is known"])
+    return ", ".join([*parts, risks] if risks else parts if broken else [*parts, "no known risks"])
 
 
 def _counted_risks(*environments: EnvironmentReport) -> str:
@@ -102,7 +102,7 @@ def _overview(report: Report) -> list[Block]:
 def _overview_row(report: Report, environment: EnvironmentReport) -> list[Words]:
     named = [words(_name(report, environment)), words(_counted_risks(environment) or "none known")]
     if environment.invalid.after:
-        return [*named, words("the file can't be used after the change"), *[words("-")] * 3]
+        return [*named, words("the file is not valid after the change"), *[words("-")] * 3]
     gpus = environment.gpus
     return [
         *named,
@@ -131,7 +131,7 @@ def _ceiling(environment: EnvironmentReport) -> str:
 def _chapters(report: Report) -> list[Chapter]:
     chapters = []
     if together := environment_blocks.findings(report.together):
-        about = words("What they show only together.")
+        about = words("Findings across environments.")
         chapters.append(Chapter("together", "All environments together", "", about, (together,)))
     for environment in report.environments:
         blocks = tuple(environment_blocks.blocks_of(environment))

@@ -71,7 +71,7 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
         yield AlertLines([_alert(risk) for risk in environment.risks])
     compared = environment.change != "unchanged" and not environment.invalid.after
     if compared and (environment.pools or environment.settings):
-        yield Amounts("What there is, with every pool at its maximum", tuple(figures(environment)))
+        yield Amounts("Capacity, with every pool at its maximum", tuple(figures(environment)))
     if environment.effects:
         severities = {id(risk.effect): risk for risk in environment.risks if risk.effect is not None}
         steps = NodeSteps([_step(effect, severities.get(id(effect))) for effect in environment.effects])
@@ -127,11 +127,11 @@ def _simulated(runs: BeforeAfter[RunFigures]) -> Section:
 
 def _unusable(invalid: BeforeAfter[tuple[PolicyNote, ...]]) -> Iterator[Section]:
     for title, notes in (
-        ("The file can't be used after the change", invalid.after),
-        ("The file could not be used before", invalid.before),
+        ("The file is not valid after the change", invalid.after),
+        ("The file was not valid before", invalid.before),
     ):
         if notes:
-            nothing = Paragraph(words("So there is nothing to compare."))
+            nothing = Paragraph(words("There is nothing to compare."))
             yield Section(
                 title, (nothing, FindingLines([_finding("", note) for note in notes])), fold="never"
             )
@@ -232,7 +232,9 @@ def _live(live: LiveState) -> Iterator[Section]:
             Column("Runs now", number=True),
             Column("Quota after", number=True),
         )
-        title = "Quota below what runs now; nothing is evicted, and nothing new starts until use is below it"
+        title = (
+            "Quota below present use; nothing is evicted, and nothing new starts until use is below the quota"
+        )
         blocks.append(Table(title, columns, rows))
     if blocks:
         yield Section(f"In the cluster {live.cluster} now", blocks, fold="if short of room")

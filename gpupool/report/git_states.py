@@ -142,7 +142,7 @@ class _States(Repository):
         found = self.merge_base(base, head)
         if found is None:
             what = FETCH if self.shallow else "compare without --merge-base"
-            raise UsageError(f"{base[:12]} and {head[:12]} have no commit in common here; {what}")
+            raise UsageError(f"{base[:12]} and {head[:12]} have no common commit here; {what}")
         return found
 
     def differs(self, files: ProjectFiles, commit: str | None) -> bool:
@@ -253,9 +253,9 @@ def project_folder(environments: Sequence[str]) -> tuple[Path, list[str]]:
     ]
     folders = {path.resolve().parent for path in paths}
     if len(folders) > 1 or (folders and len(paths) < len(environments)):
-        raise UsageError("the environments are not in one folder; name them, or give paths in one folder")
+        raise UsageError("the environments are in different folders; name them, or give paths in one folder")
     strange = [path for path in paths if path.suffix != ".yaml"]
     if strange:
-        raise UsageError(f"{strange[0]}: no environment file; its name must end in .yaml")
+        raise UsageError(f"{strange[0]}: not an environment file; its name must end in .yaml")
     folder = folders.pop() if folders else environments_folder()
     return folder, [path.stem for path in paths] or list(environments)

@@ -56,7 +56,7 @@ def comment(report: Report) -> str:
         if len(text) <= LONGEST:
             return text
     end = text.rfind("\n", 0, LONGEST)
-    return text[:end] + "\n\nThe rest is too long for a comment: `gpupool report --format html` has it all.\n"
+    return text[:end] + "\n\nThe rest is too long for a comment; see `gpupool report --format html`.\n"
 
 
 def _comment(report: Report, drawings: int) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _table(
 def _cut(rows: Sequence[Any]) -> Iterator[str]:
     """How many rows are beyond the longest list."""
     if len(rows) > ROWS:
-        yield from ("", f"... and {len(rows) - ROWS} more: `gpupool report --format html` lists them all.")
+        yield from ("", f"... and {len(rows) - ROWS} more; see `gpupool report --format html`.")
 
 
 def _words(words: Words) -> str:

@@ -66,7 +66,7 @@ def _edited(old: Policies, new: Policies) -> Iterator[Risk]:
     for path in new.files:
         was = before.get(path.name)
         if was is not None and was != path and read_file(was, MAX_BYTES) != read_file(path, MAX_BYTES):
-            yield Risk("policy", f"policies/{path.name} is edited; read whether it still holds")
+            yield Risk("policy", f"policies/{path.name} is edited; check that it is still effective")
 
 
 def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
@@ -74,10 +74,10 @@ def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
         yield _risk("policies.limits.registries is emptied: images may come from anywhere")
     elif old.registries and set(new.registries) - set(old.registries):
         added = ", ".join(sorted(set(new.registries) - set(old.registries)))
-        yield _risk(f"images may come from {added} too")
+        yield _risk(f"images may also come from {added}")
     classes = ", ".join(sorted(set(new.device_classes) - set(old.device_classes)))
     if classes:
-        yield _risk(f"tenants may claim devices of class {classes}, which nothing counts")
+        yield _risk(f"tenants may claim devices of class {classes}, which no quota counts")
     for attribute, name, unit in _NUMBERS:
         was, now = getattr(old, attribute), getattr(new, attribute)
         if now > was:

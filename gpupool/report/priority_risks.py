@@ -37,11 +37,11 @@ def _gone(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[
             for now in new.values()
             if now.name not in old and (now.value, now.level) == (was.value, was.level)
         ]
-        what = f"is called {twins[0]} now" if len(twins) == 1 else "is removed"
+        what = f"is renamed to {twins[0]}" if len(twins) == 1 else "is removed"
         yield Risk(
             "priority",
-            f"priority {name} {what}: running pods keep their number, and new pods that name {name} are "
-            "rejected, those of Jobs and Deployments that exist already too",
+            f"priority {name} {what}: running pods keep their priority, and new pods that name {name} "
+            "are rejected, including those of existing Jobs and Deployments",
         )
 
 
@@ -51,15 +51,15 @@ def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
         changes.append(f"value goes from {was.value} to {now.value}")
     if was.preempts != now.preempts:
         changes.append(
-            "preempts is switched on, so its pods push out those of lower priorities"
+            "preempts is enabled, so its pods preempt those of lower priorities"
             if now.preempts
-            else "preempts is switched off, so its pods wait instead of pushing out others"
+            else "preempts is disabled, so its pods wait instead of preempting others"
         )
     if changes:
         yield Risk(
             "priority",
             f"priority {now.name}: {' and '.join(changes)}. The class is deleted and recreated; running pods "
-            "keep their number, and a pod that names it in between is rejected",
+            "keep their priority, and a pod that names it meanwhile is rejected",
         )
 
 
@@ -70,4 +70,4 @@ def _order(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator
         for other in both[index + 1 :]:
             # Each has a value of its own, and `new` is in their order.
             if old[one].value < old[other].value:
-                yield Risk("priority", f"priority {one} goes before {other} now; it came after it")
+                yield Risk("priority", f"priority {one} now precedes {other}; it was the reverse")

@@ -32,7 +32,7 @@ def _invalid(context: RiskContext) -> Iterator[Risk]:
     if context.report.invalid.after:
         count = len(context.report.invalid.after)
         what = f"{count} finding{'s' if count != 1 else ''}"
-        yield Risk("invalid", f"{context.report.file} can't be used after the change: {what}", "danger")
+        yield Risk("invalid", f"{context.report.file} is not valid after the change: {what}", "danger")
 
 
 def _elsewhere(old: Plan, new: Plan) -> Iterator[Risk]:
@@ -59,8 +59,8 @@ def _environment_removed(context: RiskContext) -> Iterator[Risk]:
     if context.report.change == "removed":
         yield Risk(
             "delete",
-            f"{context.report.file} goes; its objects and nodes stay until they are destroyed, and nothing "
-            "describes them any more",
+            f"{context.report.file} is removed; its objects and nodes stay until they are destroyed, but "
+            "no file describes them",
             "danger",
         )
 
@@ -89,8 +89,8 @@ def _renamed(context: RiskContext) -> Iterator[Risk]:
         if pool.change == "renamed":
             yield Risk(
                 "rename",
-                f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find no "
-                "node, and no node of it is carried over",
+                f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find "
+                "no node, and its nodes are not kept",
                 "danger",
             )
 
@@ -98,7 +98,7 @@ def _renamed(context: RiskContext) -> Iterator[Risk]:
 def _cost(context: RiskContext) -> Iterator[Risk]:
     cost, limit = context.report.cost, context.cost_threshold
     if context.after is not None and context.before is not None and cost.before and cost.after is None:
-        yield Risk("cost", "the price of a machine is unknown after the change, so no cost is known")
+        yield Risk("cost", "the price of a machine is unknown after the change, so the cost is unknown")
     if cost.before is None or cost.after is None:
         return
     pairs = (
@@ -110,7 +110,8 @@ def _cost(context: RiskContext) -> Iterator[Risk]:
             grows = f"{(now - was) / was * 100:+.0f}%" if was else "from nothing"
             yield Risk(
                 "cost",
-                f"a month costs {name} {usd(now)} instead of {usd(was)} ({grows}, more than {limit:g}%)",
+                f"the monthly cost is {name} {usd(now)} instead of {usd(was)} ({grows}, more than "
+                f"{limit:g}%)",
             )
 
 
@@ -119,7 +120,7 @@ def _ceiling(old: Plan, new: Plan) -> Iterator[Risk]:
     if was is None:
         return
     if now is None:
-        yield Risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
+        yield Risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: there is no cost limit")
     elif now > was:
         yield Risk("budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
 
@@ -131,8 +132,8 @@ def _above_maximum(context: RiskContext) -> Iterator[Risk]:
         if pool.before and pool.after and pool.after.nodes_max < min(now, pool.before.nodes_max):
             yield Risk(
                 "maximum",
-                f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: none of "
-                "them has a successor until so many are left",
+                f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: nodes "
+                "above the maximum are not replaced",
             )
 
 
@@ -142,21 +143,21 @@ def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
         if was.expire_after == "Never" != pool.expire_after:
             yield Risk(
                 "expire",
-                f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
-                "on them; no budget and no window holds for that",
+                f"pool {pool.name}: nodes are removed {pool.expire_after} after they start, whatever runs "
+                "on them; no disruption budget or window applies",
             )
         grace = pool.termination_grace_period
         if grace is not None and grace != was.termination_grace_period:
             yield Risk(
                 "expire",
-                f"pool {pool.name}: pods on removed nodes are ended after {grace}, whatever grace or "
-                "protection they ask for",
+                f"pool {pool.name}: pods on removed nodes are terminated after {grace}, regardless of their "
+                "grace period or protection",
             )
         if pool.spot_share_max > was.spot_share_max:
             yield Risk(
                 "spot",
-                f"pool {pool.name}: {wording.spot(was)} becomes {wording.spot(pool)}; spot nodes go with two "
-                "minutes' notice",
+                f"pool {pool.name}: {wording.spot(was)} becomes {wording.spot(pool)}; spot nodes are "
+                "reclaimed with two minutes' notice",
             )
 
 
@@ -178,12 +179,12 @@ def _pool_protection(old: Plan, new: Plan) -> Iterator[Risk]:
         if was.jobs_only and not pool.jobs_only:
             yield Risk(
                 "jobs",
-                f"pool {pool.name} is no longer for Jobs only: what has no end may keep its GPUs",
+                f"pool {pool.name} is no longer for Jobs only: endless workloads may keep its GPUs",
             )
         if was.taints and not pool.taints:
             yield Risk(
                 "taint",
-                f"pool {pool.name} has no taint any more: pods without GPUs may fill its nodes",
+                f"pool {pool.name} no longer has a taint: pods without GPUs may fill its nodes",
             )
 
 
@@ -191,7 +192,7 @@ def _interruptions(old: Plan, new: Plan) -> Iterator[Risk]:
     was, now = old.karpenter, new.karpenter
     spot = any("spot" in capacity.types for pool in new.pools for capacity in pool.capacities)
     if spot and was and now and was.interruption_queue and not now.interruption_queue:
-        yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained")
+        yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes are reclaimed without a drain")
 
 
 def _denied(context: RiskContext) -> Iterator[Risk]:
@@ -199,7 +200,7 @@ def _denied(context: RiskContext) -> Iterator[Risk]:
     if denied:
         rules = ", ".join(sorted({note.rule for note in denied}))
         noun = "denial" if len(denied) == 1 else "denials"
-        yield Risk("policy", f"policy refuses it: {len(denied)} new {noun} ({rules})", "danger")
+        yield Risk("policy", f"policies deny it: {len(denied)} new {noun} ({rules})", "danger")
 
 
 def _waivers(context: RiskContext) -> Iterator[Risk]:

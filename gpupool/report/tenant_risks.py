@@ -17,8 +17,8 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
         if tenant.change == "removed" and context.after is not None:
             yield Risk(
                 "tenant",
-                f"tenant {tenant.name} is removed: its namespace {tenant.namespace} goes with everything in "
-                "it, once that is consented to",
+                f"tenant {tenant.name} is removed: its namespace {tenant.namespace} is deleted with its "
+                "contents after confirmation",
                 "danger",
             )
             continue
@@ -37,8 +37,8 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
             if field.name == "namespace":
                 yield Risk(
                     "tenant",
-                    f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
-                    f"{field.before} stays behind, and goes once that is consented to",
+                    f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: the "
+                    f"contents of {field.before} are not moved, and are deleted after confirmation",
                     "danger",
                 )
 
@@ -53,8 +53,9 @@ def borrowing(context: RiskContext) -> Iterator[Risk]:
             if any(now.get(resource, 0) < count for resource, count in most.items()):
                 yield Risk(
                     "quota",
-                    f"{tenant.name} may use {wording.counts(now)} of {pool} at most, with what it borrows, "
-                    f"{wording.counts(most)} before: borrowed jobs above it run on, nothing new starts",
+                    f"{tenant.name} may use {wording.counts(now)} of {pool} at most, including what it "
+                    f"borrows, {wording.counts(most)} before: borrowed jobs above the limit keep running, "
+                    "no new ones start",
                 )
 
 
@@ -63,7 +64,7 @@ def over_quota(context: RiskContext) -> Iterator[Risk]:
         yield Risk(
             "quota",
             f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
-            f"{use.quota}: when those pods go, they don't come back",
+            f"{use.quota}: when those pods end, they are not recreated",
             "danger",
         )
 
@@ -77,8 +78,8 @@ def budgets(context: RiskContext) -> Iterator[Risk]:
         if now is None:
             yield Risk(
                 "budget",
-                f"budget of {tenant.name}, {wording.budget(was)}, is removed: nothing says any more "
-                "what it may spend",
+                f"budget of {tenant.name}, {wording.budget(was)}, is removed: its spending is no "
+                "longer limited",
             )
         elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
             yield Risk(
@@ -88,13 +89,13 @@ def budgets(context: RiskContext) -> Iterator[Risk]:
 
 
 _CUT = {
-    "access.ingressFrom": "pods in {gone} reach {tenant} no more, those that call it today included",
-    "access.serviceAccounts": "{gone} may act for {tenant} no more: pipelines that submit with it fail",
-    "access.oidcGroups": "people of {gone} reach {tenant} no more",
-    "access.exposure": "Services of {tenant} by {gone} can't be made or changed any more",
+    "access.ingressFrom": "pods in {gone} can no longer connect to {tenant}, including present clients",
+    "access.serviceAccounts": "{gone} can no longer act for {tenant}: pipelines that use it fail",
+    "access.oidcGroups": "members of {gone} lose access to {tenant}",
+    "access.exposure": "Services of {tenant} by {gone} can no longer be created or changed",
 }
 """What is cut off where an entry goes from a setting; `gone` are the entries."""
-_WIDER = {"access.exposure": "Services of {tenant} may be reached from outside by {wider}"}
+_WIDER = {"access.exposure": "Services of {tenant} may be exposed by {wider}"}
 """What is opened where an entry is added to a setting, if it is not an account or a namespace."""
 
 

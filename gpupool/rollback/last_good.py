@@ -62,8 +62,8 @@ def record(api: KubeApi, plan: Plan, text: str, now: datetime) -> None:
         data.popitem()
     if sum(map(len, data.values())) > _BYTES_MAX:
         raise GpupoolError(
-            f"the environment file of {plan.environment} and its policies are too large to be kept in the "
-            "cluster for `gpupool rollback`; keep large policy files out of the project's policies folder"
+            f"the environment file of {plan.environment} and its policies are too large to be stored in the "
+            "cluster for `gpupool rollback`; move large policy files out of the project's policies folder"
         )
     body = {
         "apiVersion": "v1",

@@ -73,7 +73,7 @@ def states(api: KubeApi, environment: str) -> list[LastGood]:
     own = [state for state in kept if state.environment == environment]
     if not own:
         raise GpupoolError(
-            f"the last good state of this cluster is one of {kept[0].environment}, not {environment}; choose "
+            f"the last good state of this cluster belongs to {kept[0].environment}, not {environment}; use "
             "the right cluster (cluster.kubeContext)"
         )
     return own
@@ -93,7 +93,7 @@ def chosen(kept: Sequence[LastGood], to: str | None) -> LastGood:
     if len(found) == 1:
         return found[0]
     there = ", ".join(f"{number} ({state.digest[:12]})" for number, state in enumerate(kept, 1))
-    raise UsageError(f"--to {to}: no such state is kept; there are {there}; see gpupool rollback ENV --list")
+    raise UsageError(f"--to {to}: no such state; stored: {there}; see gpupool rollback ENV --list")
 
 
 @contextlib.contextmanager

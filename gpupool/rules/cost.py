@@ -21,7 +21,7 @@ def ceiling(bundle: ObjectSet) -> Iterator[RuleViolation]:
     unknown = [pool.name for pool in plan.pools if pool.monthly_usd() is None]
     if unknown:
         message = (
-            f"it is unknown whether pools stay within {usd_exact(most)} a month: no price is known for "
+            f"can't check whether pools stay within {usd_exact(most)} a month: there is no known price for "
             f"{', '.join(unknown)}"
         )
         yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
@@ -30,8 +30,8 @@ def ceiling(bundle: ObjectSet) -> Iterator[RuleViolation]:
     if total > most:
         costliest = max(costs, key=lambda name: costs[name])
         message = (
-            f"all pools at their maximum cost {usd_exact(total)} a month, the ceiling is {usd_exact(most)}; "
-            f"the most expensive is {costliest} with {usd_exact(costs[costliest])}"
+            f"all pools at their maximum cost {usd_exact(total)} a month, but the limit is "
+            f"{usd_exact(most)}; the most expensive is {costliest} with {usd_exact(costs[costliest])}"
         )
         yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 
@@ -44,7 +44,8 @@ def budgets(bundle: ObjectSet) -> Iterator[RuleViolation]:
     total = sum(spend.values())
     if total > plan.monthly_usd_max:
         message = (
-            f"tenants may spend {usd_exact(total)} a month, the ceiling is {usd_exact(plan.monthly_usd_max)}"
+            f"tenants may spend {usd_exact(total)} a month, but the limit is "
+            f"{usd_exact(plan.monthly_usd_max)}"
         )
         values = {"ceiling": plan.monthly_usd_max, "budgets": spend}
         yield RuleViolation(message, path="cost.monthlyUsdMax", values=values)

@@ -47,7 +47,7 @@ def objects(bundles: Sequence[ObjectSet]) -> Iterator[RuleViolation]:
             more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
             message = (
                 f"{one.environment} and {other.environment} are both for {cluster}, and both own "
-                f"{', '.join(shared[:3])}{more}: each would undo what the other applies"
+                f"{', '.join(shared[:3])}{more}: each would revert what the other applies"
             )
             values = {"environments": [one.environment, other.environment], "objects": shared}
             yield RuleViolation(message, both[0] if both else None, values=values)
@@ -78,7 +78,7 @@ def _selected(one: str, first: Plan, other: str, second: Plan) -> Iterator[RuleV
             mine, theirs = pool.node_selector.items(), rival.node_selector.items()
             if mine and theirs and (mine <= theirs or theirs <= mine):
                 message = (
-                    f"pool {pool.name!r} of {one} and pool {rival.name!r} of {other} choose the same nodes"
+                    f"pool {pool.name!r} of {one} and pool {rival.name!r} of {other} select the same nodes"
                 )
                 yield RuleViolation(
                     message, path=f"pool {rival.name}", values={"selector": dict(rival.node_selector)}

@@ -24,7 +24,7 @@ def unique(bundle: ObjectSet) -> Iterator[RuleViolation]:
         other = first.setdefault(key_of(item), item)
         if other is not item:
             place = f" ({other.file}:{other.line})" if other.file else ""
-            message = f"{item} appears twice in the bundle{place}: whichever is applied last wins"
+            message = f"{item} appears twice in the bundle{place}: the one that is applied last wins"
             yield RuleViolation(message, item, "metadata.name")
     releases = set[tuple[str, str]]()
     for release in bundle.releases:

@@ -26,7 +26,7 @@ def pinned(bundle: ObjectSet) -> Iterator[RuleViolation]:
         when = "in its maintenance window" if pool.window else "at any time"
         message = (
             f"pool {pool.name!r} uses {alias}: its nodes are replaced when AWS publishes an image, {when}, "
-            "and it runs work that can't be preempted"
+            "although it runs work that can't be preempted"
         )
         path = "karpenter.amiAlias" if pool.image is None else f"pool {pool.name}"
         yield RuleViolation(message, path=path, values={"pool": pool.name, "alias": alias})

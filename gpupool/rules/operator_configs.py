@@ -151,7 +151,7 @@ def mig_configs(bundle: ObjectSet) -> Iterator[RuleViolation]:
             continue
         layouts = _layouts(config_map)
         if layouts is None:
-            message = f"key {_MIG_KEY} holds no mapping `mig-configs`"
+            message = f"key {_MIG_KEY} has no mapping `mig-configs`"
             yield RuleViolation(message, config_map, f"data[{_MIG_KEY}]")
             continue
         known |= layouts.keys()
@@ -176,9 +176,7 @@ def _unknown(
     for nodes in bundle.nodes:
         value = nodes.labels.get(label)
         if value is not None and value not in known:
-            what = (
-                f"which ConfigMap {reads} lacks" if reads else f"but the {operand} is pointed at no ConfigMap"
-            )
+            what = f"which ConfigMap {reads} lacks" if reads else f"but the {operand} uses no ConfigMap"
             message = f"nodes are labelled {label}={value}, {what}"
             values = {"value": value, "known": sorted(known)}
             yield RuleViolation(message, nodes.source, f"{nodes.path}[{label}]", values)

@@ -24,14 +24,14 @@ def values(bundle: ObjectSet) -> Iterator[RuleViolation]:
             other = first.setdefault(value, item)
             shorter, longer = sorted((other.name, item.name), key=len)
             if longer not in (shorter, f"{shorter}{QUEUED}"):
-                message = f"value {value} is that of {other.name} too, so neither goes first"
+                message = f"has the same value {value} as {other.name}, so neither has precedence"
                 yield RuleViolation(message, item, "value", {"value": value, "other": other.name})
 
 
 def default(bundle: ObjectSet) -> Iterator[RuleViolation]:
     defaults = [item for item in bundle.of_kind("PriorityClass") if at(item.body, "globalDefault") is True]
     for item in defaults[1:]:
-        message = f"is the default of all pods, which {defaults[0].name} already is"
+        message = f"is the default for all pods, as is {defaults[0].name}"
         yield RuleViolation(message, item, "globalDefault", {"other": defaults[0].name})
 
 

@@ -108,19 +108,19 @@ def present(bundle: ObjectSet) -> Iterator[RuleViolation]:
         named = whole.get(namespace)
         if named is None:
             yield RuleViolation(
-                f"namespace {namespace!r} has no quota, so its pods may take every GPU", source
+                f"namespace {namespace!r} has no quota, so its pods may use every GPU", source
             )
             continue
         free = [resource for resource in resources if resource not in named]
         if free:
             message = (
-                f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may take all of it"
+                f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may use all of it"
             )
             yield RuleViolation(message, source, values={"free": free})
         if namespace in borrowers and (open_ := [r for r in resources if r not in own.get(namespace, {})]):
             message = (
                 f"no quota of namespace {namespace!r} bounds {', '.join(open_)} of pods that do not borrow: "
-                "they may take what is only lent"
+                "they may use capacity that is only lent"
             )
             yield RuleViolation(message, source, values={"free": open_})
 
@@ -147,7 +147,7 @@ def of_pools(bundle: ObjectSet) -> Iterator[RuleViolation]:
             ):
                 message = (
                     f"no quota of namespace {tenant.namespace!r} counts {', '.join(expected.counts)} of the "
-                    f"PriorityClasses of pool {expected.pool!r}: grants on other pools pay for it"
+                    f"PriorityClasses of pool {expected.pool!r}: they count against grants on other pools"
                 )
                 source = quota or bundle.find("Namespace", tenant.namespace)
                 yield RuleViolation(message, source, values={"counted": sorted(classes)})
@@ -181,8 +181,8 @@ def oversubscribed(bundle: ObjectSet) -> Iterator[RuleViolation]:
             total, there = sum(gpus.values(), Fraction(0)), pool.gpus_max
             if total > OVERSUBSCRIBED * there:
                 message = (
-                    f"pool {pool.name!r} has {there} GPUs at most, of which tenants are promised "
-                    f"{float(total):g}: {float(total / there):.1f} times as many"
+                    f"pool {pool.name!r} has at most {there} GPUs, but grants add up to {float(total):g}: "
+                    f"{float(total / there):.1f} times as many"
                 )
                 shares = {name: float(share) for name, share in gpus.items()}
                 yield RuleViolation(

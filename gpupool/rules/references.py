@@ -82,11 +82,11 @@ def namespaces(bundle: ObjectSet) -> Iterator[RuleViolation]:
     for namespace, found in inside.items():
         if not bundle.exists("Namespace", namespace):
             more = f", and {len(found) - 1} more objects are in it" if len(found) > 1 else ""
-            message = f"namespace {namespace!r} is created by nothing{more}"
+            message = f"nothing creates namespace {namespace!r}{more}"
             yield RuleViolation(message, found[0], "metadata.namespace", {"objects": len(found)})
     for release in bundle.releases:
         if not bundle.exists("Namespace", release.namespace) and release.namespace not in inside:
-            message = f"namespace {release.namespace!r} is created by nothing"
+            message = f"nothing creates namespace {release.namespace!r}"
             yield RuleViolation(message, release, "namespace")
 
 
@@ -255,5 +255,5 @@ def _matched(item: BundleObject, path: str, body: Any, here: dict[str, list[Pod]
         return
     pods = here.get(item.namespace, [])
     if not any(selector.matches(pod.labels) for pod in pods):
-        message = f"chooses none of the {len(pods)} pods of namespace {item.namespace or 'default'!r}"
+        message = f"selects none of the {len(pods)} pods in namespace {item.namespace or 'default'!r}"
         yield RuleViolation(message, item, path, {"selector": body})

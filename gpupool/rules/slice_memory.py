@@ -19,6 +19,6 @@ def sufficient(bundle: ObjectSet) -> Iterator[RuleViolation]:
             slices = sum(pool.sharing.slices_per_gpu(pool.gpu).values())
             message = (
                 f"{slices} slices share the {pool.gpu.memory_mib / 1024:g} GiB of one {pool.gpu.title}: "
-                f"{part} MiB for each where all are in use"
+                f"{part} MiB each when all are in use"
             )
             yield RuleViolation(message, path=f"pool {pool.name}", values={"mib": part, "least": LEAST_MIB})

@@ -63,7 +63,7 @@ def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> I
             name = written(taint)
             if name not in reported:
                 reported.add(name)
-                message = f"taint {name} of {group} is not tolerated, so nothing there finds a GPU"
+                message = f"taint {name} of {group} is not tolerated, so no pod there can use a GPU"
                 yield RuleViolation(
                     message, operator.source, ".".join((operator.prefix, *path)), {"taint": name}
                 )

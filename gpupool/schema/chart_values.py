@@ -43,43 +43,44 @@ class SecretKey(Part):
 
 class Resources(Part):
     requests: dict[str, Quantity] = {"cpu": "100m", "memory": "256Mi"}
-    """What each pod asks for."""
+    """Resource requests of each pod."""
     limits: dict[str, Quantity] = {"memory": "512Mi"}
-    """What each pod may use at most."""
+    """Resource limits of each pod."""
 
 
 class Component(Part):
     replicas: Annotated[int, Field(ge=0, le=100)] = 2
     """How many pods."""
     resources: Resources = Resources()
-    """Processor time and memory of each."""
+    """CPU and memory of each pod."""
     egress_ports: Annotated[list[Port], Field(min_length=1)] = [DATABASE_PORT]
-    """TCP ports, besides DNS, that it may connect to where networkPolicy is true; all need the database's."""
+    """TCP ports that it may connect to if networkPolicy is true, in addition to DNS; all need the
+    database's."""
     database: SecretKey | None = None
-    """Where the URL of its own login is; absent: the owner's, of `database` above."""
+    """Secret with the URL of its own login; default: the owner's, in `database`."""
 
 
 class Accounts(Part):
     api: NodeName = "gpupool-api"
     """ServiceAccount of the API, which verifies the tokens of pods."""
     executor: NodeName = "gpupool-launcher"
-    """ServiceAccount of the executor, which makes the Jobs."""
+    """ServiceAccount of the executor, which creates the Jobs."""
 
 
 class Toleration(Part):
     key: LabelKey | None = None
-    """Key of the taint; absent: every taint."""
+    """Key of the taint; default: every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
     """How the taint is compared."""
     value: LabelValue | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Effect of the taint; absent: every effect."""
+    """Effect of the taint; default: every effect."""
 
 
 class ServiceMonitor(Part):
     interval: Duration = "30s"
-    """How often Prometheus asks."""
+    """Scrape interval."""
     api_key: SecretKey
     """API key with the scope metrics:read."""
     labels: dict[LabelKey, LabelValue] = {}
@@ -96,31 +97,34 @@ class Values(Part):
     environment: Name
     """Name of the environment that the queue serves."""
     files: dict[FilePath, str]
-    """Path -> text of the environment file, and of the GPU models and policies that its project adds."""
+    """Path -> text of the environment file, and of the project's GPU models and policies."""
     database: SecretKey
-    """Where PostgreSQL's URL is, with the login that owns the tables: it migrates them."""
+    """Secret with PostgreSQL's URL, with the login that owns and migrates the tables."""
     webhook: SecretKey | None = None
-    """Where the URL of the webhook for alerts is; absent: none."""
+    """Secret with the URL of the webhook for alerts; default: none."""
     smtp_password: SecretKey | None = None
-    """Where the mail server's password is; absent: no login."""
+    """Secret with the mail server's password; default: no login."""
     nats: SecretKey | None = None
-    """Where the URL of NATS with its credentials is; absent: it is in the environment file and has none."""
+    """Secret with the URL of NATS and its credentials; default: the URL in the environment file, without
+    credentials."""
     metrics_key: SecretKey | None = None
-    """Where the key is by which Prometheus may read the metrics; absent: API keys with metrics:read alone."""
+    """Secret with the key that lets Prometheus read the metrics; default: only API keys with metrics:read."""
     host: Literal["0.0.0.0", "::"] = "0.0.0.0"  # noqa: S104 - of a pod
     """Address that pods listen on; `::` in clusters without IPv4."""
     service_accounts: Accounts = Accounts()
-    """Who pods act as. `gpupool render` and `up` make them, with their rights; the chart makes none."""
+    """Service accounts of the pods. `gpupool render` and `up` create them with their permissions; the chart
+    creates none."""
     api: Component = Component(egress_ports=[DATABASE_PORT, *API_SERVER_PORTS])
     """HTTP API and web pages."""
     dispatcher: Component = Component(egress_ports=[DATABASE_PORT, 443, 587, 4222])
-    """Decides; publishes events, sends alerts and cleans up. One pod leads in each, the others wait."""
+    """Schedules jobs; publishes events, sends alerts and cleans up. One pod of each is the leader, the others
+    wait."""
     executor: Component = Component(egress_ports=[DATABASE_PORT, 80, *API_SERVER_PORTS])
-    """Runs what is decided."""
+    """Starts scheduled jobs."""
     network_policy: bool = True
-    """Whether pods are closed to all that the queue does not need."""
+    """Whether NetworkPolicies close pods to everything that the queue does not need."""
     service_monitor: ServiceMonitor | None = None
-    """Makes Prometheus' operator scrape the pods; absent: nothing does."""
+    """Lets the Prometheus operator scrape the pods; default: not scraped."""
     node_selector: dict[LabelKey, LabelValue] = {}
     """Labels of the nodes that pods run on."""
     tolerations: list[Toleration] = []

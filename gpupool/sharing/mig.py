@@ -49,15 +49,11 @@ class MigSharing(Sharing):
         if found.fits:
             return []
         if gpu.mig is None and gpu.own_file is not None:
-            return [
-                SharingProblem(
-                    found.reason, "share it by time-slicing or mps, or add its profiles to the file"
-                )
-            ]
+            return [SharingProblem(found.reason, "use time-slicing or mps, or add its profiles to the file")]
         if gpu.mig is None:
-            return [SharingProblem(found.reason, "share it by time-slicing or mps, or choose a GPU with MIG")]
+            return [SharingProblem(found.reason, "use time-slicing or mps, or a GPU with MIG")]
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
-        hint = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
+        hint = f"nearest layouts that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
         return [SharingProblem(found.reason, hint, "layout")]
 
 
@@ -81,10 +77,8 @@ class SingleMigSharing(MigSharing):
         if len(self.layout) == 1 and sum(self.layout.values()) == most:
             return []
         profile = next(iter(self.layout))
-        message = (
-            f"a node pool of the cloud has one profile, as often as it fits, and not {_spell(self.layout)}"
-        )
-        hint = f"use {{{profile}: {most}}}, and a pool for each other profile"
+        message = f"a cloud node pool has one profile, as many times as fits, not {_spell(self.layout)}"
+        hint = f"use {{{profile}: {most}}}, and a separate pool for each other profile"
         return [SharingProblem(message, hint, "layout")]
 
 

@@ -16,7 +16,7 @@ def explain(mig: Mig, counts: Counts) -> str:
     asked = [(profile, count) for profile, count in zip(mig.profiles, counts, strict=True) if count]
     for profile, count in asked:
         if count > profile.max_count:
-            return f"{count} x {profile.name} asked, but one GPU has {profile.max_count} at most"
+            return f"{count} x {profile.name} requested, but one GPU has at most {profile.max_count}"
     slices = sum(profile.size * count for profile, count in asked)
     compute = compute_used(mig, counts)
     if slices > mig.slots:
@@ -71,7 +71,7 @@ def _fullest(mig: Mig, counts: Counts) -> tuple[tuple[Placed, ...], Profile]:
                     return placement, mig.profiles[index]
                 smaller.append(reduced)
         waiting = list(dict.fromkeys(smaller))
-    raise AssertionError("a single instance always has a place")
+    raise AssertionError("a single instance always fits")
 
 
 def _list(asked: Sequence[tuple[Profile, int]]) -> str:

@@ -51,7 +51,7 @@ def too_few_replicas(replicas: int) -> list[SharingProblem]:
     return [
         SharingProblem(
             f"{replicas} {'replica' if replicas == 1 else 'replicas'} per GPU",
-            f"the device plugin wants {MIN_REPLICAS} or more; for whole GPUs use mode: exclusive",
+            f"the device plugin needs {MIN_REPLICAS} or more; for whole GPUs use mode: exclusive",
             "replicas",
         )
     ]

@@ -52,7 +52,7 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             return Verdict(
                 False,
-                reason=f"{name}: a count is a whole number from 1 up, got {count!r}",
+                reason=f"{name}: expected a whole number of 1 or more, got {count!r}",
             )
 
     counts, names, unknown = _resolve(gpu, mig, layout)
@@ -65,7 +65,7 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
         )
     doubled = [given for given in names.values() if len(given) > 1]
     if doubled:
-        reason = f"{' and '.join(doubled[0])} are one profile under different drivers; name it once"
+        reason = f"{' and '.join(doubled[0])} are names of one profile in different drivers; use one of them"
         return Verdict(False, reason=reason, nearest=nearest_layouts(mig, counts))
 
     placement = _placement(mig, counts)
@@ -81,7 +81,7 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
 def _without_mig(gpu: GpuModel) -> str:
     if gpu.own_file is None:
         return f"the {gpu.title} has no MIG"
-    return f"catalog/{gpu.key}.yaml describes no MIG profiles of the {gpu.title}"
+    return f"catalog/{gpu.key}.yaml has no MIG profiles of the {gpu.title}"
 
 
 def _placement(mig: Mig, counts: Counts) -> tuple[Placed, ...] | None:

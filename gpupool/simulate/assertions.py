@@ -44,7 +44,7 @@ def expectation(text: str) -> Expectation:
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"--assert {text!r}: write NAME, <, <=, > or >=, and a number, a share or a duration, as "
+            f"--assert {text!r}: write NAME, <, <=, > or >=, and a number, a share or a duration, such as "
             "'wait.p95<10m' or 'saved>=40%'"
         )
     name, comparison, value = match.groups()
@@ -62,9 +62,9 @@ def check(expectations: Sequence[Expectation], tenants: Sequence[str]) -> None:
     known = (*PLAIN, *TIMES, *(f"{tenant}.{name}" for tenant in tenants for name in TIMES))
     for expected in expectations:
         if expected.name not in known:
-            names = ", ".join((*PLAIN, *TIMES, "and these times of a tenant, as TENANT.wait.p95"))
-            what = f"no figure is called {expected.name}"
-            raise UsageError(f"--assert {expected.text!r}: {what}; there are {names}")
+            names = ", ".join((*PLAIN, *TIMES, "and these times of a tenant, such as TENANT.wait.p95"))
+            what = f"unknown figure {expected.name}"
+            raise UsageError(f"--assert {expected.text!r}: {what}; figures: {names}")
 
 
 def judge(expectations: Sequence[Expectation], run: RunFigures) -> list[Verdict]:

@@ -176,7 +176,7 @@ FORMATS = (
         "neutral",
         _columns("submitted,tenant,gpus,seconds"),
         neutral,
-        "gpupool's own: `gpupool jobs export`, or written by hand",
+        "gpupool's own: `gpupool jobs export`, or written manually",
     ),
     TableFormat(
         "openb",
@@ -237,7 +237,7 @@ def read(file: Path, format: str = "auto", zone: timedelta | None = None) -> Tra
         with TextIOWrapper(open_file(file, MAX_BYTES), "utf-8-sig", newline="") as text:
             return _table(str(file), text, format, zone)
     except OSError as error:
-        why = error.strerror or "it has to be a file, and not a pipe"
+        why = error.strerror or "it must be a file, not a pipe"
         raise GpupoolError(f"{file}: can't be read: {why}; name a trace") from error
     except UnicodeDecodeError as error:
         raise GpupoolError(f"{file}: is not UTF-8 text; unpack it first") from error
@@ -296,10 +296,9 @@ def _known(file: str, header: str, name: str) -> TableFormat:
     named = next((format for format in FORMATS if format.name == name), None)
     if named is not None:
         missing = sorted(named.columns - {*_cells(header, named.delimiter)})
-        raise GpupoolError(f"{file}:1:1: is no {name} table: it has no column {', '.join(missing)}")
+        raise GpupoolError(f"{file}:1:1: is not a {name} table: it has no column {', '.join(missing)}")
     known = "; ".join(f"{format.name} ({','.join(sorted(format.columns))})" for format in FORMATS)
     raise GpupoolError(
-        f"{file}:1:1: is no table of jobs that is known: it has {header[:200]!r}; known are {known}. "
-        f"Write one "
-        f"with the header {','.join(COLUMNS)}"
+        f"{file}:1:1: is not a known job table: it has {header[:200]!r}; known formats: {known}. "
+        f"Write a table with the header {','.join(COLUMNS)}"
     )

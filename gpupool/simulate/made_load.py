@@ -85,10 +85,13 @@ class MadeLoad(Model):
 
 def read_made(file: Path) -> Trace:
     """Raises SpecError with the places of what is wrong."""
-    load = read_as(file, MadeLoad, "write days and tenants, as docs/foresight.md shows")
+    load = read_as(file, MadeLoad, "write days and tenants, as shown in docs/foresight.md")
     jobs = load.days * sum(tenant.jobs_per_day for tenant in load.tenants)
     if jobs > MOST_JOBS:
-        raise GpupoolError(f"{file}: makes some {jobs:,.0f} jobs, and {MOST_JOBS:,} are the most; make fewer")
+        raise GpupoolError(
+            f"{file}: generates about {jobs:,.0f} jobs, more than the maximum of {MOST_JOBS:,}; "
+            "generate fewer"
+        )
     return in_order([*_arrivals(load)], {}, "made")
 
 

@@ -28,28 +28,28 @@ class ModelNumber:
 NUMBERS = {
     "batch": ModelNumber(1.0, "s", "Karpenter 1.14.1: a batch of pods is closed after 1 s without another"),
     "startup": ModelNumber(
-        180.0, "s", "until a machine offers its GPUs, driver in the image; no measurement is known", weak=True
+        180.0, "s", "until a machine offers its GPUs, driver in the image; no known measurement", weak=True
     ),
     "consolidation": ModelNumber(
         25.0, "s", "Karpenter 1.14.1: an empty node is seen within 10 s and looked at again after 15 s"
     ),
-    "stopping": ModelNumber(30.0, "s", "Kubernetes' default grace period for a pod that is to end"),
-    "pod": ModelNumber(2.0, "s", "a pod on a node that is ready, image there; measured on the local cluster"),
+    "stopping": ModelNumber(30.0, "s", "Kubernetes' default grace period of a pod"),
+    "pod": ModelNumber(2.0, "s", "a pod on a ready node with the image; measured on the local cluster"),
     "interrupted": ModelNumber(
         0.10,
-        "of spot nodes a month",
-        "AWS Spot Instance Advisor's band for p4d and g6, second hand",
+        "of spot nodes per month",
+        "AWS Spot Instance Advisor's range for p4d and g6, from a secondary source",
         weak=True,
         most=0.99,
     ),
     "again": ModelNumber(
         1.0,
         "of the work",
-        "what an ended attempt had done is done again: no checkpoints; 0: none is lost",
+        "an ended attempt starts from the beginning: no checkpoints; 0: no work is lost",
         most=1.0,
     ),
     "slowdown": ModelNumber(
-        1.0, "times", "run time on a shared GPU against the trace's; no curve is published", weak=True
+        1.0, "times", "run time on a shared GPU relative to the trace; no published curve", weak=True
     ),
 }
 """Name for --set -> the number."""

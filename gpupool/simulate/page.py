@@ -31,7 +31,7 @@ def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
         _templates()
         .get_template("page.html.j2")
         .render(
-            title=f"What {both[0].environment} would do with {both[0].jobs:,} jobs",
+            title=f"Simulation of {both[0].jobs:,} jobs on {both[0].environment}",
             verdicts=[words.verdict(verdict) for verdict in verdicts],
             differences=list(words.differences(*both[:2])) if len(both) > 1 else [],
             runs=[_run(number, outcome) for number, outcome in enumerate(outcomes)],
@@ -64,7 +64,7 @@ def _run(number: int, outcome: Outcome) -> dict[str, Any]:
                     [
                         Steps("GPUs held", line.at, line.held),
                         Steps("GPUs of nodes", line.at, line.on),
-                        Steps("jobs that wait", line.at, line.queued),
+                        Steps("waiting jobs", line.at, line.queued),
                     ],
                     record.begin,
                     record.end,

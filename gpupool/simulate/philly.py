@@ -24,14 +24,16 @@ def read_philly(file: Path, zone: timedelta | None) -> Trace:
     """Raises GpupoolError."""
     text = read_file(file, MAX_BYTES).decode("utf-8-sig")
     if zone is None:
-        raise GpupoolError(f"{file}: its times say no zone; say it with --zone, such as --zone -08:00")
+        raise GpupoolError(f"{file}: its times have no time zone; add --zone, such as --zone -08:00")
     try:
         jobs = json.loads(text)
     except json.JSONDecodeError as error:
         raise GpupoolError(f"{file}:{error.lineno}:{error.colno}: is not JSON: {error.msg}") from error
     except (RecursionError, ValueError) as error:
-        raise GpupoolError(f"{file}:1:1: is no list of jobs: it is nested too deeply, or has a number of "
-                           "thousands of digits") from error  # fmt: skip
+        raise GpupoolError(
+            f"{file}:1:1: is not a list of jobs: it is nested too deeply, or has a number with "
+            "thousands of digits"
+        ) from error
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise GpupoolError(f"{file}:1:1: is not a list of jobs, as cluster_job_log is")
     arrivals: list[Arrival] = []
@@ -41,7 +43,7 @@ def read_philly(file: Path, zone: timedelta | None) -> Trace:
             arrival = _job(job, zone)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             fields = "submitted_time, vc, attempts with start_time, end_time and detail"
-            raise GpupoolError(f"{file}: [{number}]: is no job of Philly's, which has {fields}") from error
+            raise GpupoolError(f"{file}: [{number}]: is not a Philly job, which has {fields}") from error
         if isinstance(arrival, LeftOut):
             left_out[arrival] += 1
         else:

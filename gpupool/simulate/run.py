@@ -59,7 +59,7 @@ def simulate(plan: Plan, trace: Trace, settings: Settings, notify: Notify = lamb
     if unknown:
         name = min(unknown)
         raise UsageError(
-            f"priority {name!r} of the trace is none of {', '.join(LEVELS)}; say which with --map and a file "
+            f"priority {name!r} of the trace is not one of {', '.join(LEVELS)}; map it with --map and a file "
             f"with priorities: {{{name}: high}}"
         )
     for seed in range(settings.seed, settings.seed + settings.repeat):

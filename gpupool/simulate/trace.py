@@ -45,11 +45,11 @@ class LeftOut(StrEnum):
 
 
 WORDS = {
-    LeftOut.NO_GPU: "asks for no GPU",
-    LeftOut.NO_START: "never started, so that its run time is unknown",
-    LeftOut.NO_END: "has no end, or only that of the recording",
-    LeftOut.STEP: "is a step of a job that is counted already",
-    LeftOut.WINDOW: "lies outside of the window",
+    LeftOut.NO_GPU: "requests no GPU",
+    LeftOut.NO_START: "never started, so its run time is unknown",
+    LeftOut.NO_END: "has no end other than that of the recording",
+    LeftOut.STEP: "is a step of a job that is already counted",
+    LeftOut.WINDOW: "is outside the window",
 }
 
 
@@ -151,8 +151,8 @@ class Cells:
         self._file, self._line, self._header = file, line, header
         self._cells = dict(zip(header, row, strict=False))
         if len(row) != len(header):
-            cells = f"{len(row)} cells, and the header has {len(header)}"
-            self.wrong(header[0] if header else "", cells, "write one for each column")
+            cells = f"{len(row)} cells, but the header has {len(header)}"
+            self.wrong(header[0] if header else "", cells, "write one per column")
 
     def text(self, name: str) -> str:
         """Empty where the column is missing. Names that many rows have are kept once."""
@@ -175,7 +175,7 @@ class Cells:
     def truth(self, name: str) -> bool | None:
         text = self.text(name).lower()
         if text and text not in TRUTH:
-            self.wrong(name, f"{text!r} is not a truth value", "write true or false")
+            self.wrong(name, f"{text!r} is not a boolean", "write true or false")
         return TRUTH.get(text)
 
     def moment(self, name: str) -> float | None:
@@ -190,10 +190,10 @@ class Cells:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            self.wrong(name, f"{text!r} is neither seconds nor a moment", "write 2026-11-02T08:30:00Z")
+            self.wrong(name, f"{text!r} is neither seconds nor a time", "write 2026-11-02T08:30:00Z")
             return None
         if moment.tzinfo is None and self.zone is None:
-            self.wrong(name, f"{text!r} says no time zone", "say it with --zone, such as --zone +08:00")
+            self.wrong(name, f"{text!r} has no time zone", "add --zone, such as --zone +08:00")
             return None
         zone = (self.zone if moment.tzinfo is None else moment.utcoffset()) or timedelta()
         return self._known(name, (moment.replace(tzinfo=None) - datetime(1970, 1, 1) - zone).total_seconds())
@@ -202,7 +202,7 @@ class Cells:
         if 0 <= seconds < LAST:
             return seconds
         message = f"{self.text(name)!r} is not between 1970 and 2100"
-        self.wrong(name, message, "write seconds, not milliseconds, or a moment")
+        self.wrong(name, message, "write seconds, not milliseconds, or a time")
         return None
 
     def wrong(self, column: str, message: str, hint: str) -> None:
@@ -217,7 +217,7 @@ def neutral(cells: Cells) -> Arrival | LeftOut | None:
     priority = cells.text("priority") or None
     tenant = cells.text("tenant")
     if not tenant:
-        cells.wrong("tenant", "no tenant is named", "name one")
+        cells.wrong("tenant", "the tenant is missing", "add a tenant")
     if cells.findings or submitted is None:
         return None
     if seconds is None:
@@ -234,7 +234,7 @@ def header_findings(file: str, header: Sequence[str], needed: Sequence[str]) -> 
     for column, name in enumerate(header):
         known = name in COLUMNS
         if not known or header.index(name) != column:
-            what = f"column {name} is there twice" if known else f"column {name!r} is not known"
+            what = f"column {name} appears twice" if known else f"unknown column {name!r}"
             yield Finding(file, 1, column + 1, name, what, f"the columns are {','.join(COLUMNS)}")
     for name in needed:
         if name not in header:

@@ -43,22 +43,22 @@ def summary(run: RunFigures) -> list[tuple[str, str]]:
         ("left out", f"{left:,} jobs" if left else "nothing"),
         ("wait in the queue", _waits(run.waits)),
         ("time to GPU", _waits(run.to_gpu)),
-        ("GPUs in use", f"{share(run.utilisation)} of those that ran"),
+        ("GPUs in use", f"{share(run.utilisation)} of running GPUs"),
         ("cost", f"{usd(run.usd)}, {usd(run.usd_month)} a month; {usd(run.usd_idle)} of it idle"),
         ("fixed cluster", f"{usd(run.usd_fixed)} for all nodes on demand; {share(run.saved)} less"),
         ("on spot", f"{share(run.spot_share)} of the GPU hours; {run.spot_losses} nodes lost"),
     ]
     if run.preempted_jobs or run.lost_gpu_hours:
         rows.append(
-            ("given way", f"{run.preempted_jobs:,} jobs; {hours(run.lost_gpu_hours)} GPU hours done again")
+            ("preempted", f"{run.preempted_jobs:,} jobs; {hours(run.lost_gpu_hours)} GPU hours repeated")
         )
     if run.borrowed_gpu_hours:
         rows.append(("borrowed", f"{hours(run.borrowed_gpu_hours)} GPU hours beyond grants"))
     if run.fairness.distance:
         apart, bound = hours(run.fairness.distance), hours(run.fairness.bound)
-        rows.append(("fairness", f"two tenants {apart} GPU hours apart at most; one job of each is {bound}"))
+        rows.append(("fairness", f"two tenants at most {apart} GPU hours apart; one job of each is {bound}"))
     if run.timeouts:
-        rows.append(("cut off", f"{run.timeouts:,} jobs by their timeout"))
+        rows.append(("cut off", f"{run.timeouts:,} jobs by timeout"))
     return rows
 
 
@@ -99,14 +99,14 @@ def reasons(run: RunFigures, pool: str) -> Iterator[str]:
             yield evidence(pool, passed)
     group = next((row for row in run.groups if (row.by, row.name) == ("pool", pool)), None)
     waits = (
-        f"its {group.jobs:,} jobs waited {seconds(group.waits.p95)} at p95" if group else "no job ran there"
+        f"its {group.jobs:,} jobs waited {seconds(group.waits.p95)} at p95" if group else "no jobs ran there"
     )
     yield (
         f"{pool}: {waits}; {share(figures.utilisation)} of the GPUs that ran were in use, and "
         f"{share(figures.ready)} of all its nodes ran"
     )
     if figures.filled is not None and figures.filled < WELL_FILLED:
-        yield f"{pool}: jobs asked for {share(figures.filled)} of what they held"
+        yield f"{pool}: jobs requested {share(figures.filled)} of what they held"
 
 
 def differences(before: RunFigures, after: RunFigures) -> Iterator[str]:
@@ -130,7 +130,7 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[str]:
 
 
 def verdict(row: Verdict) -> str:
-    measured = "there is no such figure" if row.measured is None else f"it is {row.measured:g}"
+    measured = "no such figure" if row.measured is None else f"it is {row.measured:g}"
     return f"{'holds' if row.holds else 'does not hold'}: {row.expectation.text} ({measured})"
 
 

@@ -39,7 +39,7 @@ def wish(
     chosen = next((one for one in plan.pools if one.name == pool), None)
     if chosen is None:
         names = ", ".join(one.name for one in plan.pools) or "none"
-        raise UsageError(f"no pool {pool!r} in environment {plan.environment}; there are: {names}")
+        raise UsageError(f"no pool {pool!r} in environment {plan.environment}; pools: {names}")
     resource = _resource(chosen, profile)
     count = 1 if slices is None else slices
     most = 1 if chosen.sharing.one_slice else chosen.slices_per_node[resource]
@@ -66,7 +66,7 @@ def _resource(pool: Pool, profile: str | None) -> str:
     offered = list(pool.slices_per_node)
     if not pool.sharing.layout:
         if profile is not None:
-            raise UsageError(f"--profile {profile}: pool {pool.name} is not partitioned; leave it out")
+            raise UsageError(f"--profile {profile}: pool {pool.name} is not partitioned; remove --profile")
         return offered[0]
     profiles = {name: mig_resource(name) for name in pool.sharing.layout}
     if profile is None and len(profiles) == 1:
@@ -84,5 +84,5 @@ def _tenant(plan: Plan, pool: Pool, name: str | None) -> Tenant | None:
     found = next((tenant for tenant in granted if tenant.name == name), None)
     if found is None:
         names = ", ".join(tenant.name for tenant in granted) or "none"
-        raise UsageError(f"--tenant {name}: no such tenant with pool {pool.name}; there are: {names}")
+        raise UsageError(f"--tenant {name}: no such tenant with pool {pool.name}; tenants: {names}")
     return found

@@ -198,8 +198,8 @@ def _left(wish: SnippetRequest, share: MachineShare, beside: MachineShare) -> Ma
     if min(left.cpu_millis, left.memory_mib) <= 0:
         has, needs = (" and ".join(part.as_dict().values()) for part in (share, beside))
         raise UsageError(
-            f"--slices {wish.count}: pool {wish.pool.name} has {has} of CPU and memory for the pod, and"
-            f" Argo's container beside yours asks for {needs}; ask for more slices or use another pool"
+            f"--slices {wish.count}: pool {wish.pool.name} has {has} of CPU and memory for the pod, "
+            f"but Argo's sidecar needs {needs}; request more slices or use another pool"
         )
     return left
 

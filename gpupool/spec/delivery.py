@@ -29,7 +29,7 @@ class ArgoCd(Model):
     destination: ArgoDestination = ArgoDestination()
     """The cluster; default: the one that Argo CD runs in."""
     automated: bool = True
-    """Whether Argo CD applies by itself what changes in the repository or in the cluster; false: a person
+    """Whether Argo CD syncs changes in the repository or in the cluster automatically; false: a person
     presses Sync."""
 
 
@@ -39,26 +39,25 @@ class Flux(Model):
     interval: Duration = "10m"
     """How often the repository and the cluster are checked."""
     secret: Name | None = None
-    """Secret with the repository's credentials, in Flux's namespace; default: none are needed."""
+    """Secret with the repository's credentials, in Flux's namespace; default: no credentials."""
     service_account: Name | None = None
     """Service account that Flux acts as; default: its own controllers'."""
 
 
 class Delivery(Model):
     engine: Literal["pulumi", "argocd", "flux"] = "pulumi"
-    """Who brings the objects to the cluster."""
+    """What applies the objects to the cluster."""
     repo: Text | None = None
-    """Repository with the rendered files (argocd, flux): of Git, or oci:// of a registry."""
+    """Repository with the rendered files (argocd, flux): a Git address, or oci:// for a registry."""
     path: Text | None = None
-    """Folder of this environment's files in it, as given to `gpupool render -o`."""
+    """Folder of this environment's files in the repository, as given to `gpupool render -o`."""
     revision: Text = "main"
-    """Branch, tag or commit; of a registry: tag or digest. To Flux it is a commit where it has 40 hexadecimal
-    digits, a tag where it is a version such as v1.2.3, and else a branch."""
+    """Branch, tag or commit; for a registry: tag or digest. Flux reads 40 hexadecimal digits as a commit, a
+    version such as v1.2.3 as a tag, and anything else as a branch."""
     on_removal: Literal["confirm", "keep", "delete"] | None = None
-    """What Argo CD or Flux does with pools and tenants' namespaces the files no longer have. confirm: leave
-    them until a person deletes them; assert fails until then and prints the command (argocd alone; its
-    default). keep: leave them, which assert warns of (default of flux). delete: delete them with what runs
-    there."""
+    """What Argo CD or Flux does with pools and tenants' namespaces that are removed from the files. confirm:
+    keep them until a person deletes them; assert fails until then and prints the command (argocd only; its
+    default). keep: keep them; assert warns (default of flux). delete: delete them and everything in them."""
     argocd: ArgoCd = ArgoCd()
     """Argo CD's own settings."""
     flux: Flux = Flux()

@@ -66,9 +66,9 @@ class Cluster(Model):
         Literal["eks", "gke", "aks", "static", "generic", "local"],
         AfterValidator(lambda platform: "static" if platform == "generic" else platform),
     ]
-    """eks: Karpenter starts AWS nodes, and nodes that exist may stand beside them. static, or generic: nodes
-    exist already, wherever they are. aks: the same on Azure. gke: the same on Google Cloud, whose node pools
-    share GPUs themselves. local: the embedded control plane."""
+    """eks: Karpenter starts AWS nodes; pools of existing nodes are possible too. static, or generic: existing
+    nodes, wherever they are. aks: the same on Azure. gke: the same on Google Cloud, whose node pools share
+    GPUs themselves. local: the local control plane."""
     name: Name
     """The cluster's name."""
     region: str | None = None
@@ -78,16 +78,16 @@ class Cluster(Model):
         StringConstraints(pattern=r"^1\.[0-9]{2}$"),
         Hint('a Kubernetes minor version in quotes, such as "1.36"'),
     ] = "1.36"
-    """Kubernetes minor version, in quotes, as "1.36"."""
+    """Kubernetes minor version, in quotes, such as "1.36"."""
     kube_context: str | None = None
     """Context in the kubeconfig; default: the current context (local: the local control plane's)."""
 
 
 class Driver(Model):
     enabled: bool = True
-    """Whether the operator installs the driver; false where the machine image has it."""
+    """Whether the operator installs the driver; false if the machine image includes it."""
     version: Version | None = None
-    """Driver version; default: the one that the operator's release brings."""
+    """Driver version; default: that of the operator's release."""
 
 
 CLUSTER_POLICY = "cluster-policy"
@@ -100,8 +100,8 @@ OPERATOR_NAMESPACE = "gpu-operator"
 
 class GpuOperator(Model):
     install: bool = True
-    """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at
-    the pools' configurations, and its daemonsets must tolerate the pools' taints already."""
+    """Install the operator (Helm release); false if others run it: gpupool then points its ClusterPolicy to
+    the pools' configurations, and its DaemonSets must already tolerate the pools' taints."""
     namespace: Name = OPERATOR_NAMESPACE
     """Namespace that the operator runs in, whose ConfigMaps its pods can mount; OLM's (OpenShift) is
     nvidia-gpu-operator."""
@@ -112,12 +112,12 @@ class GpuOperator(Model):
     driver: Driver = Driver()
     """The NVIDIA driver."""
     values: dict[str, JsonValue] = {}
-    """Escape hatch: Helm values, deep-merged last. They may not contradict a pool."""
+    """Additional Helm values, deep-merged last. They must not contradict a pool."""
 
 
 class Karpenter(Model):
     install: bool = True
-    """Install the controller (Helm release, NodeOverlay gate on); false where others run it."""
+    """Install the controller (Helm release, NodeOverlay gate on); false if others run it."""
     version: Version = "1.14.1"
     """Karpenter release. NodeOverlay exists since 1.7."""
     node_role: str | None = None
@@ -125,16 +125,17 @@ class Karpenter(Model):
     discovery_tag: str | None = None
     """Value of the tag karpenter.sh/discovery on subnets and security groups; default: the cluster's name."""
     subnets: Annotated[list[SubnetTerm], Field(max_length=30)] = []
-    """Subnets of machines, in place of the discovery tag; `pools[].nodes.subnets` goes before it."""
+    """Subnets of machines, instead of the discovery tag; `pools[].nodes.subnets` takes precedence."""
     security_groups: Annotated[list[SecurityGroupTerm], Field(max_length=30)] = []
-    """Security groups of machines, likewise."""
+    """Security groups of machines, instead of the discovery tag; `pools[].nodes.securityGroups` takes
+    precedence."""
     ami_alias: AmiAlias = "al2023@latest"
-    """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` goes before it."""
+    """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` takes precedence."""
     warm_pod_image: Image = PAUSE_IMAGE
-    """Image of the pods that keep `pools[].nodes.warm` nodes: it does nothing, as any user, on any
-    architecture. Name a copy where `policies.limits.registries` allows other registries alone."""
+    """Image of the pods that keep `pools[].nodes.warm` nodes; the default does nothing, as any user, on any
+    architecture. Name a copy if `policies.limits.registries` does not allow its registry."""
     interruption_queue: str | None = None
-    """Name of the SQS queue with spot interruption notices; it must exist. Default: none is listened to."""
+    """Name of the SQS queue with spot interruption notices; it must exist. Default: no queue."""
     values: dict[str, JsonValue] = {}
     """Helm values for the controller, deep-merged last, e.g. its service account's role."""
 
@@ -150,8 +151,8 @@ class TimeSlicing(Model):
     replicas: Annotated[int, Field(le=SLICES_PER_GPU_MAX)]
     """Slices per GPU, at least 2."""
     rename_by_default: bool = False
-    """Whether pods ask for a slice as nvidia.com/gpu.shared, so that quotas count it apart from whole GPUs;
-    where the GPU Operator shares the GPUs."""
+    """Whether the resource of a slice is called nvidia.com/gpu.shared, so that quotas count slices and whole
+    GPUs separately; only where the GPU Operator shares GPUs."""
 
 
 class Mps(Model):
@@ -160,15 +161,15 @@ class Mps(Model):
     replicas: int
     """Shares per GPU, at least 2."""
     rename_by_default: bool = False
-    """Whether pods ask for a slice as nvidia.com/gpu.shared, so that quotas count it apart from whole GPUs;
-    where the GPU Operator shares the GPUs."""
+    """Whether the resource of a slice is called nvidia.com/gpu.shared, so that quotas count slices and whole
+    GPUs separately; only where the GPU Operator shares GPUs."""
 
 
 class Mig(Model):
     mode: Literal["mig"]
     """GPUs are partitioned in hardware."""
     layout: dict[str, int]
-    """MIG profiles and how many of each, per GPU; every GPU of a node alike."""
+    """MIG profiles and their number of instances per GPU; the same on every GPU."""
 
 
 Sharing = Annotated[Exclusive | TimeSlicing | Mps | Mig, Field(discriminator="mode")]
@@ -184,18 +185,18 @@ class UsdPerHour(Model):
     spot: Usd | None = None
     """Spot price of one node, USD per hour."""
     reserved: Usd | None = None
-    """What one reserved node costs, USD per hour, used or not; default: the price on demand."""
+    """Price of one reserved node, USD per hour, used or not; default: the on-demand price."""
 
 
 class Reservation(Model):
     id: ReservationId | None = None
-    """The Capacity Reservation's id, a Capacity Block's too; or `tags`."""
+    """Id of the Capacity Reservation or Capacity Block; or `tags`."""
     tags: Annotated[dict[Text, Text], Field(min_length=1, max_length=20)] | None = None
-    """Tags that the reservation has; * as value stands for any."""
+    """Tags of the reservation; the value * matches any."""
     count: Positive
-    """Nodes that are reserved."""
+    """Number of reserved nodes."""
     until: Moment | None = None
-    """When the reservation ends, in UTC; absent: not before somebody ends it."""
+    """End of the reservation, in UTC; default: it has no end."""
 
 
 _AmiId = Annotated[
@@ -207,26 +208,26 @@ class ImageTerm(Model):
     """One way to find a machine image; what is in one term holds together (EC2NodeClass, Karpenter 1.14)."""
 
     alias: AmiAlias | None = None
-    """An image of Amazon's, family@version; with nothing beside it."""
+    """An Amazon image, family@version; without other fields."""
     id: _AmiId | None = None
-    """The image's id, such as ami-0123456789abcdef0; with nothing beside it."""
+    """The image's id, such as ami-0123456789abcdef0; without other fields."""
     name: Text | None = None
-    """The image's name, in which * stands for anything."""
+    """The image's name; * matches anything."""
     owner: Text | None = None
-    """The account that the image is from, or self, amazon, aws-marketplace; beside name or tags."""
+    """The image's account, or self, amazon, aws-marketplace; with name or tags."""
     ssm_parameter: Text | None = None
-    """Name or ARN of the SSM parameter that has the image's id."""
+    """Name or ARN of the SSM parameter with the image's id."""
     tags: Annotated[dict[Text, Text], Field(max_length=20)] | None = None
-    """Tags that the image has; * as value stands for any."""
+    """Tags of the image; the value * matches any."""
 
 
 class MachineImage(Model):
     family: Literal["AL2023", "Bottlerocket", "Custom"]
-    """How the node is bootstrapped; Custom: by `userData` alone. Bottlerocket is refused (known limits)."""
+    """How the node is bootstrapped; Custom: only by `userData`. Bottlerocket is refused (known limits)."""
     selector_terms: Annotated[list[ImageTerm], Field(min_length=1, max_length=30)]
     """EC2NodeClass amiSelectorTerms: by alias, id, name and owner, tags or ssmParameter."""
     user_data: str | None = None
-    """What the machine runs at its first start."""
+    """Script that the machine runs when it first boots."""
 
     def terms(self) -> list[dict[str, Any]]:
         """How the image is found, in the words of the EC2NodeClass and the order of the file."""
@@ -246,21 +247,22 @@ class Nodes(Model):
     instance_types: list[str] = []
     """Cloud instance types that carry the pool's GPU (eks, local)."""
     max: Positive | None = None
-    """Most nodes the pool may have; a pool is never unbounded."""
+    """Maximum number of nodes; every pool has a maximum."""
     max_gpus: Positive | None = None
-    """Most physical GPUs the pool may have, in place of `max`: where machines have different numbers of GPUs,
-    since Karpenter does not keep to a number of nodes there (eks, local)."""
+    """Maximum number of physical GPUs, instead of `max`, for machines with different numbers of GPUs, where
+    Karpenter does not keep to a number of nodes (eks, local)."""
     warm: Count = 0
-    """Nodes kept ready, whatever the demand."""
+    """Number of nodes that are kept ready, whatever the demand."""
     spot_share: Share = 0.0
-    """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    """Share of the nodes that are spot capacity, 0 to 1; the other nodes have a hard limit."""
     capacity: Annotated[list[Literal["spot", "on-demand"]], Field(max_length=2)] = []
-    """[spot, on-demand], in place of `spotShare`: spot nodes while there are any, else on-demand ones (eks,
-    local)."""
+    """[spot, on-demand], instead of `spotShare`: spot nodes while they are available, otherwise on-demand
+    nodes (eks, local)."""
     reserved: Annotated[list[Reservation], Field(max_length=30)] = []
-    """Capacity that is reserved, Capacity Blocks too: nodes of `max` that are filled first (eks, local)."""
+    """Reserved capacity, including Capacity Blocks; these nodes count towards `max` and are filled first
+    (eks, local)."""
     image: MachineImage | None = None
-    """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
+    """Machine image, instead of `karpenter.amiAlias` (eks)."""
     root_volume: RootVolume = RootVolume()
     """The root disk (eks)."""
     subnets: Annotated[list[SubnetTerm], Field(max_length=30)] = []
@@ -268,40 +270,40 @@ class Nodes(Model):
     security_groups: Annotated[list[SecurityGroupTerm], Field(max_length=30)] = []
     """Security groups; default: `karpenter.securityGroups` (eks)."""
     kubelet: Kubelet | None = None
-    """The kubelet's settings; default: the image's (eks)."""
+    """Kubelet settings; default: those of the image (eks)."""
     startup_taints: list[Taint] = []
-    """Taints of a new node that something else takes off when it is ready; until then only pods that tolerate
-    them start there (eks, local)."""
+    """Startup taints: taints of a new node that another component removes when the node is ready (eks,
+    local)."""
     placement_group: PlacementGroup | None = None
     """Placement group (eks)."""
     efa: bool = False
-    """Whether jobs over several nodes get the machines' EFA network cards, and one zone (eks)."""
+    """Whether multi-node jobs get the machines' EFA network cards, and one zone (eks)."""
     tags: Annotated[dict[Text, str], Field(max_length=40)] = {}
-    """Tags of machines and their disks, beside gpupool's own (eks)."""
+    """Tags of machines and their disks, in addition to gpupool's (eks)."""
     zones: list[NodeFact] = []
     """Availability zones; default: any."""
     consolidate_after: DurationOrNever = "10m"
-    """How long an empty node stays, if it is not reserved."""
+    """How long an empty node stays, unless it is reserved."""
     reserved_consolidate_after: DurationOrNever = "Never"
-    """How long an empty node of `reserved` stays; default: it is paid for either way, and stays. A duration
-    leaves the reservation to other clusters meanwhile (eks, local)."""
+    """How long an empty node of `reserved` stays; default: it stays, since it is paid for anyway. With a
+    duration, other clusters can use the reservation meanwhile (eks, local)."""
     expire_after: DurationOrNever = "Never"
-    """Age at which a node is replaced; Never keeps long trainings alive."""
+    """Age at which a node is replaced; Never protects long training runs."""
     termination_grace_period: Duration | None = None
-    """How long a node that is to go waits for its pods, whatever they ask for (Karpenter); default: for as
-    long as they run."""
+    """How long a terminating node waits for its pods, whatever grace period they ask for (Karpenter);
+    default: until they end."""
     usd_per_hour: UsdPerHour = UsdPerHour()
     """Prices that differ from the catalog's, for every instance type of the pool."""
     names: list[NodeName] = []
     """Existing nodes by name (static)."""
     selector: dict[LabelKey, LabelValue] = {}
-    """Existing nodes by label (static); `max` then says how many there are at most."""
+    """Existing nodes by label (static); `max` is then their maximum number."""
     gpus: Positive | None = None
     """GPUs per existing node (static); default 1."""
     size: Compute | None = None
-    """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
+    """CPU and memory of one existing node (static); they limit what tenants' pods request there."""
     extended_resources: Annotated[dict[ExtendedResource, Positive], Field(max_length=20)] = {}
-    """Extended resources of each node beside its GPUs, such as rdma/hca: pods share them as they do its CPU.
+    """Extended resources of each node other than GPUs, such as rdma/hca: pods share them as they share CPU.
     EFA cards of instance types are known (`vpc.amazonaws.com/efa`)."""
     disk: Memory | None = None
     """Disk of one node that the queue's jobs share for local files; default: 20Gi for each slice."""
@@ -309,20 +311,21 @@ class Nodes(Model):
 
 class Maintenance(Model):
     max_unavailable: Positive = 1
-    """Nodes that may be replaced or drained at once."""
+    """Number of nodes that may be replaced or drained at once."""
     window: str | None = None
-    """When that may happen, as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"; default: any time."""
+    """When nodes may be replaced, such as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"; default: any
+    time."""
 
 
 class Pool(Model):
     name: Name
     """Name of the pool; label gpupool.dev/pool on its nodes."""
     description: str = ""
-    """What the pool is for, in a sentence."""
+    """Purpose of the pool, in one sentence."""
     gpu: str
     """GPU model: a key of the catalog (`gpupool catalog`)."""
     sharing: Sharing = Exclusive(mode="exclusive")
-    """How each GPU is handed out; default: whole."""
+    """How each GPU is shared; default: not at all."""
     nodes: Nodes
     """The machines of the pool."""
     labels: dict[LabelKey, LabelValue] = {}
@@ -330,12 +333,11 @@ class Pool(Model):
     taints: list[Taint] | None = None
     """Taints on every node; default gpupool.dev/pool=<name>:NoSchedule; [] for none."""
     fallback_to: list[str] = []
-    """Time-sliced pools that take this pool's jobs when it is full."""
+    """Time-sliced pools that accept this pool's jobs when it is full."""
     overcommit: bool = False
-    """Whether grants may add up to more than the pool has at its maximum; not all of them can then be used at
-    once."""
+    """Whether the sum of grants may exceed the pool's maximum; tenants then can't use all grants at once."""
     jobs_only: bool = False
-    """Whether only Jobs may use the pool: what runs there then has an end."""
+    """Whether only Jobs may use the pool, so that every workload there ends."""
     maintenance: Maintenance = Maintenance()
     """When nodes may be replaced, and how many at once."""
 
@@ -348,11 +350,11 @@ class Priority(Model):
     level: Literal["critical", "high", "medium", "low"]
     """Queue level."""
     preempts: bool = False
-    """Whether its jobs may push out preemptible ones."""
+    """Whether its jobs may preempt preemptible jobs."""
     preemptible: bool = False
-    """Whether its jobs may be pushed out."""
+    """Whether its jobs may be preempted."""
     description: str = ""
-    """What the priority is for, in a sentence."""
+    """Purpose of the priority, in one sentence."""
 
     @property
     def queue_class(self) -> str:
@@ -371,7 +373,7 @@ class Environment(Model):
     metadata: Metadata
     """Name and annotations."""
     cluster: Cluster
-    """The cluster that the environment lives in."""
+    """The environment's cluster."""
     gpu_operator: GpuOperator = GpuOperator()
     """The NVIDIA GPU Operator."""
     karpenter: Karpenter = Karpenter()
@@ -385,12 +387,12 @@ class Environment(Model):
     queue: Queue = Queue()
     """The job queue."""
     cost: Cost = Cost()
-    """What everything together may cost."""
+    """Limits on the total cost."""
     policies: Policies = Policies()
-    """What is enforced."""
+    """Which policies are enforced, and how."""
     delivery: Delivery = Delivery()
-    """How objects reach the cluster."""
+    """How objects are applied to the cluster."""
     promotion: Promotion | None = None
-    """Where changes to the pools come from, and what may differ; absent: this environment is the first."""
+    """The environment that changes come from, and what may differ; default: this environment is the first."""
     monitoring: Monitoring = Monitoring()
     """Metrics and dashboards."""

@@ -152,7 +152,7 @@ def _callable(text: str) -> str:
     except WrongAddress as error:
         raise PydanticCustomError("web_address", "{problem}", {"problem": error.problem}) from error
     if literal_forbidden(url):
-        raise PydanticCustomError("reserved_address", "an address that no job may call")
+        raise PydanticCustomError("reserved_address", "an address that jobs must not call")
     return text
 
 
@@ -186,8 +186,8 @@ Image = Annotated[
 PAUSE_IMAGE = (
     "registry.k8s.io/pause:3.10@sha256:ee6521f290b2168b6e0935a181d4cff9be1ac3f505666ef0e3c98fae8199917a"
 )
-"""Does nothing; runs on every architecture and as any user. The digest is the index's, as Cilium's sources
-and others have it (November 2026)."""
+"""Does nothing; runs on every architecture and as any user. The digest is that of the index, as in Cilium's
+sources (November 2026)."""
 Memory = Annotated[
     str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$"), Hint("an amount of memory such as 512Gi")
 ]
@@ -199,11 +199,11 @@ CheckpointPrefix = Annotated[
         max_length=900,
     ),
     Hint(
-        "a folder with a slash at its end, without empty parts or parts that begin with a dot, as "
+        "a folder with a slash at its end, without empty parts or parts that begin with a dot, such as "
         "s3://models/team-vision/"
     ),
 ]
-"""A bucket, or folders of it, with a slash at the end; no part of it begins with a dot."""
+"""A bucket or a folder in it, with a slash at the end; no part begins with a dot."""
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -55,18 +55,18 @@ class RootVolume(Model):
         ),
         Hint("a size such as 500Gi"),
     ] = "200Gi"
-    """Size of the root disk, 58Ti at most (EC2NodeClass); `type` may allow less. Frameworks' images are some
-    10 GB each."""
+    """Size of the root disk, at most 58Ti (EC2NodeClass); `type` may allow less. Images of ML frameworks take
+    about 10 GB each."""
     type: Literal["gp3", "gp2", "io1", "io2"] = "gp3"
     """EBS volume type."""
     iops: Positive | None = None
-    """Operations a second (gp3, io1, io2)."""
+    """I/O operations per second (gp3, io1, io2)."""
     throughput: Positive | None = None
-    """MiB a second (gp3)."""
+    """Throughput in MiB per second (gp3)."""
     kms_key: Text | None = None
-    """Id or ARN of the KMS key that encrypts it; default: the account's own for EBS."""
+    """Id or ARN of the KMS key that encrypts the disk; default: the account's key for EBS."""
     snapshot: _SnapshotId | None = None
-    """Snapshot that it is made from, for example with images in it."""
+    """Snapshot that the disk is created from, for example with images."""
 
     @property
     def gib(self) -> int:
@@ -101,53 +101,53 @@ class Term(Model):
 
 class SubnetTerm(Term):
     tags: _Tags | None = None
-    """Tags that subnets have; * as value stands for any."""
+    """Tags of subnets; the value * matches any."""
     id: _SubnetId | None = None
-    """One subnet's id; with nothing beside it."""
+    """A subnet's id; without other fields."""
 
 
 class SecurityGroupTerm(Term):
     tags: _Tags | None = None
-    """Tags that security groups have; * as value stands for any."""
+    """Tags of security groups; the value * matches any."""
     id: _GroupId | None = None
-    """One security group's id; with nothing beside it."""
+    """A security group's id; without other fields."""
     name: Text | None = None
-    """Its name (not the tag Name); with nothing beside it."""
+    """A security group's name (not the tag Name); without other fields."""
 
 
 class PlacementGroup(Term):
     name: Text | None = None
     """The group's name."""
     id: _PlacementId | None = None
-    """The group's id, in place of its name."""
+    """The group's id, instead of its name."""
 
 
 class Kubelet(Term):
     max_pods: Positive | None = None
-    """Most pods on a node."""
+    """Maximum number of pods on a node."""
     pods_per_core: Count | None = None
-    """Most pods for each core."""
+    """Maximum number of pods per core."""
     system_reserved: _Amounts | None = None
-    """What is kept for the system."""
+    """Resources that are reserved for the system."""
     kube_reserved: _Amounts | None = None
-    """What is kept for Kubernetes' own processes."""
+    """Resources that are reserved for Kubernetes components."""
     eviction_hard: dict[_Signal, _Threshold] | None = None
-    """What must be left on a node, or pods are ended at once."""
+    """Hard eviction thresholds: below them, pods are evicted immediately."""
     eviction_soft: dict[_Signal, _Threshold] | None = None
-    """What must be left for longer than its grace period."""
+    """Soft eviction thresholds: below them for longer than the grace period, pods are evicted."""
     eviction_soft_grace_period: dict[_Signal, Duration] | None = None
-    """How long it may be less."""
+    """Grace periods of the soft eviction thresholds."""
     eviction_max_pod_grace_period: Count | None = None
-    """Seconds that a pod gets to end then."""
+    """Maximum grace period of a pod at a soft eviction, in seconds."""
     image_gc_high_threshold_percent: Annotated[
         _Percent | None, Field(alias="imageGCHighThresholdPercent")
     ] = None
-    """Use of the disk from which on images are removed."""
+    """Percentage of disk use above which images are removed."""
     image_gc_low_threshold_percent: Annotated[_Percent | None, Field(alias="imageGCLowThresholdPercent")] = (
         None
     )
-    """Use of the disk down to which they are."""
+    """Percentage of disk use down to which images are removed."""
     cpu_cfs_quota: Annotated[bool | None, Field(alias="cpuCFSQuota")] = None
-    """Whether limits of CPU are enforced."""
+    """Whether CPU limits are enforced."""
     cluster_dns: Annotated[list[_Address] | None, Field(alias="clusterDNS")] = None
-    """Addresses of the cluster's DNS."""
+    """IP addresses of the cluster's DNS."""

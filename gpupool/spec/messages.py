@@ -53,34 +53,32 @@ def describe(
 def _unclear(kind: str, value: Unclear, loc: Loc, file: _File) -> tuple[str, str]:
     if kind.startswith(("int", "float")):
         return (
-            f"{value} is read as different numbers, or text, by different readers of YAML",
+            f"{value} means different numbers, or text, to different YAML parsers",
             "write plain digits",
         )
     if kind.startswith("datetime"):
-        return f"{value} is no moment in UTC", "write it as 2027-01-31T11:30Z"
+        return f"{value} is not a time in UTC", "write it as 2027-01-31T11:30Z"
     if kind.startswith("date"):
         return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
     if kind.startswith("bool"):
-        return f"{value} is not a truth value to every reader of YAML", "write true or false"
+        return f"{value} is not a boolean to every YAML parser", "write true or false"
     if kind == "literal_error":
         return _not_among(str(value), loc, file)
-    return f"{value} is a number, date or truth value to some readers of YAML", _in_quotes(
-        str(value), loc, file
-    )
+    return f"{value} is a number, date or boolean to some YAML parsers", _in_quotes(str(value), loc, file)
 
 
 def _in_quotes(text: str, loc: Loc, file: _File) -> str:
     """To quote `text`, where the field takes it then; else what the field takes."""
     forms = list(_forms(_field(loc, file)))
     if all(re.search(pattern, text) for pattern, _ in forms):
-        return f'put it in quotes: "{text}"'
+        return f'quote it: "{text}"'
     return f"write {forms[-1][1]}"
 
 
 def _wanted(pattern: str, loc: Loc, file: _File) -> str:
     """What to write instead of what does not match `pattern`, of the field at `loc` or of keys in it."""
     hints = (hint for form, hint in _forms(_field(loc, file), keys=True) if form == pattern)
-    return next(hints, "another text")
+    return next(hints, "other text")
 
 
 def _forms(part: Any, keys: bool = False) -> Iterator[tuple[str, str]]:
@@ -114,14 +112,14 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
         case "float_type" | "finite_number":
             return f"{shown} is {_kind(value)}, not a number", "write a number without quotes"
         case "bool_type":
-            return f"{shown} is {_kind(value)}, not a truth value", "write true or false without quotes"
+            return f"{shown} is {_kind(value)}, not a boolean", "write true or false without quotes"
         case "list_type" | "tuple_type":
             return (
                 f"{shown} is {_kind(value)}, not a list",
-                "write a list: [a, b], or one item a line after '- '",
+                "write a list: [a, b], or one item per line after '- '",
             )
         case "dict_type" | "model_type" | "model_attributes_type":
-            return f"{shown} is {_kind(value)}, not a mapping", "write a mapping: fields with values"
+            return f"{shown} is {_kind(value)}, not a mapping", "write a mapping of fields to values"
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
             word = {
                 "greater_than_equal": "at least",
@@ -136,25 +134,25 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
             return f"{shown} can't be used here", f"write {_wanted(context['pattern'], loc, file)}"
         case "duration_too_long":
             return (
-                f"{shown} is longer than Kubernetes' components can count",
+                f"{shown} is longer than Kubernetes supports",
                 f"use at most {context['longest']}",
             )
         case "network":
-            form = "an address and the length of its prefix, without bits after that, such as 10.0.0.0/8"
-            return f"{shown} is no network", f"write {form}"
+            form = "an address and its prefix length, without host bits, such as 10.0.0.0/8"
+            return f"{shown} is not a network", f"write {form}"
         case "web_address":
             return str(context["problem"]), REMEDY
         case "reserved_address":
             return (
-                f"{shown} is link-local or hands out credentials, so nothing is called there",
+                f"{shown} is link-local or serves credentials, so it is never called",
                 "name the address of the service itself",
             )
         case "mig_profiles":
-            return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"
+            return str(context["problem"]), "write the profiles as printed by nvidia-smi mig -lgip and -lgipp"
         case "secret_in_address":
             return (
-                f"the address has a secret in it ({context['part']}), and this file is no place for one",
-                f"write it without; {_purpose(loc, file)}",
+                f"the address contains a secret ({context['part']}), which must not be in this file",
+                f"remove it; {_purpose(loc, file)}",
             )
         case "string_too_long":
             return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
@@ -163,9 +161,9 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
         case "too_short":
             return f"the {'mapping' if isinstance(value, dict) else 'list'} is empty", _purpose(loc, file)
         case "too_long":
-            return f"{len(value)} entries are too many", f"use at most {context['max_length']}"
+            return f"{len(value)} entries are too many for this field", f"use at most {context['max_length']}"
         case _ if kind.startswith("datetime"):
-            return f"{shown} is no moment in UTC", "write it as 2027-01-31T11:30Z"
+            return f"{shown} is not a time in UTC", "write it as 2027-01-31T11:30Z"
         case _ if kind.startswith("date"):
             return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
         case _:
@@ -223,7 +221,7 @@ def _known_fields(loc: Loc, file: _File) -> str:
     model = _model_of(loc[:-1], file)
     names = [info.alias or name for name, info in model.model_fields.items()] if model else []
     close = get_close_matches(str(loc[-1]), names, 1, 0.6)
-    return f"{_did_you_mean(close)}known here: {', '.join(names)}"
+    return f"{_did_you_mean(close)}known fields: {', '.join(names)}"
 
 
 def _purpose(loc: Loc, file: _File) -> str:

@@ -20,30 +20,31 @@ FieldPath = Annotated[
     StringConstraints(pattern=rf"^({'|'.join(SECTIONS)})(\.[^.\s]+)*$", max_length=400),
     Hint(f"a field's path that starts with {_SECTIONS}, such as pools.*.labels"),
 ]
-"""A field and all below it, as `pools.notebooks.sharing`; `*` is any one name, as in `pools.*.labels`."""
+"""A field and everything below it, such as `pools.notebooks.sharing`; `*` matches one name, as in
+`pools.*.labels`."""
 
 
 class PromotionException(Model):
     path: FieldPath
-    """What may differ for now."""
+    """Field that may differ temporarily."""
     reason: Text
-    """Why it could not wait for its turn."""
+    """Why the change could not wait for its promotion."""
     owner: str | None = None
     """The owner of the exception."""
     until: Day
-    """Last day on which it holds."""
+    """Last day of the exception."""
 
 
 class Promotion(Model):
     from_: Annotated[Name | None, Field(alias="from")] = None
-    """The environment that changes come from: the name of a file beside this one."""
+    """The environment that changes come from: the name of a file in this folder."""
     keep: list[FieldPath] = []
-    """What is meant to differ here, besides sizes, instance types and the like, which stay anyway: a field,
-    a pool of this environment alone, or a pool that is not wanted here."""
+    """What is meant to differ here, in addition to sizes, instance types and other fields that are never
+    promoted: a field, a pool that only this environment has, or a pool that it does not have."""
     follow: list[FieldPath] = []
-    """What would stay by default and is promoted here."""
+    """Fields that are promoted although they are not by default."""
     exceptions: list[PromotionException] = []
-    """Changes that were made here first. They stay until their day has passed."""
+    """Changes that were made here first. They may differ until their last day."""
 
     # `from` is asked for by `gpupool.plan.checks.promotion`, with a better message than a missing field has.
     model_config = ConfigDict(json_schema_extra={"required": ["from"]})

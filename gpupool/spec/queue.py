@@ -45,7 +45,7 @@ class SecretRef(Model):
 
 class Database(Model):
     secret_ref: SecretRef
-    """Where the connection URL is."""
+    """Secret with the connection URL."""
 
 
 class Nats(Model):
@@ -55,32 +55,32 @@ class Nats(Model):
         PlainAddress,
         Hint("an address such as nats://nats.nats:4222"),
     ]
-    """Server address, without credentials: those are in the Secret of `secretRef`."""
+    """Server address, without credentials; see `secretRef`."""
     secret_ref: SecretRef | None = None
-    """Where the URL with the credentials is, for a server that asks for some; it replaces `url`."""
+    """Secret with a URL that contains credentials; it replaces `url`."""
 
 
 class Smtp(Model):
     host: _Host
     """Mail server: its name or address alone."""
     port: Annotated[int, Field(ge=1, le=65535)] = 587
-    """Its port; 465 is TLS from the start, on others STARTTLS is used where the server offers it.
-    Without TLS no password is sent."""
+    """Port of the mail server; 465 uses TLS from the start, other ports use STARTTLS if the server offers it.
+    Without TLS, no password is sent."""
     sender: Annotated[_Address, Field(alias="from")]
-    """Address that alerts come from."""
+    """Sender address of alerts."""
     to: Annotated[list[_Address], Field(min_length=1, max_length=50)]
-    """Addresses that alerts go to."""
+    """Recipients of alerts."""
     user: _Said | None = None
-    """User that logs in; default: the address in `from`."""
+    """User name for the login; default: the address in `from`."""
     secret_ref: SecretRef | None = None
-    """Where the password is; default: no login."""
+    """Secret with the password; default: no login."""
 
 
 class Alerts(Model):
     webhook_secret_ref: SecretRef | None = None
-    """Where the Slack-compatible webhook's URL is."""
+    """Secret with the URL of a Slack-compatible webhook."""
     smtp: Smtp | None = None
-    """Mail server for alerts by e-mail; default: none are sent."""
+    """Mail server for alerts by e-mail; default: no e-mail."""
 
 
 class Auth(Model):
@@ -91,9 +91,9 @@ class Auth(Model):
         CALLABLE,
         Hint("an address such as https://id.example.com"),
     ]
-    """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
+    """Issuer (`iss`) of accepted tokens: the address of the OIDC provider."""
     audience: _Said
-    """What tokens must be made for, as in their `aud`."""
+    """Audience (`aud`) of accepted tokens."""
 
 
 class Idle(Model):
@@ -103,20 +103,20 @@ class Idle(Model):
         CALLABLE,
         Hint("an address such as http://prometheus.monitoring:9090"),
     ]
-    """Address of the Prometheus that has DCGM exporter's metrics."""
+    """Address of the Prometheus with the DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05
-    """Share of a GPU's time in use under which a job is idle."""
+    """GPU utilization, 0 to 1, below which a job is idle."""
     for_: Annotated[Duration, Field(alias="for")] = "30m"
-    """How long a job must have been idle."""
+    """How long a job must be idle before the action."""
     action: Literal["warn", "stop"] = "warn"
-    """What then happens to the job."""
+    """The action for an idle job."""
 
 
 class Logs(Model):
     keep_mib: Annotated[Positive, Field(alias="keepMiB")] = 10
-    """MiB of the log that are kept of each attempt, one half from its beginning, the other from its end."""
+    """MiB of log that are kept per attempt: half from its beginning, half from its end."""
     keep_for: DurationWithDays = "7d"
-    """How long logs are kept after the job's end."""
+    """How long logs are kept after the job ends."""
 
 
 class Chart(Model):
@@ -126,47 +126,48 @@ class Chart(Model):
         PlainAddress,
         Hint("an address such as oci://registry.example.com/charts"),
     ]
-    """Where you keep the chart gpu-scheduler: a chart repository, or oci:// and a registry's path."""
+    """Location of the chart gpu-scheduler: a chart repository, or oci:// and a registry path."""
     image: Image
     """Image with the gpupool command, pinned by a version or a digest."""
     version: Version | None = None
     """Version of the chart; default: this gpupool's."""
     values: dict[str, Any] = {}
-    """Values of the chart that are merged over those that gpupool makes."""
+    """Chart values that are merged over those that gpupool generates."""
 
 
 class Start(Model):
     unscheduled: Duration = "15m"
-    """How long a job's pod may be without a node; then the attempt has failed."""
+    """How long a job's pod may be unscheduled before the attempt fails."""
     not_started: Duration = "15m"
-    """How long its container may take to start on a node."""
+    """How long its container may take to start on a node before the attempt fails."""
 
 
 class Queue(Model):
     enabled: bool = True
     """Whether the job queue is installed."""
     engine: Literal["builtin", "kueue"] = "builtin"
-    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
+    """builtin: gpupool's own queue. kueue: objects for an existing Kueue."""
     ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
-    """Who goes first."""
+    """Order of waiting jobs."""
     aging: Duration = "30m"
-    """Waiting time that lifts a job by one level."""
+    """Waiting time that raises a job by one level."""
     reserve_after: Duration = "10m"
-    """Waiting time after which capacity is held for a job."""
+    """Waiting time after which capacity is reserved for a job."""
     minimum_runtime: Duration = "1m"
-    """How long a job has run at least before it gives way: to one of a higher priority, or to a tenant below
-    its grant, where it has borrowed."""
+    """Minimum run time before a job may be preempted: by a job of a higher priority, or, if it has borrowed,
+    by a tenant below its grant."""
     on_impossible: Literal["wait", "fail"] = "wait"
-    """What becomes of a waiting job when this file no longer has what it asks for. wait: it waits until the
-    file has it again, or to its deadline. fail: it fails at once, also by a change that is taken back."""
+    """What happens to a waiting job when a change to this file removes what it asks for. wait: it waits until
+    the file has it again, or until its deadline. fail: it fails immediately, even if the change is reverted
+    later."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """How often an attempt that the platform kept from starting (no node, a pod that does not start) is made
-    again. A job's own failures are retried as often as the job says, by default never; attempts that are
-    preempted, or that lose their node, always."""
+    """Maximum number of retries of attempts that the platform failed to start (no node, a pod that does not
+    start). A job's own failures are retried as often as the job says, by default never; preempted attempts
+    and those that lose their node are always retried."""
     default_timeout: Duration = "4h"
-    """How long a job may run that names no timeout."""
+    """Timeout of jobs that name none."""
     start: Start = Start()
-    """How long jobs may take to start on the cluster."""
+    """Time limits for starting jobs on the cluster."""
     event_prefix: Annotated[
         str,
         StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$"),
@@ -174,26 +175,26 @@ class Queue(Model):
     ] = "mlops.gpu.jobs"
     """Prefix of event subjects."""
     url: Origin | None = None
-    """Public address of the API and its pages, such as https://queue.example.com: no other name is then
-    answered to but the Service's in the cluster, and with https cookies are for https alone; absent: any."""
+    """Public address of the API and its pages, such as https://queue.example.com. The API then answers only
+    to this name and the Service's, and with https sets secure cookies; default: any name."""
     chart: Chart | None = None
-    """Runs the queue in the cluster, by Helm; absent: it is not installed there."""
+    """Installs the queue in the cluster, with Helm; default: not installed."""
     targets: Annotated[list[Origin], Field(max_length=1000)] = []
     """Origins that HTTP jobs may call, such as https://models.example.com; default: none."""
     database: Database | None = None
-    """PostgreSQL; absent: an embedded PostgreSQL."""
+    """PostgreSQL; default: an embedded PostgreSQL."""
     nats: Nats | None = None
-    """Event broker; absent: none."""
+    """Event broker; default: none."""
     auth: Auth | None = None
-    """OIDC provider whose tokens the queue accepts; absent: API keys alone."""
+    """OIDC provider whose tokens the queue accepts; default: only API keys."""
     trusted_proxies: Annotated[list[Network], Field(max_length=100)] = []
-    """Networks of proxies whose X-Forwarded-For the queue believes, such as 10.0.0.0/8; default: none."""
+    """Networks of proxies whose X-Forwarded-For the queue trusts, such as 10.0.0.0/8; default: none."""
     idle: Idle | None = None
-    """What happens to jobs that hold GPUs and do not use them; absent: nothing."""
+    """What happens to jobs that hold GPUs without using them; default: nothing."""
     logs: Logs = Logs()
-    """How much of jobs' logs is kept."""
+    """Retention of job logs."""
     metrics_key_secret_ref: SecretRef | None = None
-    """Where the key is by which Prometheus may read the queue's metrics, 32 characters or more; with
-    monitoring.prometheusOperator the chart has a ServiceMonitor that shows it."""
+    """Secret with the key that lets Prometheus read the queue's metrics, at least 32 characters; with
+    monitoring.prometheusOperator, the chart's ServiceMonitor uses it."""
     alerts: Alerts = Alerts()
-    """Where alerts go."""
+    """Recipients of alerts."""

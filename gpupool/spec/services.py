@@ -29,15 +29,15 @@ from gpupool.spec.field_types import (
 
 class Waiver(Model):
     policy: Name
-    """The policy that is waived."""
+    """The waived policy."""
     namespace: Name | None = None
-    """Namespace that it holds in; default: everywhere."""
+    """Namespace of the waiver; default: all namespaces."""
     owner: Text
     """The owner of the exception."""
     reason: Text
-    """Why the policy can't be kept here."""
+    """Why the policy can't be met."""
     until: Day
-    """Last day on which it holds."""
+    """Last day of the waiver."""
 
     def expired(self, today: date) -> bool:
         return today > self.until
@@ -53,35 +53,34 @@ class PolicyLimits(Model):
     ] = []
     """Registries that images may come from, host or host/path; default: any."""
     device_classes: Annotated[list[NodeName], Field(max_length=50)] = []
-    """DeviceClasses that claims may be for in tenants' namespaces (resource.k8s.io), such as one of network
-    cards; default: none. Nothing counts their devices."""
+    """DeviceClasses that tenants may claim (resource.k8s.io), such as one of network cards; default: none.
+    Quotas do not count their devices."""
     job_ttl: Duration = "168h"
     """Longest ttlSecondsAfterFinished of a GPU job."""
     job_deadline: Duration = "336h"
     """Longest activeDeadlineSeconds of a GPU job."""
     job_retries: Annotated[int, Field(ge=0, le=100)] = 3
-    """Largest number of retries of a GPU job (backoffLimit), or of each index of one that counts them apart
-    (backoffLimitPerIndex). Kubernetes' own default is 6."""
+    """Largest number of retries of a GPU job (backoffLimit), or per index (backoffLimitPerIndex). Kubernetes'
+    own default is 6."""
     budget_after: Duration = "12h"
     """GPU jobs that may run longer than this must name a budget."""
     pod_grace: Duration = "1h"
-    """Longest terminationGracePeriodSeconds of tenants' pods: so long a pod may keep its GPU, and its node,
-    while it terminates."""
+    """Longest terminationGracePeriodSeconds of tenants' pods: how long a terminating pod may keep its GPU and
+    node."""
 
 
 class Policies(Model):
     default: Literal["deny", "warn", "audit"] = "deny"
     """What happens on a violation."""
     scope: Literal["gpu", "cluster"] = "gpu"
-    """What the policies on pods, quotas and NodePools judge. gpu: everything in tenants' namespaces, in
-    others the pods that ask for a GPU or select a pool, and of NodePools those of pools. cluster:
-    everything."""
+    """Which pods, quotas and NodePools the policies check. gpu: everything in tenants' namespaces, pods in
+    other namespaces that ask for a GPU or select a pool, and NodePools of pools. cluster: everything."""
     overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
-    """Other actions, by policy."""
+    """Actions by policy that differ from the default."""
     waivers: list[Waiver] = []
-    """Exceptions that end."""
+    """Exceptions with an end date."""
     limits: PolicyLimits = PolicyLimits()
-    """What policies hold workloads to, where sites differ."""
+    """Site-specific limits that policies enforce."""
 
 
 class Assertion(Model):
@@ -98,22 +97,22 @@ class Assertion(Model):
         ]
         | None
     ) = None
-    """Address of a Prometheus Pushgateway that gets the figures; default: none."""
+    """Address of a Prometheus Pushgateway for the metrics; default: none."""
 
 
 class Cost(Model):
     monthly_usd_max: Usd | None = None
-    """Most that all pools at their maximum may cost a month, and that tenants' budgets may add up to, in USD;
-    default: no ceiling."""
+    """Limit in USD per month for the cost of all pools at their maximum, and for the sum of tenants' budgets;
+    default: no limit."""
 
 
 class MonitoringAlerts(Model):
     queue_wait: Duration = "5m"
-    """How long a job may wait for capacity before an alert."""
+    """Waiting time for capacity above which an alert fires."""
     queue_length: Positive = 10
-    """How many jobs of a tenant may wait before an alert."""
+    """Number of a tenant's waiting jobs above which an alert fires."""
     gpu_hot: Positive = 5
-    """Degrees below the temperature at which a GPU slows down, from which it counts as hot."""
+    """Degrees below a GPU's slowdown temperature at which an alert fires."""
     runbooks: (
         Annotated[
             str,
@@ -123,15 +122,15 @@ class MonitoringAlerts(Model):
         ]
         | None
     ) = None
-    """Page that alerts link to, at the heading of their name; docs/alerts.md is one to publish. Default: no
+    """Page that alerts link to, with their name as anchor; you can publish docs/alerts.md. Default: no
     link."""
 
 
 class Dashboards(Model):
     kind: Literal["ConfigMap", "GrafanaDashboard"] = "ConfigMap"
-    """ConfigMap: for the sidecar of Grafana's chart. GrafanaDashboard: for Grafana's operator."""
+    """ConfigMap: for the sidecar of Grafana's chart. GrafanaDashboard: for the Grafana operator."""
     namespace: Name = "gpupool-system"
-    """Where the ConfigMaps or GrafanaDashboards go."""
+    """Namespace of the ConfigMaps or GrafanaDashboards."""
     folder: Text = "GPU pools"
     """Folder in Grafana."""
 
@@ -144,12 +143,12 @@ class Monitoring(Model):
     grafana: bool = False
     """Whether dashboards are generated."""
     dashboards: Dashboards = Dashboards()
-    """What they are made as, and where they go."""
+    """Kind and namespace of the dashboards."""
     dcgm_interval: Duration = "15s"
-    """How often GPU metrics are read and scraped."""
+    """Interval at which GPU metrics are read and scraped."""
     gpu_metrics: Literal["standard", "full"] = "standard"
-    """full: also what multiprocessors and arithmetic pipes do, at the price of more series."""
+    """full: also metrics of multiprocessors and arithmetic pipes, which adds time series."""
     alerts: MonitoringAlerts = MonitoringAlerts()
     """Thresholds of alerts."""
     assertion: Assertion | None = None
-    """Run `gpupool assert` in the cluster, as a CronJob; default: don't."""
+    """Runs `gpupool assert` in the cluster, as a CronJob; default: not run."""

@@ -39,14 +39,15 @@ UpTo = Annotated[
 
 class Grant(Model):
     gpus: Count | None = None
-    """Physical GPUs; becomes gpus x slices per GPU. 0 beside `upTo`: all that the tenant uses is borrowed."""
+    """Physical GPUs; becomes gpus x slices per GPU. 0 with `upTo`: everything that the tenant uses is
+    borrowed."""
     slices: Count | None = None
-    """Slices, where the pool is not MIG."""
+    """Slices of a pool that is not partitioned by MIG."""
     profiles: dict[str, Count] = {}
-    """MIG instances by profile, where the pool is MIG."""
+    """MIG instances by profile."""
     up_to: UpTo | None = None
-    """How much the tenant's jobs may use in all while others leave it idle, in the words of the grant: a
-    number of GPUs or slices, or profiles; default: the grant. What is beyond the grant is borrowed."""
+    """Maximum that the tenant's jobs may use in total, in the unit of the grant, while other tenants leave
+    capacity idle; default: the grant. Use above the grant is borrowed."""
 
     @property
     def counted_in(self) -> list[str]:
@@ -57,33 +58,33 @@ class Grant(Model):
 
 class Limits(Model):
     running: Positive | None = None
-    """Jobs that may run at once."""
+    """Maximum number of running jobs."""
     queued: Positive | None = None
-    """Jobs that may wait at once."""
+    """Maximum number of waiting jobs."""
     gpus_per_job: Positive | None = None
-    """GPUs that one job may ask for."""
+    """Maximum number of GPUs of one job."""
 
 
 class Budget(Model):
     usd: Usd
     """USD per period."""
     period: Literal["day", "week", "month"] = "month"
-    """What the sum is for."""
+    """Period of the budget."""
     alert_at: list[Annotated[float, Field(ge=0.01, le=10)]] = [0.8, 1.0]
-    """Shares of the budget at which an alert goes out."""
+    """Shares of the budget at which an alert is sent."""
     on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
-    """What happens to jobs when it is spent."""
+    """What happens to jobs when the budget is exhausted."""
     overrun_by: Annotated[float, Field(ge=0, le=10)] = 0
-    """Share of the budget by which critical jobs may exceed it; default: not at all."""
+    """Share by which critical jobs may exceed the budget; default: 0."""
 
 
 class Project(Model):
     name: Name
     """Name of the project."""
     id: Uuid | None = None
-    """UUID that older clients call the project by."""
+    """UUID that older clients use for the project."""
     budget: Budget | None = None
-    """Money of the project, within the tenant's; absent: the tenant's alone."""
+    """Budget of the project, within the tenant's; default: only the tenant's."""
 
 
 PROJECT_FORMS = ("a name", "a mapping")
@@ -101,7 +102,8 @@ ProjectOrName = Annotated[
 
 class Access(Model):
     ingress_from: list[Name] = []
-    """Namespaces whose pods may reach the tenant's, such as an ingress controller's or Prometheus'."""
+    """Namespaces whose pods may connect to the tenant's pods, such as those of an ingress controller or
+    Prometheus."""
     oidc_groups: list[Text] = []
     """Groups of the identity provider whose members act for the tenant."""
     service_accounts: list[AccountName] = []
@@ -112,18 +114,18 @@ class Access(Model):
 
 class TenantJobs(Model):
     secrets: list[NodeName] | None = None
-    """Secrets of its namespace that its jobs may use, for variables and to pull images; default: any."""
+    """Secrets of the namespace that jobs may use, for variables and to pull images; default: any."""
     claims: list[NodeName] | None = None
-    """PersistentVolumeClaims of its namespace that its jobs may mount; default: any."""
+    """PersistentVolumeClaims of the namespace that jobs may mount; default: any."""
     checkpoints: CheckpointPrefix | None = None
-    """Folder that its jobs' checkpoints lie in, as s3://bucket/folder/; default: anywhere."""
+    """Folder for checkpoints of jobs, such as s3://bucket/folder/; default: anywhere."""
 
 
 class Tenant(Model):
     name: Name
     """Name of the tenant."""
     id: Uuid | None = None
-    """UUID that older clients call the tenant by, in the queue's X-Tenant-Id."""
+    """UUID that older clients use for the tenant, in the queue's X-Tenant-Id."""
     namespace: Name
     """The tenant's namespace; one per tenant."""
     projects: list[ProjectOrName] = []
@@ -133,14 +135,15 @@ class Tenant(Model):
     max_priority: str | None = None
     """Highest priority that the tenant may use; default: the lowest defined."""
     pools: dict[str, Grant] = {}
-    """Pools that the tenant may use, and how much of each."""
+    """Pools that the tenant may use, with a grant for each."""
     extra: Compute | None = None
-    """What the tenant's pods may request beside what comes with the granted GPUs; default: nothing."""
+    """CPU and memory that the tenant's pods may request in addition to what comes with the granted GPUs;
+    default: none."""
     limits: Limits = Limits()
     """Limits in the queue."""
     budget: Budget | None = None
-    """Money; absent: unlimited."""
+    """Budget; default: unlimited."""
     access: Access = Access()
-    """Who acts for the tenant."""
+    """Groups and accounts that act for the tenant."""
     jobs: TenantJobs = TenantJobs()
-    """What its jobs in the queue may use."""
+    """Restrictions on what jobs in the queue may use."""

@@ -193,7 +193,7 @@ def parse_source(name: str, raw: bytes) -> YamlSource:
         if conflict := _CONFLICT.search(text):
             raise refuse(
                 _position(text, conflict.start())[0], 1, f"{conflict[0]}: a merge conflict is not resolved",
-                "keep what is right of both sides, and remove the lines with <<<<<<<, ======= and >>>>>>>",
+                "resolve it, and remove the lines with <<<<<<<, ======= and >>>>>>>",
             )  # fmt: skip
         # Something is never closed: where it opens helps more than the end of the file.
         since = fault.since if fault.index >= len(text) else None
@@ -232,7 +232,7 @@ class _Builder:
             if document.root is not None:
                 root = self.node(document.root, (), 0)
             if after := document.following:
-                self.stop(after, (), "a second document starts here", "write it to a file of its own")
+                self.stop(after, (), "a second document starts here", "write it to a separate file")
         return root
 
     def report(self, node: YamlNode, loc: Loc, message: str, hint: str) -> None:
@@ -245,9 +245,7 @@ class _Builder:
 
     def node(self, read: YamlNode, loc: Loc, depth: int) -> _Node:
         if depth > MAX_DEPTH:
-            self.stop(
-                read, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10"
-            )
+            self.stop(read, (), f"nested deeper than {MAX_DEPTH} levels", "use fewer than 10 levels")
         if read.kind == "alias":
             return self.alias(read, loc)
         node = _Node(read.line, read.column)
@@ -337,7 +335,7 @@ class _Builder:
                 read,
                 loc,
                 "a mapping or list as key",
-                "use a plain word; text with {{ needs quotes, and a template has to be rendered first",
+                "use a plain word; text with {{ needs quotes, and a template must be rendered first",
             )
         value = "<<" if read.text == "<<" else self.scalar(read, loc)
         if isinstance(value, Unread):
@@ -347,7 +345,7 @@ class _Builder:
         self.unread.add((*loc, read.text))
         shown = read.text or "(empty)"
         self.report(
-            read, loc, f"key {shown} is not text to every reader of YAML", f'write "{read.text}" in quotes'
+            read, loc, f"key {shown} is not text to every YAML parser", f'write "{read.text}" in quotes'
         )
         return None
 

@@ -83,12 +83,12 @@ def write(folder: Path, content: Mapping[str, str]) -> Written:
         except FileExistsError:
             if not path.parent.is_dir():
                 raise GpupoolError(
-                    f"{path.parent}: is a file and must be a folder, for {path.name}; move it away"
+                    f"{path.parent}: is a file but must be a folder, for {path.name}; move it away"
                 ) from None
             kept.append(name)
         except OSError as error:
             raise GpupoolError(
-                f"{path}: can't be written ({error.strerror}); run this where files can be made"
+                f"{path}: can't be written ({error.strerror}); run this in a writable folder"
             ) from error
     return Written(tuple(written), tuple(kept))
 
@@ -98,7 +98,8 @@ def _name(name: str) -> str:
         return TypeAdapter[str](Name).validate_python(name)
     except ValidationError as error:
         raise UsageError(
-            f"--name {name}: {error.errors()[0]['msg']}; use small letters, digits and hyphens, as in dev"
+            f"--name {name}: {error.errors()[0]['msg']}; use lowercase letters, digits and hyphens, "
+            "such as dev"
         ) from error
 
 
@@ -114,8 +115,8 @@ def _machine(model: GpuModel) -> str:
     usable = [kind for kind in model.instance_types if kind.karpenter]
     if not usable:
         raise UsageError(
-            f"--gpu {model.key}: AWS has no machine with the {model.title} that Karpenter can start; "
-            "use --platform static for machines that exist, or another GPU (`gpupool catalog`)"
+            f"--gpu {model.key}: Karpenter can start no AWS machine with the {model.title}; use "
+            "--platform static for existing machines, or another GPU (`gpupool catalog`)"
         )
     return min(usable, key=lambda kind: (kind.usd_per_hour or float("inf"), kind.name)).name
 

@@ -136,7 +136,7 @@ def test_figures_follow_the_pods(
         name, notice = receiver.until("GpupoolGpuIdle", "firing")
         assert name == "platform"
         assert notice["labels"].items() >= {"severity": "info", "node": node, "pool": "desk"}.items()
-        assert f"of {node} has a pod and is idle" in notice["annotations"]["summary"]
+        assert f"of {node} is idle but held by a pod" in notice["annotations"]["summary"]
         page, _, heading = notice["annotations"]["runbook_url"].partition("#")
         assert page == "https://wiki.example.com/alerts"
         assert f"\n## {heading}\n" in ALERTS.read_text().lower()

@@ -298,6 +298,7 @@ class Judge:
 def _unconverted(own: Resource, wanted: Resource) -> str:
     """The server converts between versions; offline there is nothing to convert with."""
     return (
-        f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
-        f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
+        f"can't be evaluated offline: the policy's rule names {wanted.api_version} {wanted.kind}, the "
+        f"object is {own.api_version}; write it as {wanted.api_version}, or also name {own.version} in the "
+        "rule"
     )

@@ -41,7 +41,7 @@ _GROWTH = 6
 """Bytes that one character of YAML can become (`<`, which Go writes as \\u003c), aliases apart."""
 _ESCAPED = re.compile("[<>&]")
 _LINE_ENDS = re.compile("[\u2028\u2029]")
-_FOREIGN = "nothing, if it is for another tool; else write apiVersion and kind"
+_FOREIGN = "ignore this if it is for another tool; otherwise write apiVersion and kind"
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -140,7 +140,7 @@ def _sent(body: dict[str, Any]) -> int:
 
 
 def _too_large(file: str, line: int, size: int) -> Problem:
-    message = f"{size:,} bytes as JSON; the server takes no more than {MAX_REQUEST:,} in one request"
+    message = f"{size:,} bytes as JSON; the server accepts at most {MAX_REQUEST:,} per request"
     return Problem(file, line, 1, message, "split the object, or keep large contents out of it")
 
 
@@ -244,7 +244,7 @@ def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | N
     try:
         raw = read_file(name, MAX_BYTES, streams=not files_only)
     except TooLargeError:
-        hint = "split it; the server takes 3 MiB for one object"
+        hint = "split it; the server accepts 3 MiB per object"
         findings.append(Problem(name, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB", hint))
         return None
     except OSError as error:

@@ -83,7 +83,7 @@ def unknown_resources(policy: Policy, kinds: Kinds) -> Iterator[tuple[str, str]]
             near = meant(min(rule.groups), sorted(builtin))
             yield (
                 f"{path}.apiGroups",
-                f"there is no such group in Kubernetes {kinds.minor}; {near or 'correct it'}",
+                f"unknown group in Kubernetes {kinds.minor}; {near or 'correct it'}",
             )
 
 

@@ -46,14 +46,14 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format, kubernetes
     """
     folder = folder or policies_folder()
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; name one that holds policies")
+        raise UsageError(f"{folder}: no such folder; name a folder of policies")
     suites, problems = read_suites(folder)
     if not suites and not problems:
         raise UsageError(f"{folder}: no ValidatingAdmissionPolicy in its *.yaml files")
     chosen = [suite for suite in suites if name in suite.name]
     if not chosen and name:
         known = ", ".join(suite.name for suite in suites)
-        raise UsageError(f"no policy in {folder} has {name!r} in its name; there are: {known}")
+        raise UsageError(f"no policy in {folder} has {name!r} in its name; policies: {known}")
     stray = () if name else tuple(problems)
     kinds = kinds_in(kubernetes)
     notes = tuple(other_minor(kinds))
@@ -93,7 +93,7 @@ def _print(
         for failure in one.failures:
             print(f"\n{named}: {_said(failure)}")
         for mutant in one.mutation.unnoticed if one.mutation else ():
-            print(f"\n{named}: {mutant.path}: no fixture notices this: {in_sentence(mutant.what)}")
+            print(f"\n{named}: {mutant.path}: no fixture detects this change: {in_sentence(mutant.what)}")
             if mutant.expression:
                 print(f"  {in_sentence(' '.join(mutant.expression.split()))}")
     for failure in stray:
@@ -105,7 +105,7 @@ def _print(
     fixtures = sum(len(one.suite.cases) for one in tested)
     well = "fine" if not failed and not stray else f"{failed or 'none'} failed"
     if not failed and stray:
-        well = "the fixtures are not in order"
+        well = "the fixtures have problems"
     print(f"\n{well}: {policies}, {fixtures} fixtures")
 
 

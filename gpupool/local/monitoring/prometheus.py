@@ -52,7 +52,7 @@ class LocalPrometheus:
         one does not become ready."""
         program = shutil.which("prometheus")
         if program is None:
-            raise GpupoolError("there is no prometheus on PATH; on Debian: apt-get install prometheus")
+            raise GpupoolError("prometheus is not on PATH; on Debian: apt-get install prometheus")
         self.stop()
         project.make_private(self.folder)
         pages = free_port()
@@ -109,7 +109,7 @@ class LocalPrometheus:
                 log = self.folder / f"{name}.log"
                 end = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
-                raise GpupoolError(f"{name} does not become ready; the end of {log}:\n{end}")
+                raise GpupoolError(f"{name} did not become ready; the end of {log}:\n{end}")
             time.sleep(0.1)
 
     def _running(self) -> dict[str, RunningProcess]:

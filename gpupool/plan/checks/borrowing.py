@@ -43,26 +43,26 @@ def _up_to(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
     for resource, count in most.items():
         there = pool.slices_max.get(resource, 0)
         if count < granted.get(resource, 0):
-            message = (
-                f"upTo comes to {count} x {resource}, which is less than the grant of {granted[resource]}"
-            )
-            yield PlanProblem(loc, message, "raise it, or leave it out: nothing is borrowed then")
+            message = f"upTo is {count} x {resource}, which is less than the grant of {granted[resource]}"
+            yield PlanProblem(loc, message, "raise it, or remove it to borrow nothing")
         elif count > there:
-            message = f"upTo comes to {count} x {resource}, and pool {pool.name!r} has {there} at most"
-            yield PlanProblem(loc, message, f"use what comes to {there} at most, or raise {pool.bounded_by}")
+            message = f"upTo is {count} x {resource}, but pool {pool.name!r} has at most {there}"
+            yield PlanProblem(loc, message, f"use at most {there}, or raise {pool.bounded_by}")
 
 
 def _borrowers(context: CheckContext, loc: Loc, tenant: spec_tenants.Tenant) -> Iterator[PlanProblem]:
     """Something may be lent to: jobs of the queue that give way."""
     environment, gaps = context.environment, context.gaps
     if not environment.queue.enabled and not gaps.covers(("queue", "enabled")):
-        message = "only jobs of the queue borrow, and queue.enabled is false"
-        yield PlanProblem(loc, message, "enable the queue, or leave upTo out")
+        message = "only jobs of the queue can borrow, and queue.enabled is false"
+        yield PlanProblem(loc, message, "enable the queue, or remove upTo")
     if gaps.covers(("priorities",)):
         return
     names = [priority.name for priority in environment.priorities]
     highest = tenant.max_priority or (names[-1] if names else "")
     allowed = environment.priorities[names.index(highest) :] if highest in names else []
     if not any(priority.preemptible for priority in allowed) and (highest in names or not names):
-        message = f"no priority that {tenant.name} may use is preemptible, and only preemptible jobs borrow"
-        yield PlanProblem(loc, message, "add preemptible: true to one of its priorities, or leave upTo out")
+        message = (
+            f"no priority that {tenant.name} may use is preemptible, and only preemptible jobs can borrow"
+        )
+        yield PlanProblem(loc, message, "add preemptible: true to one of its priorities, or remove upTo")

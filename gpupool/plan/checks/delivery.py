@@ -40,7 +40,7 @@ def source(context: CheckContext) -> Iterator[PlanProblem]:
     else:
         parts = PurePosixPath(delivery.path)
         if parts.is_absolute() or ".." in parts.parts or "\\" in delivery.path:
-            message = f"{delivery.path!r} is not a folder inside of the repository"
+            message = f"{delivery.path!r} is not a folder inside the repository"
             hint = f"write it from the repository's root, e.g. rendered/{name}"
             yield PlanProblem(("delivery", "path"), message, hint)
 
@@ -48,14 +48,14 @@ def source(context: CheckContext) -> Iterator[PlanProblem]:
 def _repository(engine: Engine, repo: str) -> Iterator[PlanProblem]:
     if secret := secret_in(repo):
         # Not repeated in the message: it goes to logs.
-        message = f"the address has a secret in it ({secret}), which everyone who reads the file could see"
+        message = f"the address contains a secret ({secret}), which every reader of the file could see"
         yield PlanProblem(
-            ("delivery", "repo"), message, f"take it out; {engine.name} reads it from {engine.credentials}"
+            ("delivery", "repo"), message, f"remove it; {engine.name} reads it from {engine.credentials}"
         )
     elif _SCP.fullmatch(repo) and not engine.takes_scp:
         host, _, path = repo.partition(":")
         hint = f"write ssh://{host}/{path.lstrip('/')}"
-        yield PlanProblem(("delivery", "repo"), f"{engine.title} does not take {repo!r} for an address", hint)
+        yield PlanProblem(("delivery", "repo"), f"{engine.title} does not accept the address {repo!r}", hint)
     elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
         message = f"{repo!r} is not an address of a repository"
         yield PlanProblem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
@@ -67,19 +67,17 @@ def settings(context: CheckContext) -> Iterator[PlanProblem]:
     chosen = not context.gaps.covers(("delivery", "engine"))
     for section in ENGINE_FACTS if chosen else ():
         if section in delivery.model_fields_set and delivery.engine != section:
-            message = f"settings of {section} are given, and the engine is {delivery.engine}"
+            message = f"there are settings of {section}, but the engine is {delivery.engine}"
             hint = f"remove them, or set delivery.engine to {section}"
             yield PlanProblem(("delivery", section), message, hint, judged_by=(("delivery", section),))
     destination = delivery.argocd.destination
     if destination.server is not None and destination.name is not None:
-        message = "the cluster is given by address and by name, and Argo CD takes one of them"
-        yield PlanProblem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
+        message = "the cluster has both an address and a name; Argo CD accepts only one"
+        yield PlanProblem(("delivery", "argocd", "destination", "name"), message, "remove one of them")
     engine = ENGINE_FACTS[delivery.engine]
     if delivery.on_removal == "confirm" and not engine.asks:
-        message = f"{engine.title} has no way to ask before it deletes something"
-        yield PlanProblem(
-            ("delivery", "onRemoval"), message, "use keep, and delete by hand what must go; or delete"
-        )
+        message = f"{engine.title} can't ask for confirmation before it deletes something"
+        yield PlanProblem(("delivery", "onRemoval"), message, "use keep and delete manually, or use delete")
 
 
 def names(context: CheckContext) -> Iterator[PlanProblem]:
@@ -112,8 +110,8 @@ def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
             # spec.taints is one value: the manager that applies it owns the whole list (Kubernetes 1.36,
             # Node).
             message = (
-                f"{engine} would own the whole list of the nodes' taints and remove everybody else's, "
-                "not-ready ones too"
+                f"{engine} would own the nodes' whole list of taints and remove taints of others, including "
+                "not-ready"
             )
             hint = (
                 "choose the nodes by selector, which leaves labels and taints to their node group, or write "

@@ -22,7 +22,7 @@ _FINDS = ("alias", "id", "name", "tags", "ssmParameter")
 _FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
 _LAST_AL2 = "lastAmazonLinux2"
 _BOTTLEROCKET = "bottlerocket@"
-BOTTLEROCKET = "Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
+BOTTLEROCKET = "Bottlerocket has its own device plugin, which conflicts with the GPU Operator's"
 """Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
 (bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""
 
@@ -69,18 +69,18 @@ def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) 
     for field in _ALONE:
         beside = [other for other in fields if other not in (field, "ssmParameter")]
         if field in fields and beside:
-            message = f"{field} can't have {' and '.join(beside)} beside it"
-            yield PlanProblem((*loc, field), message, "leave the others out, or write a term of their own")
+            message = f"{field} can't be combined with {' and '.join(beside)}"
+            yield PlanProblem((*loc, field), message, "remove the others, or write a separate term")
             return
     if term.alias is None:
         return
     family = _FAMILIES[term.alias.partition("@")[0]]
     if count > 1:
-        hint = "leave out the other terms, or find all images by other fields"
+        hint = "remove the other terms, or select all images by other fields"
         yield PlanProblem((*loc, "alias"), "an alias must be the only term", hint)
     if image.family not in (family, "Custom") and "Bottlerocket" not in (image.family, family):
-        message = f"alias {term.alias} is of the family {family}, and the image's is {image.family}"
-        yield PlanProblem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
+        message = f"alias {term.alias} is of family {family}, but the image's family is {image.family}"
+        yield PlanProblem((*loc, "alias"), message, f"use an alias of {image.family}, or family: Custom")
 
 
 def has_amazon_linux_2(kubernetes: str) -> bool:
@@ -140,8 +140,8 @@ def _own(context: CheckContext, loc: Loc, image: str) -> Iterator[PlanProblem]:
         and _denies(context, "images-from-allowed-registries")
     )
     if listed and not any(image.startswith(f"{registry}/") for registry in registries):
-        message = f"image {image!r} is of no registry in policies.limits.registries"
-        yield PlanProblem(loc, message, f"take it from one of: {', '.join(registries)}")
+        message = f"image {image!r} is not from a registry in policies.limits.registries"
+        yield PlanProblem(loc, message, f"use one of: {', '.join(registries)}")
 
 
 def _denies(context: CheckContext, policy: str) -> bool:

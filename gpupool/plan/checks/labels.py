@@ -35,14 +35,14 @@ def labels(context: CheckContext) -> Iterator[PlanProblem]:
         for key in pool.labels:
             reason = None if may_label(key) else _owner(key)
             if reason:
-                message = f"label {key!r} is not the pool's to set: {reason}"
+                message = f"label {key!r} can't be set by a pool: {reason}"
                 loc: Loc = ("pools", index, "labels")
-                yield PlanProblem((*loc, key), message, "remove it, or use a key of your own", (loc,))
+                yield PlanProblem((*loc, key), message, "remove it, or use your own key", (loc,))
         resolved = context.pools.get(pool.name) if context.platform in ("eks", "local") else None
         every, given = len(resolved.labels if resolved else ()), len(pool.labels)
         if every > _NODE_POOL_LABELS:
             message = (
-                f"{given} labels are too many: a NodePool takes {_NODE_POOL_LABELS}, and gpupool "
+                f"{given} labels are too many: a NodePool allows {_NODE_POOL_LABELS}, and gpupool "
                 f"sets {every - given} of them"
             )
             hint = f"leave out {every - _NODE_POOL_LABELS}"
@@ -63,16 +63,16 @@ def taints(context: CheckContext) -> Iterator[PlanProblem]:
         ]
         for loc, taint, owner in rows:
             if reason := owner(taint.key):
-                message = f"taint {taint.key!r} is not the pool's to set: {reason}"
-                hint = "use a key of your own"
+                message = f"taint {taint.key!r} can't be set by a pool: {reason}"
+                hint = "use your own key"
                 if owner is _taints_owner:
-                    hint = f"leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or {hint}"
+                    hint = f"remove `taints` to get gpupool.dev/pool=<name>:NoSchedule, or {hint}"
                 yield PlanProblem((*loc, "key"), message, hint)
             if context.gaps.covers((*loc, "effect")):
                 continue
             if (taint.key, taint.effect) in seen:
-                message = f"taint {taint.key}:{taint.effect} appears twice; a node has one value for it"
-                yield PlanProblem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
+                message = f"taint {taint.key}:{taint.effect} appears twice; a node can have only one value"
+                yield PlanProblem(loc, message, "remove one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
 
 

@@ -44,12 +44,12 @@ def _size(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator[PlanP
 def _iops(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator[PlanProblem]:
     if fact.iops is None:
         if volume.iops is not None:
-            message = f"the iops of {volume.type} follow from its size"
-            yield PlanProblem((*loc, "iops"), message, "leave it out, or use type: gp3")
+            message = f"the iops of {volume.type} depend on its size"
+            yield PlanProblem((*loc, "iops"), message, "remove it, or use type: gp3")
         return
     if volume.iops is None:
         if fact.iops_by_default is None:
-            yield PlanProblem(loc, f"a volume of type {volume.type} needs iops", "say how many")
+            yield PlanProblem(loc, f"a volume of type {volume.type} needs iops", "add iops")
         return
     least, most = fact.iops
     # What every volume has by itself it has at any size.
@@ -63,14 +63,14 @@ def _throughput(loc: Loc, volume: spec.RootVolume, fact: VolumeFact) -> Iterator
     if volume.throughput is None:
         return
     if fact.throughput is None:
-        message = f"a volume of type {volume.type} has no throughput to set"
-        yield PlanProblem((*loc, "throughput"), message, "leave it out, or use type: gp3")
+        message = f"a volume of type {volume.type} has no configurable throughput"
+        yield PlanProblem((*loc, "throughput"), message, "remove it, or use type: gp3")
         return
     least, most = fact.throughput
     iops = volume.iops or fact.iops_by_default or 0
     most = min(most, int(iops * fact.throughput_per_iops))
     if not least <= volume.throughput <= most:
-        message = f"{volume.type} has {least} to {most} MiB a second with {iops} iops"
+        message = f"{volume.type} has {least} to {most} MiB per second with {iops} iops"
         yield PlanProblem((*loc, "throughput"), message, f"correct it, or raise iops {fact.why}")
 
 
@@ -96,7 +96,9 @@ def _one(loc: Loc, term: spec.Term) -> Iterator[PlanProblem]:
     fields = sorted(term.body())
     if len(fields) != 1:
         names = " or ".join(type(term).model_fields)
-        message = f"{' and '.join(fields)} select by two things" if fields else "the term selects nothing"
+        message = (
+            f"{' and '.join(fields)} can't be combined in one term" if fields else "the term selects nothing"
+        )
         yield PlanProblem(loc, message, f"use exactly one of {names}")
 
 
@@ -107,24 +109,23 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
         if not pool.nodes.efa:
             continue
         if context.platform == "local":
-            yield PlanProblem(loc, "nodes.efa has no meaning on platform local", "leave it out")
+            yield PlanProblem(loc, "nodes.efa has no effect on platform local", "leave it out")
         if not context.sharing(pool).whole:
-            message = (
-                f"jobs over several nodes have whole GPUs, and the pool's are shared by {pool.sharing.mode}"
-            )
-            yield PlanProblem(loc, message, "leave it out, or give whole GPUs a pool of their own")
+            message = f"multi-node jobs need whole GPUs, but the pool shares its GPUs by {pool.sharing.mode}"
+            yield PlanProblem(loc, message, "remove it, or use a separate pool for whole GPUs")
         if pool.nodes.warm:
             message = (
-                "a warm node has no EFA: Karpenter attaches it for a pod that asks for it as the node starts"
+                "a warm node has no EFA: Karpenter attaches EFA only when a node starts for a pod "
+                "that asks for it"
             )
-            yield PlanProblem(loc, message, "leave warm or efa out", (loc, ("pools", index, "nodes", "warm")))
+            yield PlanProblem(loc, message, "remove warm or efa", (loc, ("pools", index, "nodes", "warm")))
         gpu = context.gpu(pool.gpu)
         types = {row.name: row.efa for row in gpu.instance_types} if gpu else {}
         without = [name for name in pool.nodes.instance_types if name in types and not types[name]]
         if without:
             has = [name for name, cards in types.items() if cards]
-            message = f"{', '.join(without)} has no EFA that gpupool knows of"
-            hint = f"use {' or '.join(has)}, or leave efa out" if has else "leave it out"
+            message = f"{', '.join(without)} has no known EFA"
+            hint = f"use {' or '.join(has)}, or remove efa" if has else "leave it out"
             yield PlanProblem(loc, message, hint)
 
 
@@ -137,21 +138,21 @@ def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
         low, high = kubelet.image_gc_low_threshold_percent, kubelet.image_gc_high_threshold_percent
         down_to, from_on = _GC_LOW if low is None else low, _GC_HIGH if high is None else high
         if down_to >= from_on:
-            message = f"images are removed from {from_on} % on, down to {down_to} %, which is no less"
+            message = f"images are removed from {from_on}% disk use down to {down_to}%, which is not lower"
             if low is None:
-                hint = f"write more than {down_to}, or imageGCLowThresholdPercent as well"
+                hint = f"use more than {down_to}, or also set imageGCLowThresholdPercent"
                 yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, hint)
             else:
-                yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"write less than {from_on}")
+                yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"use less than {from_on}")
         soft, grace = kubelet.eviction_soft or {}, kubelet.eviction_soft_grace_period or {}
         for signal in sorted(soft.keys() ^ grace.keys()):
             missing = "evictionSoftGracePeriod" if signal in soft else "evictionSoft"
-            yield PlanProblem(loc, f"{signal} has no {missing}", "give each signal both, or neither")
+            yield PlanProblem(loc, f"{signal} has no {missing}", "set both for each signal, or neither")
         resolved = context.pools.get(pool.name)
         slices = sum(resolved.slices_per_node.values()) if resolved else 0
         if kubelet.max_pods is not None and kubelet.max_pods < slices:
             message = f"{kubelet.max_pods} pods can't use the {slices} slices of a node"
-            yield PlanProblem((*loc, "maxPods"), message, "raise it: pods of the system count as well")
+            yield PlanProblem((*loc, "maxPods"), message, "raise it: system pods count too")
 
 
 def tags(context: CheckContext) -> Iterator[PlanProblem]:

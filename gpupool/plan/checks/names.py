@@ -27,10 +27,8 @@ def file_name(context: CheckContext) -> Iterator[PlanProblem]:
     """The environment, its file and its Pulumi stack have one name."""
     name = context.environment.metadata.name
     if context.file_stem is not None and context.file_stem != name:
-        message = f"the file is {context.file_stem}.yaml, but the environment is called {name!r}"
-        yield PlanProblem(
-            ("metadata", "name"), message, "give both the same name: it is the Pulumi stack as well"
-        )
+        message = f"the file is {context.file_stem}.yaml, but the environment's name is {name!r}"
+        yield PlanProblem(("metadata", "name"), message, "use one name for both: it is also the Pulumi stack")
 
 
 def pool_names(context: CheckContext) -> Iterator[PlanProblem]:
@@ -47,8 +45,8 @@ def pool_names(context: CheckContext) -> Iterator[PlanProblem]:
         for side in sides:
             if f"{pool.name}-{side}" in taken:
                 own = f"{pool.name}-{side}"
-                message = f"the pool's {side} NodePool would be called {own}, which is another pool's name"
-                yield PlanProblem(loc, message, "rename one of the two")
+                message = f"the pool's {side} NodePool would be named {own}, which is another pool's name"
+                yield PlanProblem(loc, message, "rename one of them")
 
 
 def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:
@@ -61,7 +59,7 @@ def tenant_names(context: CheckContext) -> Iterator[PlanProblem]:
             yield PlanProblem(
                 ("tenants", index, "namespace"),
                 message,
-                f"use a namespace of its own, e.g. team-{tenant.name}",
+                f"use a separate namespace, e.g. team-{tenant.name}",
             )
 
 
@@ -80,7 +78,7 @@ def operator_namespace(context: CheckContext) -> Iterator[PlanProblem]:
     if environment.gpu_operator.install:
         taken["kube-system"] = "the cluster's"
     if namespace in taken:
-        message = f"namespace {namespace!r} is {taken[namespace]}, and can't be the GPU Operator's"
+        message = f"namespace {namespace!r} is {taken[namespace]}, so it can't be the GPU Operator's"
         hint = "name the namespace that the operator runs in (gpupool doctor finds it), e.g. gpu-operator"
         yield PlanProblem(("gpuOperator", "namespace"), message, hint)
 
@@ -91,7 +89,7 @@ def priority_names(context: CheckContext) -> Iterator[PlanProblem]:
     taken = {priority.name for priority in priorities}
     for index, priority in enumerate(priorities):
         if priority.name.startswith("system-"):
-            message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
+            message = f"{priority.name!r} starts with system-, which Kubernetes reserves"
             yield PlanProblem(("priorities", index, "name"), message, "choose another name")
         if priority.name in (WARM_CLASS, BORROWED_CLASS):
             whose = "the pods that keep nodes warm" if priority.name == WARM_CLASS else "borrowed jobs"
@@ -102,11 +100,11 @@ def priority_names(context: CheckContext) -> Iterator[PlanProblem]:
                 f"{priority.name!r} preempts, so the queue's pods get the class {priority.name}{QUEUED}, "
                 "which is another priority's name"
             )
-            yield PlanProblem(("priorities", index, "name"), message, "rename one of the two")
+            yield PlanProblem(("priorities", index, "name"), message, "rename one of them")
 
 
 _PLACEHOLDER = re.compile(r"\$\{.*\}|\$\(.*\)|<<.*>>|\{\{.*\}\}|^<.*>$|^\$[A-Za-z_]+$")
-"""What shells, Terraform and Helm fill in, and people in documents."""
+"""Placeholders of shells, Terraform and Helm, and of documents."""
 
 
 def placeholders(context: CheckContext) -> Iterator[PlanProblem]:
@@ -120,9 +118,7 @@ def placeholders(context: CheckContext) -> Iterator[PlanProblem]:
         (("karpenter", "interruptionQueue"), karpenter.interruption_queue),
     ):
         if value is not None and _PLACEHOLDER.search(value):
-            yield PlanProblem(
-                loc, f"{value!r} is a placeholder, which nothing fills in", "write the value itself"
-            )
+            yield PlanProblem(loc, f"{value!r} is a placeholder that nothing replaces", "write the value")
 
 
 def static_nodes(context: CheckContext) -> Iterator[PlanProblem]:
@@ -135,7 +131,7 @@ def static_nodes(context: CheckContext) -> Iterator[PlanProblem]:
             loc: Loc = ("pools", index, "nodes", "names", position)
             if owner != pool.name:
                 yield PlanProblem(
-                    loc, f"node {node!r} is already in pool {owner!r}", "leave it in one of the two"
+                    loc, f"node {node!r} is already in pool {owner!r}", "keep it in one of them"
                 )
             elif pool.nodes.names.index(node) < position:
                 yield PlanProblem(loc, f"node {node!r} is listed twice", "list it once")
@@ -143,9 +139,9 @@ def static_nodes(context: CheckContext) -> Iterator[PlanProblem]:
         chosen = {} if context.gaps.touches(("pools", index, "nodes", "selector")) else pool.nodes.selector
         for other, earlier in selectors if chosen else ():
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():
-                message = f"the selector chooses nodes that pool {other!r} chooses too"
+                message = f"the selector matches nodes that pool {other!r} also selects"
                 yield PlanProblem(
-                    ("pools", index, "nodes", "selector"), message, "distinguish the two by one more label"
+                    ("pools", index, "nodes", "selector"), message, "add a label that distinguishes them"
                 )
         if chosen:
             selectors.append((pool.name, chosen))
@@ -156,5 +152,5 @@ def _twice(context: CheckContext, section: str, field: str, values: Sequence[str
     for index, value in enumerate(values):
         if first.setdefault(value, index) != index:
             place = context.gaps.place((section, first[value]))[-1]
-            message = f"{field} {value!r} is already that of {section}[{place}]"
-            yield PlanProblem((section, index, field), message, "give each its own")
+            message = f"{field} {value!r} is already used by {section}[{place}]"
+            yield PlanProblem((section, index, field), message, "use a different one for each")

@@ -50,7 +50,7 @@ def releases(context: CheckContext) -> Iterator[PlanProblem]:
     if release is None and version_key(operator.version) < min(
         version_key(version) for version in known.releases
     ):
-        message = f"GPU Operator {operator.version} is older than any that gpupool knows"
+        message = f"GPU Operator {operator.version} is older than all known releases"
         yield PlanProblem(
             ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"
         )
@@ -86,8 +86,8 @@ def _divided(context: CheckContext) -> Iterator[tuple[spec.Pool, GpuModel, Shari
 
 
 _KARPENTER_DERIVED = {
-    ("settings", "clusterName"): "cluster.name says it",
-    ("settings", "interruptionQueue"): "karpenter.interruptionQueue says it",
+    ("settings", "clusterName"): "it follows from cluster.name",
+    ("settings", "interruptionQueue"): "it follows from karpenter.interruptionQueue",
     ("settings", "featureGates", "nodeOverlay"): "without it Karpenter counts physical GPUs",
 }
 _DERIVED_WHERE_RESERVED = {
@@ -121,7 +121,7 @@ def values(context: CheckContext) -> Iterator[PlanProblem]:
     partitioned = any(shared.layout for _, _, shared in _divided(context))
     for owned in owned_values():
         if owned.left and owned.undoes(settings, partitioned):
-            message = f"Helm value {'.'.join(owned.path)} undoes the pools: {owned.why}"
+            message = f"Helm value {'.'.join(owned.path)} conflicts with the pools: {owned.why}"
             yield PlanProblem((*section, *owned.path), message, "remove it")
 
 
@@ -139,5 +139,5 @@ def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]
             elif not isinstance(inner, dict) and path[:depth] not in reported:
                 reported.add(path[:depth])
                 name = ".".join(path[:depth])
-                message = f"Helm value {name} is a mapping in the chart; this would replace it"
-                yield PlanProblem(loc, message, "write a mapping with the values to change")
+                message = f"Helm value {name} is a mapping in the chart, which this value would replace"
+                yield PlanProblem(loc, message, "write a mapping of the values to change")

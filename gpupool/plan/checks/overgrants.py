@@ -35,10 +35,10 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
         )
         for resource, (total, most) in overgranted(resolved.slices_max, grants.values()).items():
             shares = _shares(grants, resource)
-            message = f"tenants are granted {total} x {resource}, and the pool has {most}: {shares}"
+            message = f"grants add up to {total} x {resource}, but the pool has {most}: {shares}"
             hint = (
-                f"grant less (upTo lends what others leave idle), raise {resolved.bounded_by}, or set "
-                "overcommit: true on the pool if it is meant"
+                f"grant less (with upTo tenants borrow idle capacity), raise {resolved.bounded_by}, or set "
+                "overcommit: true on the pool if this is intended"
             )
             yield PlanProblem(loc, message, hint, judged_by)
             break  # what is said of one profile holds for the others

@@ -43,10 +43,10 @@ def waivers(context: CheckContext) -> Iterator[PlanProblem]:
         if first != index:
             at = context.gaps.place(("policies", "waivers", first))[-1]
             message = f"policy {waiver.policy!r} is waived for {where} by waivers[{at}] already"
-            yield PlanProblem(("policies", "waivers", index), message, "keep one of them")
+            yield PlanProblem(("policies", "waivers", index), message, "remove one of them")
         elif waiver.namespace and waiver.policy in _without_namespace(context):
-            message = f"policy {waiver.policy!r} judges objects that are in no namespace"
-            hint = "leave `namespace` out to waive it for the whole cluster"
+            message = f"policy {waiver.policy!r} applies to cluster-scoped objects"
+            hint = "remove `namespace` to waive it for the whole cluster"
             yield PlanProblem(("policies", "waivers", index, "namespace"), message, hint)
 
 

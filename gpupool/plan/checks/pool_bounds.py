@@ -30,12 +30,12 @@ def _capacity(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     share, at = "spot_share" in nodes.model_fields_set, (*loc, "capacity")
     if nodes.capacity != ["spot", "on-demand"]:
         listed = ", ".join(nodes.capacity)
-        instead = {"spot": "use spotShare: 1", "on-demand": "leave it out: nodes are on-demand then"}
+        instead = {"spot": "use spotShare: 1", "on-demand": "remove it to get on-demand nodes"}
         hint = instead.get(listed, "use [spot, on-demand]")
         yield PlanProblem(at, f"capacity [{listed}] is not [spot, on-demand]", hint)
     elif share:
-        message = f"capacity and spotShare {nodes.spot_share:g} both say how much is spot"
-        hint = "leave one of them out: spotShare keeps a share, capacity takes what spot there is"
+        message = f"capacity and spotShare {nodes.spot_share:g} both set the share of spot nodes"
+        hint = "remove one of them: spotShare sets a fixed share, capacity uses spot while available"
         yield PlanProblem(at, message, hint, (at, (*loc, "spotShare")))
 
 
@@ -47,18 +47,18 @@ def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int])
         if not any(map(context.gaps.touches, both)):
             message = f'field "{field}" is missing'
             yield PlanProblem(
-                (*loc, field), message, f"say how many {counted} there may be; no pool is unbounded"
+                (*loc, field), message, f"add the maximum number of {counted}; every pool needs one"
             )
     elif nodes.max is not None and nodes.max_gpus is not None:
-        message = f"max {nodes.max} and maxGpus {nodes.max_gpus} both bound the pool"
-        yield PlanProblem(both[0], message, f"leave {'maxGpus' if alike else 'max'} out", both)
+        message = f"max {nodes.max} and maxGpus {nodes.max_gpus} both limit the pool"
+        yield PlanProblem(both[0], message, f"remove {'maxGpus' if alike else 'max'}", both)
     elif nodes.max is not None and not alike:
         machines = f"machines of {' and '.join(map(str, sizes))} GPUs"
         message = (
-            f"max {nodes.max} can't be kept with {machines}: Karpenter does not count nodes while it starts "
-            "several"
+            f"max {nodes.max} can't be enforced with {machines}: Karpenter does not count nodes while it "
+            "starts several"
         )
-        hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest"
+        hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest machines"
         yield PlanProblem((*loc, "max"), message, hint)
     elif nodes.max_gpus is not None:
         yield from _gpus((*loc, "maxGpus"), nodes.max_gpus, sizes)
@@ -73,7 +73,7 @@ def _gpus(loc: Loc, gpus: int, sizes: list[int]) -> Iterator[PlanProblem]:
         yield PlanProblem(loc, message, f"use at least {fewest}, or smaller machines")
     elif gpus % smallest:
         below = gpus - gpus % smallest
-        message = f"{gpus} GPUs are no multiple of {smallest}, which the smallest machine has"
+        message = f"{gpus} GPUs are not a multiple of {smallest}, the number of the smallest machine"
         yield PlanProblem(loc, message, f"use {below} or {below + smallest}")
 
 
@@ -87,7 +87,7 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[PlanProblem
     else:
         return
     if most and nodes.warm > most:
-        message = f"{nodes.warm} warm nodes are more than the maximum of {most}"
+        message = f"{nodes.warm} warm nodes exceed the maximum of {most}"
         yield PlanProblem((*loc, "nodes", "warm"), message, f"lower warm or raise {field}")
     least = -(-sizes[-1] // sizes[0]) if nodes.max_gpus is not None else 1
     reserved = sum(reservation.count for reservation in nodes.reserved)
@@ -102,5 +102,5 @@ def _within(loc: Loc, pool: spec.Pool, sizes: list[int]) -> Iterator[PlanProblem
         yield PlanProblem((*loc, "nodes", "spotShare"), message, f"use 0 or 1, or raise {enough} or more")
     unavailable = pool.maintenance.max_unavailable
     if most and unavailable > most:
-        message = f"{unavailable} nodes may be unavailable, but there are {most} at most"
+        message = f"{unavailable} nodes may be unavailable, but the pool has at most {most}"
         yield PlanProblem((*loc, "maintenance", "maxUnavailable"), message, f"use at most {most}")

@@ -67,8 +67,8 @@ def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
                 alias = spec.Nodes.model_fields[field].alias or field
                 yield PlanProblem(
                     (*loc, alias),
-                    f"nodes.{alias} has no meaning {where}",
-                    f"leave it out; nodes are chosen by {chosen} there",
+                    f"nodes.{alias} has no effect {where}",
+                    f"remove it; nodes are selected by {chosen} there",
                 )
         yield from _cloud_nodes(loc, pool.nodes) if bought else _static_nodes(context, loc, pool.nodes)
         yield from _extended_resources(loc, pool.nodes)
@@ -79,19 +79,21 @@ def _extended_resources(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     for name in nodes.extended_resources:
         place = (*loc, "extendedResources", name)
         if name.startswith((GPU_RESOURCE, MIG_RESOURCE)):
-            message = f"{name} is a resource of GPUs, which the pool's sharing gives its nodes"
+            message = f"{name} is a GPU resource, which follows from the pool's sharing"
             yield PlanProblem(place, message, "remove it; nodes.gpus is the number of GPUs of a node")
         elif name.startswith("requests.") or name.split("/")[0].endswith("kubernetes.io"):
             message = f"{name} is not the name of an extended resource"
             yield PlanProblem(
-                place, message, "use another domain than kubernetes.io, and no prefix requests."
+                place, message, "use a domain other than kubernetes.io, without the prefix requests."
             )
 
 
 def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     if not nodes.instance_types:
         yield PlanProblem(
-            (*loc, "instanceTypes"), "no instance type is named", "list those the pool may start"
+            (*loc, "instanceTypes"),
+            "there are no instance types",
+            "list the instance types that the pool may start",
         )
 
 
@@ -99,19 +101,21 @@ def _static_nodes(context: CheckContext, loc: Loc, nodes: spec.Nodes) -> Iterato
     hint = "use exactly one of nodes.names and nodes.selector"
     chosen_by = ((*loc, "names"), (*loc, "selector"))
     if nodes.names and nodes.selector:
-        yield PlanProblem(loc, "names and a selector both choose the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "both names and a selector select the nodes", hint, chosen_by)
     # Broken ones are a finding already, and an unknown field may be meant for one of them.
     unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
     if not nodes.names and not nodes.selector and not unknown:
-        yield PlanProblem(loc, "neither names nor a selector chooses the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "neither names nor a selector selects the nodes", hint, chosen_by)
     if nodes.selector and nodes.max is None:
         yield PlanProblem(
-            (*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most"
+            (*loc, "max"),
+            'field "max" is missing',
+            "add the maximum number of nodes that the selector matches",
         )
     counted = nodes.names and not context.gaps.touches((*loc, "names"))
     if counted and nodes.max not in (None, len(nodes.names)):
         message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
-        yield PlanProblem((*loc, "max"), message, "leave max out where nodes are named")
+        yield PlanProblem((*loc, "max"), message, "remove max when nodes are named")
 
 
 def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
@@ -121,7 +125,8 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
     environment = context.environment
     if "gpu_operator" in environment.model_fields_set:
         message = (
-            f"gpuOperator has no meaning on platform {context.platform}: its node pools share GPUs themselves"
+            f"gpuOperator has no effect on platform {context.platform}, whose node pools share "
+            "GPUs themselves"
         )
         yield PlanProblem(("gpuOperator",), message, "leave it out")
     for index, pool in enumerate(environment.pools):
@@ -132,7 +137,7 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
             message = f"a node pool shares a GPU among {least} to {most} pods, not {replicas}"
             yield PlanProblem(("pools", index, "sharing", "replicas"), message, f"correct it {clients.why}")
         if getattr(pool.sharing, "rename_by_default", False):
-            message = f"platform {context.platform} always gives slices the resource name nvidia.com/gpu"
+            message = f"platform {context.platform} always names the resource of slices nvidia.com/gpu"
             yield PlanProblem(
                 ("pools", index, "sharing", "renameByDefault"), message, "remove renameByDefault"
             )
@@ -154,7 +159,7 @@ def instance_types(context: CheckContext) -> Iterator[PlanProblem]:
 def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) -> Iterator[PlanProblem]:
     eks = context.platform == "eks"
     usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
-    carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
+    carried = ", ".join(usable) or ("no type that Karpenter can start" if eks else "none in the catalog")
     hint = f"instance types with the {gpu.title}: {carried}"
     try:
         instance_type = gpu.instance_type(name)
@@ -168,12 +173,13 @@ def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) ->
             yield PlanProblem(loc, f"{name} is not in the catalog", hint)
         return
     if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
-        message = f"the local control plane does not simulate {name}, which only this project's catalog has"
-        yield PlanProblem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
+        message = f"the local control plane does not simulate {name}, which is only in this project's catalog"
+        yield PlanProblem(loc, message, "use an instance type of a GPU that ships with gpupool")
     if eks and not instance_type.karpenter:
         yield PlanProblem(
             loc,
-            f"Karpenter can't start {name}: {instance_type.note or 'its provider does not know the type'}",
+            f"Karpenter can't start {name}: "
+            f"{instance_type.note or 'its AWS provider does not know the type'}",
             hint,
         )
 
@@ -225,14 +231,17 @@ def fallbacks(context: CheckContext) -> Iterator[PlanProblem]:
                     loc, f"pool {name!r} is not defined", closest(name, context.defined("pools"))
                 )
             elif name == pool.name:
-                yield PlanProblem(loc, f"pool {name!r} falls back to itself", "name another pool")
+                yield PlanProblem(loc, f"pool {name!r} can't fall back to itself", "name another pool")
             elif name in pools:
                 for at, side in ((index, pool), pools[name]):
                     if context.gaps.touches(("pools", at, "sharing")):
                         continue
                     if not context.sharing(side).may_fall_back:
-                        message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
-                        yield PlanProblem(loc, message, "fall back between time-sliced pools only")
+                        message = (
+                            f"pool {side.name!r} shares its GPUs by {side.sharing.mode}, so its "
+                            "jobs can't move"
+                        )
+                        yield PlanProblem(loc, message, "use fallbackTo between time-sliced pools only")
                         break
 
 
@@ -243,7 +252,7 @@ def maintenance(context: CheckContext) -> Iterator[PlanProblem]:
             try:
                 parse_window(pool.maintenance.window)
             except ValueError as error:
-                message = f"{pool.maintenance.window!r} is not a window: {error}"
+                message = f"{pool.maintenance.window!r} is not a maintenance window: {error}"
                 yield PlanProblem(
                     (*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"'
                 )

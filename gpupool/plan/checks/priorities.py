@@ -14,17 +14,20 @@ LEVELS = ("critical", "high", "medium", "low")
 def order(context: CheckContext) -> Iterator[PlanProblem]:
     for (_, upper), (index, lower) in pairwise(_with(context, "value")):
         if lower.value >= upper.value:
-            rank = f"{lower.name!r} stands below {upper.name!r}"
+            rank = f"{lower.name!r} is listed after {upper.name!r}"
             message = f"{rank}, but its value {lower.value} is not below {upper.value}"
             yield PlanProblem(
-                ("priorities", index, "value"), message, "list priorities highest first, each value its own"
+                ("priorities", index, "value"),
+                message,
+                "list priorities highest first, with different values",
             )
     for (_, upper), (index, lower) in pairwise(_with(context, "level")):
         if LEVELS.index(lower.level) < LEVELS.index(upper.level):
             message = (
-                f"{lower.name!r} stands below {upper.name!r}, but level {lower.level} is above {upper.level}"
+                f"{lower.name!r} is listed after {upper.name!r}, but its level {lower.level} is "
+                f"above {upper.level}"
             )
-            yield PlanProblem(("priorities", index, "level"), message, "let levels fall with values")
+            yield PlanProblem(("priorities", index, "level"), message, "use lower levels for lower values")
 
 
 def _with(context: CheckContext, field: str) -> list[tuple[int, Priority]]:

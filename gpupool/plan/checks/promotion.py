@@ -27,16 +27,16 @@ def origin(context: CheckContext) -> Iterator[PlanProblem]:
     if promotion is None:
         return
     if promotion.from_ is None:
-        hint = "say from: and the environment that changes are tried in first"
-        yield PlanProblem(("promotion",), "does not say where changes come from", hint)
+        hint = "add from: with the environment where changes are tried first"
+        yield PlanProblem(("promotion",), "promotion has no source environment", hint)
         return
     loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
     if promotion.from_ == own:
-        yield PlanProblem(loc, f"{own!r} can't come from itself", "name another environment")
+        yield PlanProblem(loc, f"{own!r} can't be promoted from itself", "name another environment")
     elif siblings is not None and promotion.from_ not in siblings:
         known = sorted(name for name in siblings if name != own)
         yield PlanProblem(
-            loc, f"there is no environment {promotion.from_!r}", closest(promotion.from_, known)
+            loc, f"environment {promotion.from_!r} does not exist", closest(promotion.from_, known)
         )
     elif siblings is not None:
         chain = [own, promotion.from_]
@@ -44,7 +44,9 @@ def origin(context: CheckContext) -> Iterator[PlanProblem]:
             chain.append(before)
         if before == own:
             shown = " <- ".join([*chain, own])
-            yield PlanProblem(loc, f"the chain goes round: {shown}", "the first environment has no promotion")
+            yield PlanProblem(
+                loc, f"promotions form a cycle: {shown}", "remove promotion from the first environment"
+            )
 
 
 def paths(context: CheckContext) -> Iterator[PlanProblem]:
@@ -66,16 +68,16 @@ def paths(context: CheckContext) -> Iterator[PlanProblem]:
         elif section in known and rest and rest[0] != "*" and rest[0] not in known[section]:
             what = "pool" if section == "pools" else "priority"
             message = (
-                f"{what} {rest[0]!r} is neither here nor in {promotion.from_ or 'the environment before'}"
+                f"{what} {rest[0]!r} is not defined here or in {promotion.from_ or 'the source environment'}"
             )
             yield PlanProblem(loc, message, closest(rest[0], sorted(known[section])))
         elif loc[1] == "follow" and path in promotion.keep:
-            yield PlanProblem(loc, f"{path!r} is kept and followed", "leave one of the two out")
+            yield PlanProblem(loc, f"{path!r} is in both keep and follow", "remove one of them")
 
 
 def _hint(section: str) -> str:
     example = f"{section}.*.nodes.max" if section == "pools" else section
-    return f"write it as the file nests it, with names for items or * for all, as {example}"
+    return f"write the path as in the file, with names of items or * for all, such as {example}"
 
 
 def _origin_of(siblings: Siblings, name: str) -> str | None:
@@ -130,7 +132,7 @@ def _unknown(path: str) -> str:
         inner += [node["properties"][part] for node in nodes if part in node.get("properties", ())]
         if not inner:
             fields = sorted({name for node in nodes for name in node.get("properties", ())})
-            return f"{part!r} is not among {', '.join(fields)}" if fields else f"{above!r} has nothing below"
+            return f"{part!r} is not one of {', '.join(fields)}" if fields else f"{above!r} has no fields"
         nodes, above = inner, part
     return ""
 

@@ -9,14 +9,14 @@ from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.yaml_source import Loc
 
 _DERIVED = {
-    "image": "queue.chart.image says it",
-    "environment": "it is metadata.name",
-    "files": "they are this file and what its project adds",
-    "database": "queue.database says it",
-    "webhook": "queue.alerts.webhookSecretRef says it",
-    "smtpPassword": "queue.alerts.smtp.secretRef says it",
-    "nats": "queue.nats.secretRef says it",
-    "metricsKey": "queue.metricsKeySecretRef says it",
+    "image": "it follows from queue.chart.image",
+    "environment": "it follows from metadata.name",
+    "files": "they are this file and the project's additions",
+    "database": "it follows from queue.database",
+    "webhook": "it follows from queue.alerts.webhookSecretRef",
+    "smtpPassword": "it follows from queue.alerts.smtp.secretRef",
+    "nats": "it follows from queue.nats.secretRef",
+    "metricsKey": "it follows from queue.metricsKeySecretRef",
 }
 """Values of the chart that follow from the file."""
 
@@ -33,7 +33,7 @@ def durations(context: CheckContext) -> Iterator[PlanProblem]:
         given.append((("queue", "idle", "for"), queue.idle.for_))
     for loc, duration in given:
         if not duration_seconds(duration):
-            yield PlanProblem(loc, f"{duration} is no time at all", "write a duration of at least 1s")
+            yield PlanProblem(loc, f"{duration} is zero", "write a duration of at least 1s")
     longest = ("policies", "limits", "jobDeadline")
     written = "default_timeout" in queue.model_fields_set
     if written and duration_seconds(queue.default_timeout) > duration_seconds(limits.job_deadline):
@@ -62,8 +62,8 @@ def ids(context: CheckContext) -> Iterator[PlanProblem]:
 def engine(context: CheckContext) -> Iterator[PlanProblem]:
     """The one that there is."""
     if context.environment.queue.engine != "builtin":
-        message = "gpupool writes no objects for Kueue yet, and its own queue is the only engine"
-        hint = "leave it out; where Kueue is in charge write queue.enabled: false"
+        message = "gpupool does not support Kueue yet; its own queue is the only engine"
+        hint = "remove it; if Kueue schedules jobs, use queue.enabled: false"
         yield PlanProblem(("queue", "engine"), message, hint)
 
 
@@ -76,8 +76,8 @@ def chart(context: CheckContext) -> Iterator[PlanProblem]:
     for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
         yield PlanProblem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.database is None:
-        message = "several processes share one PostgreSQL, and queue.database names none"
-        hint = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
+        message = "several processes need a shared PostgreSQL, but queue.database is missing"
+        hint = "add queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
         yield PlanProblem(loc, message, hint, judged_by=(loc, ("queue", "database")))
 
 
@@ -85,4 +85,4 @@ def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:
     """The problem if another has `uuid` already; otherwise it is recorded as taken."""
     owner = owners.get(uuid)
     owners.setdefault(uuid, whose)
-    return f"id {uuid} is already that of {owner}" if owner else ""
+    return f"id {uuid} is already used by {owner}" if owner else ""

@@ -31,14 +31,14 @@ def _stopped(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     if "reserved_consolidate_after" in nodes.model_fields_set and not nodes.reserved:
         message = "no node of the pool is reserved"
         yield PlanProblem(
-            at, message, "leave it out, or list reservations in reserved", (at, (*loc, "reserved"))
+            at, message, "remove it, or list reservations in reserved", (at, (*loc, "reserved"))
         )
 
 
 def _named(loc: Loc, reservation: spec.Reservation) -> Iterator[PlanProblem]:
     if (reservation.id is None) == (reservation.tags is None):
-        how = "neither id nor tags says" if reservation.id is None else "id and tags both say"
-        yield PlanProblem(loc, f"{how} which reservation it is", "use exactly one of id and tags")
+        how = "neither id nor tags" if reservation.id is None else "both id and tags"
+        yield PlanProblem(loc, f"the reservation has {how}", "use exactly one of id and tags")
 
 
 def _same(
@@ -68,10 +68,8 @@ def _twice(loc: Loc, pool: spec.Pool, reservation: spec.Reservation, other: spec
         message = f"{what} is listed twice"
         hint = "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
     else:
-        message = f"{what} is pool {other.name}'s as well, and would be counted twice"
-        hint = (
-            "give it to one of them" if reservation.id else "add to the tags of both what distinguishes them"
-        )
+        message = f"{what} is also in pool {other.name} and would be counted twice"
+        hint = "keep it in one of them" if reservation.id else "add tags that distinguish them"
     return PlanProblem((*loc, field), message, hint)
 
 
@@ -79,8 +77,8 @@ def _bounded(context: CheckContext, loc: Loc, pool: spec.Pool) -> Iterator[PlanP
     nodes = pool.nodes
     count = sum(reservation.count for reservation in nodes.reserved)
     if count and len(context.machine_sizes(pool)) > 1:
-        message = "its machines have different numbers of GPUs, and a reservation is of one instance type"
-        yield PlanProblem(loc, message, "give the reserved machines a pool of their own")
+        message = "its machines have different numbers of GPUs, but a reservation is for one instance type"
+        yield PlanProblem(loc, message, "use a separate pool for the reserved machines")
     elif nodes.max is not None and count > nodes.max:
-        message = f"{count} nodes are reserved, and the pool has {nodes.max} at most"
-        yield PlanProblem(loc, message, f"raise max to {count} or more: it counts the reserved nodes too")
+        message = f"{count} nodes are reserved, but the pool has at most {nodes.max}"
+        yield PlanProblem(loc, message, f"raise max to {count} or more: it includes the reserved nodes")

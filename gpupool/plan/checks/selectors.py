@@ -29,9 +29,7 @@ def selectors(context: CheckContext) -> Iterator[PlanProblem]:
         loc: Loc = ("pools", index, "nodes", "selector")
         theirs = sorted(key for key in pool.nodes.selector if key.partition("/")[0] in _KARPENTERS)
         if theirs:
-            message = (
-                f"the label {theirs[0]} is on nodes that Karpenter starts, and they are not to be taken over"
-            )
+            message = f"the label {theirs[0]} is on nodes that Karpenter starts, which must not be selected"
             hint = "use a label of the node group, or describe the pool by instanceTypes"
             yield PlanProblem(loc, message, hint)
             continue
@@ -39,7 +37,7 @@ def selectors(context: CheckContext) -> Iterator[PlanProblem]:
         for other in bought if known else ():
             if _may_find(pool.nodes.selector, _labels(context, other)):
                 message = f"nodes that Karpenter starts for pool {other.name!r} can have these labels too"
-                yield PlanProblem(loc, message, "select by a label that the node group alone has")
+                yield PlanProblem(loc, message, "select by a label that only the node group has")
 
 
 def _labels(context: CheckContext, pool: spec.Pool) -> dict[str, set[str]]:

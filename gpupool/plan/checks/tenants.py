@@ -50,17 +50,17 @@ def grants(context: CheckContext) -> Iterator[PlanProblem]:
 def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProblem]:
     fields = grant.counted_in
     if len(fields) != 1:
-        message = "says nothing" if not fields else f"says {' and '.join(fields)}"
+        message = "is empty" if not fields else f"says {' and '.join(fields)}"
         judged_by = tuple((*loc, field) for field in fields)
-        hint = f"say exactly one of gpus or {pool.sharing.grant_field}"
+        hint = f"use exactly one of gpus or {pool.sharing.grant_field}"
         yield PlanProblem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
         return
     if fields[0] not in ("gpus", pool.sharing.grant_field):
-        message = f"{fields[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
-        yield PlanProblem((*loc, fields[0]), message, f"say gpus or {pool.sharing.grant_field}")
+        message = f"{fields[0]} does not fit pool {pool.name!r}, which shares its GPUs by {pool.sharing.mode}"
+        yield PlanProblem((*loc, fields[0]), message, f"use gpus or {pool.sharing.grant_field}")
         return
     if grant.gpus is not None and grant.gpus > pool.gpus_max:
-        message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {pool.gpus_max}"
+        message = f"{grant.gpus} GPUs of pool {pool.name!r} exceed its maximum of {pool.gpus_max}"
         hint = _raise(pool, f"{pool.gpus_per_node} GPUs")
         yield PlanProblem((*loc, "gpus"), message, hint)
         return
@@ -72,7 +72,7 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
     nothing = [resource for resource, count in wanted.items() if count == 0 and grant.up_to is None]
     if nothing:
         message = f"0 x {nothing[0]} of pool {pool.name!r} is no grant"
-        hint = "grant 1 or more, or say in upTo how much of what others leave idle may be borrowed"
+        hint = "grant 1 or more, or set upTo to let the tenant borrow idle capacity"
         yield PlanProblem((*loc, fields[0]), message, hint)
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
@@ -86,7 +86,7 @@ def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, st
         offered = ", ".join(pool.slices_per_node)
         return f"pool {pool.name!r} has no {resource}", f"it offers {offered}; name one of its profiles"
     per_node = pool.slices_per_node[resource]
-    message = f"{count} x {resource} of pool {pool.name!r} are more than its maximum of {most}"
+    message = f"{count} x {resource} of pool {pool.name!r} exceed its maximum of {most}"
     return message, _raise(pool, f"{per_node} a node")
 
 
@@ -117,7 +117,7 @@ def budgets(context: CheckContext) -> Iterator[PlanProblem]:
             budget = f"{usd_exact(tenant.budget.usd)} a {tenant.budget.period}"
             message = (
                 f"{budget} is less than the tenant's share of the warm nodes of {', '.join(owed)}, "
-                f"{usd_exact(total)} (nodes that are reserved are not counted)"
+                f"{usd_exact(total)} (reserved nodes are not counted)"
             )
             yield PlanProblem(
                 ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
@@ -162,8 +162,8 @@ def extra(context: CheckContext) -> Iterator[PlanProblem]:
         unsized = [pool.name for pool in granted if None in map(pool.share, pool.slices_per_node)]
         if unsized and tenant.extra is not None:
             loc: Loc = ("tenants", index, "extra")
-            hint = "add nodes.size there, or leave extra out"
-            yield PlanProblem(loc, f"the size of the machines of pool {unsized[0]!r} is not known", hint)
+            hint = "add nodes.size there, or remove extra"
+            yield PlanProblem(loc, f"the machine size of pool {unsized[0]!r} is unknown", hint)
 
 
 def projects(context: CheckContext) -> Iterator[PlanProblem]:
@@ -185,8 +185,8 @@ def projects(context: CheckContext) -> Iterator[PlanProblem]:
 
 def _alerts(loc: Loc, budget: spec_tenants.Budget | None) -> Iterator[PlanProblem]:
     if budget is not None and sorted(budget.alert_at) != list(budget.alert_at):
-        message = f"alertAt {list(budget.alert_at)} is not in rising order"
-        yield PlanProblem((*loc, "alertAt"), message, "list the shares from low to high")
+        message = f"alertAt {list(budget.alert_at)} is not in ascending order"
+        yield PlanProblem((*loc, "alertAt"), message, "list the shares in ascending order")
 
 
 def access(context: CheckContext) -> Iterator[PlanProblem]:
@@ -194,13 +194,13 @@ def access(context: CheckContext) -> Iterator[PlanProblem]:
     for index, tenant in enumerate(context.environment.tenants):
         for position, group in enumerate(tenant.access.oidc_groups):
             if group.startswith("system:"):
-                message = f"group {group!r} is Kubernetes' own"
-                hint = "name a group of the identity provider"
+                message = f"group {group!r} belongs to Kubernetes"
+                hint = "use a group of the identity provider"
                 yield PlanProblem(("tenants", index, "access", "oidcGroups", position), message, hint)
         for position, account in enumerate(tenant.access.service_accounts):
             namespace = account.partition("/")[0]
             if is_reserved(namespace, context.environment.gpu_operator.namespace):
                 message = f"service account {account!r} belongs to the cluster"
                 own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
-                hint = f"name an account of the tenant's, e.g. {own}/default"
+                hint = f"use an account of the tenant, e.g. {own}/default"
                 yield PlanProblem(("tenants", index, "access", "serviceAccounts", position), message, hint)

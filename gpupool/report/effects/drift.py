@@ -114,7 +114,7 @@ def node_class_drifts(before: Body, after: Body) -> list[NodeReplacement]:
         was, now = _terms(old["amiSelectorTerms"]), _terms(new["amiSelectorTerms"])
         drifts.append(
             NodeReplacement(
-                f"image changes from {was} to {now}", "unknown", "whose image Karpenter does not find"
+                f"image changes from {was} to {now}", "unknown", "whose image Karpenter can't find"
             )
         )
     elsewhere: dict[str, list[str]] = {}
@@ -124,7 +124,7 @@ def node_class_drifts(before: Body, after: Body) -> list[NodeReplacement]:
     for how, whats in elsewhere.items():
         what = " and ".join(whats)
         reason = f"{what} are found {how}"
-        drifts.append(NodeReplacement(reason, "unknown", f"whose {what} Karpenter does not find"))
+        drifts.append(NodeReplacement(reason, "unknown", f"whose {what} Karpenter can't find"))
     gone = [term for term in old.get(_RESERVATIONS, ()) if term not in new.get(_RESERVATIONS, ())]
     if gone:
         which = f"of the reservation {_terms(gone)}"

@@ -121,23 +121,25 @@ def _deleted(
     names = {each.name: each for each in after.plan.pools} if after else {}
     if after is None:
         reason = "the environment is removed"
-        what = "not before its objects are: gpupool destroy with the file as it was, or GitOps that prunes"
+        what = "only when its objects are deleted, by gpupool destroy with the old file or by GitOps pruning"
     elif pool.name in names:
-        reason = f"{wording.spot(names[pool.name])} leaves the pool no {capacity.type} nodes under this name"
-        what = "the pool's other nodes take them"
+        reason = (
+            f"{wording.spot(names[pool.name])} leaves no {capacity.type} nodes of the pool under this name"
+        )
+        what = "the pool's other nodes run them"
     else:
         renamed = _new_name(pool.name, before, after)
-        reason = f"the pool is called {renamed} now" if renamed else "the pool is removed"
-        what = "jobs that name the pool find no node any more"
+        reason = f"the pool is renamed to {renamed}" if renamed else "the pool is removed"
+        what = "jobs that name the pool no longer find a node"
     # What is in the cluster now was annotated by the state before.
     delivery = before.plan.delivery
     if delivery.on_removal != "delete":
-        left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
+        left = f"{delivery.engine} keeps NodePool {capacity.name} and its nodes until it is deleted manually"
         if after is not None and pool.name not in names:
             until = " until its MPS daemon restarts" if pool.sharing.has_daemon else ""
             left += (
-                f", while the configuration goes that its nodes name: running pods stay{until}, and new ones "
-                "get no GPU there once the device plugin has restarted"
+                f", but removes the configuration that its nodes refer to: running pods stay{until}, and new "
+                "pods get no GPU there after the device plugin restarts"
             )
         return NodeEffect("stay", pool.name, reason, left, capacity.name)
     return NodeEffect(
@@ -160,8 +162,8 @@ def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
             "stay",
             old[0].name,
             f"maximum of NodePool {new[1].name} goes from {was} to {now}{'' if alike else ' GPUs'}",
-            f"no node goes because of it: {counted} above {now} stay until they are empty, and none is "
-            f"started while there are {now} or more",
+            f"no node is removed because of it: {counted} above {now} stay until they are empty, and none "
+            f"starts while there are {now} or more",
             new[1].name,
         )
 
@@ -178,8 +180,8 @@ def _cluster_version(before: EnvironmentState | None, after: EnvironmentState | 
             "stay",
             "",
             f"cluster.kubernetesVersion goes from {was} to {now}",
-            "gpupool upgrades no cluster, so no node goes now; once the cluster is upgraded, "
-            "karpenter.amiAlias stands for other images, and Karpenter replaces the nodes of "
+            "gpupool does not upgrade clusters, so no node is replaced now; after the upgrade of the "
+            "cluster, karpenter.amiAlias refers to other images, and Karpenter replaces the nodes of "
             f"{', '.join(aliased)}",
         )
 
@@ -201,7 +203,7 @@ def _warm(before: EnvironmentState | None, after: EnvironmentState | None) -> It
                 "stay",
                 pool.name,
                 f"nodes.warm goes from {old[pool.name]} to {pool.warm}",
-                f"nodes that are empty go {pool.consolidate_after} after their last pod"
+                f"empty nodes are removed {pool.consolidate_after} after their last pod"
                 if pool.consolidate_after != "Never"
-                else "consolidateAfter is Never, so empty nodes stay all the same",
+                else "consolidateAfter is Never, so empty nodes stay anyway",
             )

@@ -40,9 +40,8 @@ def effects(old: Plan, new: Plan, reasons: list[str], reshared: frozenset[str]) 
             "restarted",
             name,
             "; ".join(reasons),
-            "the MPS control daemon may restart with the device plugin, on one node after the other, and "
-            "pods that compute through it may fail with a CUDA error; let jobs end first, or "
-            "expect them again",
+            "the MPS control daemon may restart with the device plugin, one node at a time, and "
+            "pods that use it may fail with a CUDA error; let jobs end first, or expect retries",
             nodes_max=pools[name].nodes_max,
             at_once=1,
             pods="killed",

@@ -25,23 +25,26 @@ from gpupool.spec.environment import GpuOperator
 _CONFIGURED = {("devicePlugin", "config"), ("migManager", "config")}
 """Settings whose changes `_configurations` reports."""
 _SWITCHED: Mapping[tuple[str, bool], str] = {
-    ("install", True): "the operator is installed; one that others installed must be gone before",
-    ("install", False): "the operator's release is removed: its device plugin, MIG manager and driver leave "
-    "every GPU node, and no pod gets a GPU until another operator runs",
+    ("install", True): "the operator is installed; an operator that others installed must be removed first",
+    (
+        "install",
+        False,
+    ): "the operator's release is removed: its device plugin, MIG manager and driver are removed "
+    "from every GPU node, and no pod gets a GPU until another operator runs",
     (
         "driver.enabled",
         True,
-    ): "the operator installs the driver on nodes whose image has none, and leaves the others alone",
+    ): "the operator installs the driver on nodes whose image has none; other nodes are not changed",
     (
         "driver.enabled",
         False,
-    ): "the operator's driver leaves every GPU node; where the image brings none, GPUs "
-    "are gone until the node is replaced",
+    ): "the operator's driver is removed from every GPU node; if the image includes no driver, GPUs "
+    "are unavailable until the node is replaced",
 }
 """What happens where a setting of `gpuOperator` is switched on or off."""
 _MOVED = (
-    "the operator's release goes and comes again in the other namespace: its device plugin, MIG manager and "
-    "driver leave every GPU node meanwhile"
+    "the operator's release is reinstalled in the other namespace: its device plugin, MIG manager and "
+    "driver are removed from every GPU node meanwhile"
 )
 
 
@@ -103,7 +106,7 @@ def _operator(old: Plan, new: Plan, changed: Sequence[Restart]) -> Iterator[Node
         yield _everywhere(_version(was, now), _daemonsets((), old, new), "kept", old)
     unknown = [row.reason for row in changed if row.operands is None]
     if unknown:
-        what = "which of the operator's pods restart depends on the values"
+        what = "the operator's pods that restart depend on the values"
         yield _everywhere("; ".join(unknown), what, "kept", old, certain=False)
     rows = [row for row in changed if row.others and not (row.driver and upgraded)]
     if rows:
@@ -135,8 +138,8 @@ def _daemonsets(operands: Sequence[str], old: Plan, new: Plan) -> str:
     mps = mps_daemons.but_for_mps(old, new) if not operands or MPS_DAEMON in operands else ""
     waiting = ", new ones wait until the node's device plugin is back"
     return (
-        f"the operator's {', '.join(operands) or 'pods'} restart on every GPU node, one node after the "
-        f"other; running pods stay{mps}{waiting if not operands or DEVICE_PLUGIN in operands else ''}"
+        f"the operator's {', '.join(operands) or 'pods'} restart on every GPU node, one node at a time; "
+        f"running pods stay{mps}{waiting if not operands or DEVICE_PLUGIN in operands else ''}"
     )
 
 
@@ -172,7 +175,7 @@ def _driver(old: Plan, new: Plan, changed: Sequence[Restart]) -> Iterator[NodeEf
         others = another or any(row.driver and row.others for row in changed)
         yield _everywhere(
             "; ".join(reasons),
-            restart.text + ("; the operator's other pods restart too" if others else ""),
+            restart.text + ("; the operator's other pods also restart" if others else ""),
             restart.pods,
             old,
             certain=change == "surroundings" or not unknown,
@@ -195,17 +198,17 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     if plugin_config(old) != plugin_config(new):
         yield _everywhere(
             "the device plugin's configuration changes",
-            "the device plugin restarts on every GPU node, one after the other; running pods keep their "
-            f"GPUs{mps_daemons.but_for_mps(old, new)}, a node takes no new ones for the seconds "
-            "until it is back",
+            "the device plugin restarts on every GPU node, one at a time; running pods keep "
+            f"their GPUs{mps_daemons.but_for_mps(old, new)}, and a node accepts no new GPU pods for a "
+            "few seconds",
             "kept",
             old,
         )
     if mig_config(old) and mig_config(old) != mig_config(new):
         yield _everywhere(
             "the list of MIG layouts changes",
-            "the MIG manager restarts; nodes whose label stays keep their partitions, and those that wait "
-            "for their replacement may show mig.config.state=failed until then",
+            "the MIG manager restarts; nodes with an unchanged label keep their partitions, and nodes that "
+            "wait for their replacement may show mig.config.state=failed",
             "kept",
             old,
         )
@@ -225,13 +228,16 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
     served = old.sharing.has_daemon or new.sharing.has_daemon
     fewer = sum(new.slices_per_node.values()) < sum(old.slices_per_node.values())
     slices = f"{sum(old.slices_per_node.values())} to {sum(new.slices_per_node.values())}"
-    what = f"no node is replaced: the plugin's restart takes each from {slices} slices"
+    what = f"no node is replaced: the plugin's restart changes each from {slices} slices"
     if fewer:
-        what += "; pods beyond the new number run on, and the node takes none until so many have ended"
+        what += (
+            "; pods beyond the new number keep running, and the node accepts no new ones until "
+            "enough have ended"
+        )
     if old.sharing.has_daemon:
-        what += "; the MPS daemon may restart, and pods that compute through it may fail with a CUDA error"
+        what += "; the MPS daemon may restart, and pods that use it may fail with a CUDA error"
     elif served:
-        what += "; pods that run already share the GPU with MPS clients only when they start again"
+        what += "; running pods share the GPU with MPS clients only after they restart"
     return NodeEffect(
         "restarted",
         old.name,
@@ -256,7 +262,7 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             "stay",
             "",
             "karpenter.install becomes false",
-            "the controller's release is removed: nodes stay as they are, and none comes or goes until "
+            "the controller's release is removed: nodes stay unchanged, and none is started or removed until "
             "another controller runs",
         )
     elif now.install and (was.version != now.version or was.values != now.values):
@@ -265,6 +271,6 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             "stay",
             "",
             reason if was.version != now.version else "karpenter.values change",
-            "the controller restarts and no node goes: where a release counts drift otherwise, it counts the "
-            "nodes again first. None is started until it is back",
+            "the controller restarts and no node is replaced: if a release computes drift differently, it "
+            "first updates the nodes' hashes. No node starts until it is back",
         )

@@ -21,7 +21,9 @@ def node_effects(before: EnvironmentState | None, after: EnvironmentState | None
         return _ordered([*_one_way(before, None), *_one_way(None, after)])
     found = _one_way(before, after)
     if before and after and not found and before.plan != after.plan:
-        found = [NodeEffect("stay", "", "no object that nodes are made from changes", "no node is touched")]
+        found = [
+            NodeEffect("stay", "", "no object changes that nodes are created from", "no node is affected")
+        ]
     return _ordered(found)
 
 

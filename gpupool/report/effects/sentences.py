@@ -23,18 +23,18 @@ _VERBS = {
 }
 
 _NOTES = {
-    "replaced": "Replaced: Karpenter marks the nodes as drifted, starts a successor where pods need one (a "
-    "pool at its maximum goes one node above it for that time), then drains. A pod annotated "
-    "karpenter.sh/do-not-disrupt, or held by a PodDisruptionBudget, keeps its node until it ends. Where "
-    "only the sharing changes, gpupool repartition changes the nodes in place instead.",
-    "deleted": "Deleted: the nodes of a NodePool that goes are drained all at once, and no successor is "
-    "started; neither maxUnavailable nor the maintenance window holds then. A PodDisruptionBudget and "
+    "replaced": "Replaced: Karpenter marks the nodes as drifted, starts a replacement if pods need one (a "
+    "pool at its maximum temporarily exceeds it by one node), then drains. A pod with the annotation "
+    "karpenter.sh/do-not-disrupt, or protected by a PodDisruptionBudget, keeps its node until it ends. "
+    "If only the sharing changes, gpupool repartition changes the nodes in place instead.",
+    "deleted": "Deleted: the nodes of a deleted NodePool are drained all at once, without replacement; "
+    "maxUnavailable and the maintenance window do not apply. A PodDisruptionBudget and "
     "karpenter.sh/do-not-disrupt do.",
     "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them.{mig}",
 }
 _MIG_MANAGER = (
-    " The MIG manager does not drain: while a pod uses a GPU it fails and leaves the node without what was "
-    "free. Drain such nodes first; gpupool repartition does it node by node."
+    " The MIG manager does not drain: while a pod uses a GPU, it fails and the node loses its free slices. "
+    "Drain such nodes first; gpupool repartition does so node by node."
 )
 
 

@@ -21,13 +21,11 @@ _GONE = (
     "there again"
 )
 _LEFT = (
-    "it keeps the pool's labels until somebody takes them off: GitOps takes nothing off nodes that it does "
+    "it keeps the pool's labels until somebody removes them: GitOps removes nothing from nodes that it does "
     "not own; running pods stay"
 )
 """Argo CD and Flux prune no object that only has our fields (`gpupool.generators.deletion_protection`)."""
-_BY_GROUP = (
-    "nothing changes before their node group gives them the labels and taints that gpupool show prints"
-)
+_BY_GROUP = "nothing changes until their node group sets the labels and taints that gpupool show prints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def _consequences(group: _Group, gitops: bool) -> tuple[str, PodFate]:
     sharing = (old.sharing if old else None) != (new.sharing if new else None)
     if new is None:
         return _GONE, "kept"
-    plugin = "; the device plugin takes up the pool's sharing" if sharing else ""
+    plugin = "; the device plugin applies the pool's sharing" if sharing else ""
     return f"running pods stay, new ones see the new labels and taints{plugin}", "kept"
 
 

@@ -15,7 +15,7 @@ from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
 from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
 
 pytestmark = engine_mark("argocd")
-_CLEAN = "the cluster is what the file says"
+_CLEAN = "the cluster matches the file"
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ pytestmark = engine_mark("argocd")
 Object = dict[str, Any]
 CHART = Path(__file__).parents[3] / "charts" / "gpu-scheduler"
 PROMETHEUS_KINDS = Path(__file__).parents[1] / "prometheus_operator.yaml"
-_CLEAN = "the cluster is what the file says"
+_CLEAN = "the cluster matches the file"
 _HEAD = {"apiVersion": "gpupool.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "trial"}}
 
 

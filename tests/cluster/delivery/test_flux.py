@@ -102,12 +102,12 @@ def delivered(
 
 def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(delivered: Delivered) -> None:
     trial = delivered.trial
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")
     delivered.environment["pools"][0]["sharing"]["replicas"] = 6
     audio = {"name": "audio", "namespace": "trial-audio", "pools": {"notebooks": {"slices": 1}}}
     delivered.environment["tenants"].append(audio)
     delivered.until_delivered(delivered.push())
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")
     del delivered.environment["pools"][1]
     delivered.until_delivered(delivered.push())
     printed = trial.gpupool("assert")
@@ -116,7 +116,7 @@ def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(deli
     trial.carry_out(command)
     assert "models" not in trial.gpupool("assert")
     delivered.stop()
-    assert "the cluster is what the file says" in trial.gpupool("assert"), "nothing went with them"
+    assert "the cluster matches the file" in trial.gpupool("assert"), "nothing went with them"
 
 
 @pytest.mark.parametrize("delivered", [("--requeue-dependency=5s",)], indirect=True, ids=["advised"])
@@ -158,4 +158,4 @@ def test_what_holds_it_up_is_said_and_a_revert_is_delivered(delivered: Delivered
     commit = delivered.repository.revert()
     delivered.fetched(commit)
     delivered.until_delivered(commit)
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")

@@ -10,7 +10,7 @@ from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.delivery.test_convergence import by_argocd, by_flux, by_pulumi
 
 _QUOTA = ("v1", "ResourceQuota", "gpupool", "trial-vision")
-_CLEAN = "the cluster is what the file says"
+_CLEAN = "the cluster matches the file"
 
 
 def _entries(cluster: Any) -> set[str]:

@@ -238,7 +238,7 @@ CASES = (
         _foreign_node("stray", "gone"),
         "nodes",
         "unknown-pool",
-        'says "gone", and there is no such pool',
+        'says "gone", but there is no such pool',
         "kubectl label node stray gpupool.dev/pool-",
     ),
     Case(

@@ -26,7 +26,7 @@ def surroundings(world: World) -> dict[str, str]:
 
 
 def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
-    assert "drifting: the cluster is what the file says" in world.commands.run("assert")
+    assert "drifting: the cluster matches the file" in world.commands.run("assert")
     kept = world.kube.get("v1", "ConfigMap", "gpupool-last-good", "gpupool-system")
     assert kept["data"], "a good state is there for `gpupool rollback`"
     assert world.examine().settled, "what gpupool keeps there itself is nothing extra"

@@ -104,7 +104,7 @@ class World:
             assert outcome.settled, f"left: {reported}"
             return True
 
-        self.kube.wait("the cluster is what the file says", nothing, timeout=120)
+        self.kube.wait("the cluster matches the file", nothing, timeout=120)
 
     def run(self, command: str) -> None:
         """Run a repair command as printed; `--yes` stands for the answer of who is asked."""

@@ -80,7 +80,7 @@ def test_the_local_environment_runs_jobs_under_the_real_controller(
         assert not drifts, drifts
         return True
 
-    kube.wait("the cluster is what the file says", asserted)
+    kube.wait("the cluster matches the file", asserted)
     listening(operated_plane)
     commands.run("destroy", "--yes")
     kube.wait("the operands are gone", lambda: not kube.api.list("apps/v1", "DaemonSet", OPERATOR_NAMESPACE))

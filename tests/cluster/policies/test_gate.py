@@ -52,7 +52,7 @@ def test_what_policy_denies_is_never_sent(forbidden: Any, verb: str) -> None:
     assert done.returncode == 1
     assert f"deny {RULE}: NodePool notebooks: " in done.stderr
     assert "Set consolidateAfter" in done.stderr, "how to put it right"
-    assert "1 finding; nothing was changed" in done.stderr
+    assert "1 finding; nothing changed" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert forbidden.everything() == before

@@ -76,7 +76,7 @@ def ours(texts: list[str], folder: Path) -> dict[int, list[Object] | None]:
     return found
 
 
-TOLD_ONLY = ("keep one; kubectl takes the last", "begin it with --- alone on its line")
+TOLD_ONLY = ("keep one; kubectl uses the last", "start it with --- on a separate line")
 """Hints of findings about what kubectl does in silence."""
 NAME = re.compile(r'(name"?: "?)([abc])\b')
 

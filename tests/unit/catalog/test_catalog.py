@@ -196,7 +196,7 @@ def test_spot_price_is_the_ratio_of_the_on_demand_price() -> None:
     ],
 )
 def test_gpus_of_other_vendors_are_refused_by_their_name(key: str, vendor: str) -> None:
-    with pytest.raises(OtherVendorError, match=f"is {vendor}'s, and gpupool handles NVIDIA GPUs"):
+    with pytest.raises(OtherVendorError, match=f"is a {vendor} GPU, but gpupool supports NVIDIA GPUs only"):
         load_catalog()[key]
 
 

@@ -104,7 +104,7 @@ def test_a_file_takes_the_place_of_a_shipped_one(project: Path) -> None:
     [
         (
             CARD.replace('"7.5"', "7.5"),
-            '3:1: computeCapability: 7.5 is a number, not text; put it in quotes: "7.5"',
+            '3:1: computeCapability: 7.5 is a number, not text; quote it: "7.5"',
         ),
         (
             CARD.replace("turing", "touring"),
@@ -129,10 +129,10 @@ def test_a_file_takes_the_place_of_a_shipped_one(project: Path) -> None:
             "6:1: mig: 1g.4gb ends at memory slice 3, and the GPU has 2",
         ),
         (CARD + HALVES.replace("max: 2", "max: 3"), "6:1: mig: 1g.4gb has max 3, and only 2 starts"),
-        (CARD + HALVES.replace("2g.8gb", "1g.4gb"), "6:1: mig: 1g.4gb is named twice"),
+        (CARD + HALVES.replace("2g.8gb", "1g.4gb"), "6:1: mig: 1g.4gb appears twice"),
         ("", "1:1: the file is empty; write the fields of one GPU"),
         ("- a\n", "1:1: the document is not a mapping"),
-        (CARD + "---\n" + CARD, "6:1: a second document starts here; write it to a file of its own"),
+        (CARD + "---\n" + CARD, "6:1: a second document starts here; write it to a separate file"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(project: Path, wrong: str, expected: str) -> None:
@@ -163,7 +163,7 @@ def test_names_of_files_are_keys(project: Path) -> None:
     (project / "catalog" / "notes.txt").write_text("not read")
     said(project, CARD, "rtx-2080.yaml")
     (finding,) = said(project, CARD, "rtx-2080.yml")
-    assert "rtx-2080 is described in catalog/rtx-2080.yaml too; keep one of the two files" in finding
+    assert "rtx-2080 is also described in catalog/rtx-2080.yaml; remove one of them files" in finding
 
 
 def test_an_instance_type_belongs_to_one_model(project: Path) -> None:

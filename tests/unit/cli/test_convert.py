@@ -78,7 +78,7 @@ def test_standard_input(tmp_path: Path) -> None:
         ("a: 1\na: 2\n", 1, "twice"),
         ("\x00", 1, "U+0000"),
         ("", 1, "nothing in it"),
-        ("hello: world\n", 1, "not something that a GPU pool is made of"),
+        ("hello: world\n", 1, "not part of a GPU pool"),
         ("[" * 5000, 1, "nested"),
         ("kind: NodePool\napiVersion: karpenter.sh/v1\nspec: 5\n", 1, "not a GPU pool"),
     ],
@@ -130,7 +130,7 @@ def test_an_empty_argument_is_wrong_use(tmp_path: Path, arguments: tuple[str, ..
     """As a path it would be the current folder, as a name none at all."""
     done = gpupool(*arguments, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the last argument is empty; give a value, or leave it out" in done.stderr
+    assert "the last argument is empty; give a value or omit it" in done.stderr
 
 
 def test_an_empty_name_is_no_name() -> None:

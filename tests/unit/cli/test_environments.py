@@ -105,7 +105,7 @@ def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: 
     tolerations = "    - key: gpupool.dev/pool\n      operator: Exists\n"
     for arguments in (["show", str(file)], ["render", str(file), "-o", str(tmp_path / "out")]):
         shown = gpupool(*arguments).stdout
-        assert "what the owner of the GPU Operator has to set in its chart's values:\n" in shown
+        assert "the owner of the GPU Operator must set these chart values:\n" in shown
         assert lines in shown
         assert tolerations in shown
     file.write_text(FOREIGN.replace("{install: false}", "{}"))
@@ -153,7 +153,7 @@ def test_plan_of_a_wrong_file_prints_findings_and_exits_1() -> None:
     said = json.loads(done.stdout)
     assert said["findings"]
     assert len(said["errors"]) == len(said["findings"])
-    assert "findings; nothing was changed" in done.stderr
+    assert "findings; nothing changed" in done.stderr
 
 
 def test_render_and_check(tmp_path: Path) -> None:
@@ -246,7 +246,10 @@ def test_render_says_how_argo_cd_and_flux_hear_of_it(name: str, command: str, tm
     command = f"kubectl apply {command.format(tmp_path)}"
     done = gpupool("render", file, "-o", str(tmp_path))
     assert f"delivered by {engine} from " in done.stdout
-    assert f"register it once, in the cluster where it runs: {command}\n" in done.stdout
+    assert (
+        f"register it once, in the cluster where {'Argo CD' if engine == 'argocd' else 'Flux'} runs: {command}\n"
+        in done.stdout
+    )
     stale = min(path for path in Path(command.rpartition(" ")[2]).iterdir() if path.suffix == ".yaml")
     stale.write_text("a: 1\n")
     done = gpupool("render", file, "-o", str(tmp_path))

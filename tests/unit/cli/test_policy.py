@@ -209,7 +209,7 @@ def test_no_output_shows_what_is_in_a_secret(place: Path, output: str) -> None:
         (["test", "k8s"], "no ValidatingAdmissionPolicy"),
         (
             ["test", "guards", "-k", "nothing"],
-            "no policy in guards has 'nothing' in its name; there are: owners",
+            "no policy in guards has 'nothing' in its name; policies: owners",
         ),
     ],
 )
@@ -328,7 +328,7 @@ def test_namespaces_and_bindings_can_be_said(place: Path) -> None:
     chart = UNOWNED.replace(", namespace: team", "")
     unsaid = gpupool(*options, folder=place, text=chart)
     assert unsaid.returncode == 0
-    assert "namespace default is not given; 1 binding selects by its labels" in unsaid.stdout
+    assert "namespace default is missing; 1 binding selects by its labels" in unsaid.stdout
     labels = ["--namespace", "shop", "--namespace-labels", "team=vision"]
     said = gpupool(*options, *labels, folder=place, text=chart)
     assert (said.returncode, "ConfigMap shop/stray" in said.stdout) == (1, True)
@@ -348,7 +348,7 @@ def test_subresources_can_be_asked_for(place: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n"
     options = ["check", "-", "k8s", "--policies", "guards"]
     unasked = gpupool(*options, folder=place, text=pod)
-    assert "the rules name only subresources, pods/exec; ask with --subresource pods/exec" in unasked.stdout
+    assert "the rules name only subresources, pods/exec; use --subresource pods/exec" in unasked.stdout
     asked = gpupool(*options, "--subresource", "pods/exec", folder=place, text=pod)
     assert (asked.returncode, "1 denied: 1 object, " in asked.stdout) == (1, True)
     both = gpupool(*options, "--subresource", "exec", "--operation", "DELETE", folder=place, text=pod)
@@ -456,7 +456,9 @@ def test_mutants_that_nothing_notices_are_named(place: Path) -> None:
     fixtures(place)
     done = gpupool("test", "guards", "--mutate", folder=place)
     assert done.returncode == 1
-    assert "owners: spec.validations[1].expression: no fixture notices this: always true" in done.stdout
+    assert (
+        "owners: spec.validations[1].expression: no fixture detects this change: always true" in done.stdout
+    )
     assert "spec.validations[0].expression: no fixture notices" not in done.stdout
     answer = json.loads(gpupool("test", "guards", "--mutate", "--format", "json", folder=place).stdout)
     assert answer["passed"] is False

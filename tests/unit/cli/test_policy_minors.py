@@ -89,7 +89,7 @@ def test_an_unknown_minor_is_said_once_with_its_place(place: Path) -> None:
     file = environment(place, "one", "1.31")
     check = ("policy", "check", "pod.yaml", file, "--policies", "guard.yaml")
     said = [line for line in gpupool(*check, folder=place).stdout.splitlines() if "1.31" in line]
-    assert said == ["      Kubernetes 1.31 is not known, only 1.33 to 1.36; it is judged as 1.33"]
+    assert said == ["      Kubernetes 1.31 is unknown, only 1.33 to 1.36 are known; it is treated as 1.33"]
     findings = json.loads(gpupool(*check, "-o", "json", folder=place).stdout)["findings"]
     (note,) = [finding for finding in findings if finding["policy"] == "unknown-minor"]
     lines = (place / file).read_text().splitlines()

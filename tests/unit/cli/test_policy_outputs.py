@@ -242,7 +242,7 @@ def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output:
 def test_a_policy_without_its_parameter_is_reported_like_one_that_matched_nothing(
     output: CheckOutput,
 ) -> None:
-    message = "was not applied: no ConfigMap pools is given as its parameter"
+    message = "was not applied: its parameter, ConfigMap pools, is missing"
     missing = replace(UNMATCHED, rule="missing-parameter", message=message)
     text = written(sample(missing, WARNED), output)
     if output is CheckOutput.text:

@@ -135,7 +135,7 @@ def test_a_target_without_manifests_is_wrong_use(project: Path, target: str, bes
     done = gpupool("check", target, *beside, folder=project, text="")
     assert (done.returncode, done.stdout) == (2, "")
     said = "standard input" if target == "-" else target
-    assert done.stderr == f"{said}: nothing to judge; name what holds manifests\n"
+    assert done.stderr == f"{said}: nothing to check; name files or folders with manifests\n"
 
 
 def test_an_empty_target_is_wrong_use(project: Path) -> None:

@@ -22,5 +22,5 @@ def test_a_policy_that_matched_nothing_is_explained_once_by_what_came_furthest(t
     found = [row for row in run(Question(("homelab", str(file))), str).findings if row.rule == UNMATCHED]
     messages = {row.object.name: row.message for row in found if row.object}
     assert set(Counter(row.object.name for row in found if row.object).values()) == {1}
-    assert messages["gpu-pods-name-a-pool"] == "matched no object: matchConditions leave everything out"
-    assert messages["services-stay-inside"].endswith("nothing is of a kind that the rules name for CREATE")
+    assert messages["gpu-pods-name-a-pool"] == "matched no object: matchConditions exclude everything"
+    assert messages["services-stay-inside"].endswith("no object has a kind that the rules name for CREATE")

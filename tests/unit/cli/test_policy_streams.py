@@ -45,7 +45,7 @@ def test_an_answer_that_can_not_be_written_is_said(place: Path, verb: list[str],
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == "the answer can't be written: No space left on device; send it elsewhere\n"
+    assert done.stderr == "can't write the output: No space left on device; write it elsewhere\n"
 
 
 @pytest.mark.parametrize("output", ["text", "github", "json", "sarif", "junit"])

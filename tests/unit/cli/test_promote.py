@@ -113,7 +113,7 @@ def test_shows_then_writes_then_has_nothing_to_do(project: Project) -> None:
         "\n-    sharing: {mode: time-slicing, replicas: 8}\n+    sharing: {mode: time-slicing, replicas: 4}\n"
         in shown.stdout
     )
-    assert "1 change from dev; nothing is written without --write" in shown.stdout
+    assert "1 change from dev; use --write to write them" in shown.stdout
     assert project.path("staging").read_text() == before
     project.path("staging").chmod(0o640)
     assert "1 change from dev written" in project.run("dev", "staging", "--write").stdout
@@ -168,7 +168,7 @@ def test_what_would_not_be_valid_is_shown_and_not_written(project: Project) -> N
     refused = project.run("dev", "staging", "--write", code=1)
     assert "+    sharing: {mode: time-slicing, replicas: 4}" in refused.stdout
     assert "environments/staging.yaml:11:" in refused.stderr
-    assert "8 x nvidia.com/gpu of pool 'notebooks' are more than its maximum of 4" in refused.stderr
+    assert "8 x nvidia.com/gpu of pool 'notebooks' exceed its maximum of 4" in refused.stderr
     assert project.path("staging").read_text() == before
 
 
@@ -311,7 +311,7 @@ def test_a_source_that_is_renamed_in_the_change_keeps_its_history(reviewed: Proj
     )
     for merged in (False, True):
         said = reviewed.run("--check", "--base", "main").stdout
-        assert "staging: fine, nothing that first never had" in said, merged
+        assert "staging: fine, not ahead of first" in said, merged
         reviewed.commit("renamed")
 
 
@@ -411,7 +411,7 @@ def test_another_source_does_not_free_a_change_of_the_one_it_had(reviewed: Proje
     text = reviewed.path("prod").read_text()
     reviewed.path("prod").write_text(text.replace("from: staging", "from: dev"))
     said = reviewed.run("--check", "--base", "main").stdout
-    assert "prod: note: this change lets promotions come from dev instead of staging" in said
+    assert "prod: note: this change sets the promotion source to dev instead of staging" in said
 
 
 def test_priorities_are_behind(project: Project) -> None:
@@ -451,5 +451,5 @@ def test_without_git_only_the_files_count(project: Project) -> None:
     project.run("--check")
     project.write("staging", 4)
     assert "pools.notebooks is ahead of dev" in project.run("--check", code=1).stderr
-    assert "without Git it is unknown which is ahead" in project.run("staging", "prod").stderr
+    assert "without Git, it is unknown which one is ahead" in project.run("staging", "prod").stderr
     project.run("--check", "--base", "main", code=2)

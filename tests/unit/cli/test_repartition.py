@@ -24,13 +24,13 @@ run = CliRunner()
 def test_a_time_that_is_none(time: str) -> None:
     done = run.invoke(app, ["repartition", "prod", "inference-h100", "--timeout", time])
     assert isinstance(done.exception, UsageError)
-    assert f"--timeout {time}: a time such as 90s, 15m or 1h is expected" in str(done.exception)
+    assert f"--timeout {time}: expected a duration such as 90s, 15m or 1h" in str(done.exception)
 
 
 def test_a_pool_that_is_none() -> None:
     done = run.invoke(app, ["repartition", "prod", "missing"])
     assert isinstance(done.exception, UsageError)
-    assert "prod has no pool 'missing'; there are: " in str(done.exception)
+    assert "prod has no pool 'missing'; pools: " in str(done.exception)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str])
         "    1  a        0  0 s          5 min",
         "    2  b        3  no deadline  5 min",
         "",
-        "expected: at least 10 min (the operator's share is assumed)",
+        "expected: at least 10 min (the operator's time is an estimate)",
         "prod pool: planned",
         "note: maintenance window: ...",
     ]

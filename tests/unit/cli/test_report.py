@@ -113,7 +113,7 @@ def test_an_invalid_file_is_reported_and_fails(project: Path, run: Run) -> None:
         (["--base", "main", "--head", "nowhere"], "nowhere: no commit"),
         (
             ["other", "--base", "main"],
-            "no environment 'other' at main or working tree; there are: prod, rack",
+            "no environment 'other' at main or working tree; environments: prod, rack",
         ),
         (["--base", "main", "--cluster", "other"], "--cluster other: there is no such environment"),
         (["--base", "main", "-o", "/nowhere/report"], "/nowhere/report: No such file or directory"),

@@ -12,10 +12,10 @@ from tests.command import gpupool
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--role", "cook"), "there is no role cook; roles: "),
+        (("--role", "cook"), "unknown role cook; roles: "),
         (("--kubeconfig", "k", "--in-cluster"), "give --kubeconfig or --in-cluster, not both"),
-        (("--as", "ada"), "--as ada: give --kubeconfig or --in-cluster with it"),
-        (("--purge",), "--purge removes the data of a queue that is stopped; give --stop with it"),
+        (("--as", "ada"), "--as ada: add --kubeconfig or --in-cluster"),
+        (("--purge",), "--purge removes a stopped queue's data; add --stop"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_credential_is_not_shown_by_accident(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("context", "server", "expected"),
     [
-        ("y", "http://h", 'no context "y"; there are: x'),
+        ("y", "http://h", 'no context "y"; contexts: x'),
         (None, "ftp://h", "has no server address"),
     ],
 )

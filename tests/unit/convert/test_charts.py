@@ -91,7 +91,7 @@ def test_a_config_map_of_its_own_is_read_by_its_name() -> None:
 def test_a_default_that_is_not_there_is_wrong() -> None:
     result = converted(plugin_map(("big", 8), ("small", 3), default="smal"))
     assert sharing(result) is None
-    assert "config.default = smal: there is no such device-plugin configuration" in said(result)
+    assert "config.default = smal: unknown device-plugin configuration" in said(result)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_default_that_is_not_there_is_wrong() -> None:
         ("node-feature-discovery: {worker: {}}\n", "values of the chart node-feature-discovery"),
         (
             "replicaCount: 1\ningress: {}\n",
-            "not something that a GPU pool is made of; its fields are replicaCount, ingress",
+            "not part of a GPU pool; its fields are replicaCount, ingress",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, report
             "renameByDefault: true",
             "the plugin ignores it there; write it to sharing.timeSlicing.renameByDefault",
         ),
-        ("deviceListStrategy: envvar", "the plugin ignores it: it has no such flag"),
+        ("deviceListStrategy: envvar", "the plugin ignores it: unknown flag"),
         ("failOnInitError: false", "gpupool leaves it to the device plugin's default"),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_a_node_says(
         (labels(gpu_count=1, gpu_replicas=4, gpu_sharing_strategy="none"), {}, "t4", "none as the way"),
         (
             labels("Tesla-T4-SHARED", gpu_count=2, gpu_replicas=4, gpu_sharing_strategy="mps"),
-            {"nvidia.com/gpu": "20"}, "t4", "4 slices of 2 GPUs, and its capacity has 20",
+            {"nvidia.com/gpu": "20"}, "t4", "4 slices of 2 GPUs, but its capacity is 20",
         ),
         (labels(A100, gpu_count=8, gpu_replicas=0), {"nvidia.com/gpu": "0"}, "a100-80gb", "MIG mode"),
         (labels(f"{A100}-MIG-INVALID", gpu_count=0), {}, "a100-80gb", "not partitioned alike"),
@@ -174,7 +174,7 @@ def test_a_configuration_that_has_not_reached_the_node_leaves_it_out() -> None:
     assert not result.pools
     (why,) = result.left_out
     assert "time-slicing with 4 replicas, and device-plugin configuration any" in why
-    assert "8 replicas; correct one of the two" in why
+    assert "8 replicas; correct one of them" in why
 
 
 def test_slices_that_no_label_tells_are_told_by_the_configuration() -> None:
@@ -187,7 +187,7 @@ def test_a_configuration_that_is_not_there_is_said_and_the_node_believed() -> No
     result = converted(node("a", {**SLICED, CHOSEN: "gone"}))
     assert yaml.safe_load(result.text)["pools"][0]["sharing"]["replicas"] == 4
     listed = [str(entry) for entry in result.leftovers]
-    assert any("no device-plugin configuration 'gone' is among the files" in line for line in listed)
+    assert any("the input has no device-plugin configuration 'gone'" in line for line in listed)
     result = converted(node("a", {**labels(gpu_count=1), CHOSEN: "gone"}))
     assert not result.pools
     assert "'gone'" in result.left_out[0]

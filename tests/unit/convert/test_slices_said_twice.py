@@ -103,7 +103,7 @@ def test_one_that_disagrees_leaves_the_pool_out_and_names_both_numbers(requireme
     assert result.pools == ()
     assert (
         "a node has 8 nvidia.com/gpu by NodeOverlay slices, and 4 by its configuration (time-slicing with 4 "
-        "replicas); pool gpus is left out; correct one of the two and convert again"
+        "replicas); pool gpus is left out; correct one of them and convert again"
     ) in said(result, "todo")
     assert "left out: gpus" in result.text
 
@@ -119,13 +119,13 @@ def test_what_is_unknown_is_listed() -> None:
     unknown = "{key: karpenter.k8s.aws/instance-network-bandwidth, operator: Gt, values: ['1']}"
     result = converted(POOL, QUARTERS, overlay(unknown, 8))
     assert result.pools == ("gpus",)
-    assert "the catalog does not know this label of the machines" in said(result, "left")
+    assert "the catalog does not have this machine label" in said(result, "left")
 
 
 def test_an_overlay_without_any_configuration_is_no_choice_either() -> None:
     result = converted(POOL.replace(", nvidia.com/device-plugin.config: quarters", ""), overlay(ONE_GPU))
     assert result.pools == ()
-    assert "whole GPUs, as no configuration among the files says otherwise" in said(result, "todo")
+    assert "whole GPUs, because no configuration in the input says otherwise" in said(result, "todo")
 
 
 def test_the_replicas_of_bottlerocket_are_the_pools() -> None:
@@ -157,7 +157,7 @@ def test_bottlerocket_and_a_configuration_that_disagree_leave_the_pool_out() -> 
     assert result.pools == ()
     assert (
         "userData of node class gpu says time-slicing with 5 replicas, and device-plugin configuration "
-        "quarters of ConfigMap plugin time-slicing with 4 replicas; correct one of the two"
+        "quarters of ConfigMap plugin time-slicing with 4 replicas; correct one of them"
     ) in said(result, "wrong")
 
 

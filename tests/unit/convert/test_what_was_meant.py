@@ -33,10 +33,10 @@ def said(result: Conversion, kind: str) -> str:
 
 def test_a_layout_that_fits_no_gpu_asks_which_one_was_meant() -> None:
     todo = said(converted(layout("{1g.10gb: 8}")), "todo")
-    assert "fits none of the GPUs that have its profiles: a100-40gb, a100-80gb, h100-80gb;" in todo
+    assert "fits none of the GPUs that have profiles: a100-40gb, a100-80gb, h100-80gb;" in todo
     assert "--gpu eighths=KEY" in todo
     wrong = said(converted(layout("{1g.10gb: 8}"), eighths="h100-80gb"), "wrong")
-    assert "8 x 1g.10gb asked, but one GPU has 7 at most" in wrong
+    assert "8 x 1g.10gb requested, but one GPU has at most 7" in wrong
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_one_that_only_one_gpu_can_be_meant_by_is_wrong_on_that(text: str, gpu: 
 
 def test_a_layout_that_no_gpu_has_names_none() -> None:
     wrong = said(converted(layout("{9g.99gb: 1}")), "wrong")
-    assert "no GPU of the catalog has all of its profiles" in wrong
+    assert "no GPU in the catalog has all of its profiles" in wrong
 
 
 def pair(on_demand: str, spot: str) -> str:

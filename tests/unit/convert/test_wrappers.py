@@ -273,7 +273,7 @@ def test_what_is_noted_on_objects_and_what_is_not_read_may_have_any_text() -> No
 def test_a_configuration_whose_name_is_a_variable_is_not_read() -> None:
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"${POOL}": PLUGIN}}
     result = converted(NODE, held)
-    assert [why for why in result.left_out if "a variable is not filled in" in why]
+    assert [why for why in result.left_out if "it contains a variable that is not replaced" in why]
 
 
 def test_a_configuration_in_a_file_of_its_own_is_not_read_with_a_placeholder() -> None:
@@ -283,7 +283,7 @@ def test_a_configuration_in_a_file_of_its_own_is_not_read_with_a_placeholder() -
     node["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "all"  # type: ignore[index]
     result = converted(node, config)
     assert result.pools == ()
-    assert [why for why in result.left_out if "a variable is not filled in" in why]
+    assert [why for why in result.left_out if "it contains a variable that is not replaced" in why]
 
 
 def test_placeholders_in_wrapped_values_are_listed_once() -> None:

@@ -78,4 +78,4 @@ def test_one_command_is_printed_once() -> None:
     assert [drift.repair for drift in drifts] == [RESTORE, RESTORE]
     text = assertion_text.text(DriftCheck("trial", drifts, NOW, 0.0, 0, 0), colour=False)
     assert text.count(f"$ {RESTORE}") == 1
-    assert text.count("(fixed by the same command above)") == 1
+    assert text.count("(fixed by the same command as above)") == 1

@@ -36,7 +36,7 @@ def test_owners_are_those_whose_labels_are_there() -> None:
 def test_another_environments_cluster_is_reported_with_everything_that_is_lost() -> None:
     first, *lost = import_notes.notes("context x", "mine", ["local"], KEPT, WRITTEN)
     assert "belong to environment local" in first.why
-    assert first.advice == "`gpupool import local` reads the file that the cluster keeps"
+    assert first.advice == "`gpupool import local` reads the file stored in the cluster"
     assert [(entry.path, entry.value) for entry in lost] == [
         ("pools[a].description", '"for notebooks"'),
         ("pools[a].fallbackTo", '["b"]'),

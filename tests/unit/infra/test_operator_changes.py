@@ -22,7 +22,7 @@ ENVIRONMENT: Data = {
 }
 PLUGIN = (
     "`up` restarts the operator's device plugin, GPU feature discovery, MPS control daemon on every GPU "
-    "node, one node after the other (devicePlugin.config.name changes)"
+    "node, one node at a time (devicePlugin.config.name changes)"
 )
 OTHERS = (
     "container toolkit, validator, device plugin, GPU feature discovery, MPS control daemon, MIG manager, "
@@ -62,7 +62,7 @@ def test_nothing_restarts_where_nothing_changes_or_nothing_is_known() -> None:
     [
         ({}, "restarts in place, 1 node at a time, cordoned for that time; running pods stay"),
         ({"version": "v25.3.2"}, "and its node stays cordoned (upgrade-failed)"),
-        (BY_HAND, "no node is cordoned, and a driver pod takes the change up when somebody deletes it"),
+        (BY_HAND, "no node is cordoned, and a driver pod applies the change when it is deleted"),
     ],
 )
 def test_another_toleration_restarts_everything(operator: Data, effect: str) -> None:

@@ -59,7 +59,7 @@ SOUND = {
 DAMAGED = {
     "": "it is empty",
     "\0\0\0\0": "it is empty",
-    SOUND["whole"][:70]: r"no JSON from line 1, column \d+ on, of 70 bytes",
+    SOUND["whole"][:70]: r"invalid JSON at line 1, column \d+, of 70 bytes",
     "[" * 100_000: "no JSON",
     "[]": "`checkpoint` must be an object",
     '{"checkpoint":"x"}': "`checkpoint` must be an object",

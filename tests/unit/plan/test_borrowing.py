@@ -118,7 +118,7 @@ NOT_PREEMPTIBLE = [{"name": "only", "value": 1, "level": "low"}]
 @pytest.mark.parametrize(
     ("pools", "changes", "message", "hint"),
     [
-        ({"shared": {"gpus": 2, "upTo": 1}}, {}, "less than the grant of 8", "leave it out"),
+        ({"shared": {"gpus": 2, "upTo": 1}}, {}, "less than the grant of 8", "remove it"),
         ({"shared": {"gpus": 2, "upTo": 5}}, {}, "comes to 20 x nvidia.com/gpu", "raise nodes.max"),
         ({"shared": {"slices": 2, "upTo": {"x": 1}}}, {}, "the grant says slices", "a number of slices"),
         ({"parted": {"profiles": {"2g.20gb": 2}, "upTo": 3}}, {}, "the grant says profiles", "{2g.20gb: 8}"),

@@ -61,7 +61,7 @@ def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
     [
         ([{"count": 1}], {}, "reserved[0]", "neither id nor tags"),
         ([{**BLOCK, "tags": {"a": "b"}}], {}, "reserved[0]", "id and tags both"),
-        ([{**BLOCK, "count": 5}], {}, "reserved", "5 nodes are reserved, and the pool has 4 at most"),
+        ([{**BLOCK, "count": 5}], {}, "reserved", "5 nodes are reserved, but the pool has at most 4"),
         ([BLOCK, BLOCK], {}, "reserved[1].id", "cr-0a1b2c is listed twice"),
         ([TAGGED, TAGGED], {}, "reserved[1].tags", "what these tags find is listed twice"),
         ([TAGGED, {"tags": {"team": "ml", "for": "x"}, "count": 1}], {}, "reserved[1].tags", "listed twice"),

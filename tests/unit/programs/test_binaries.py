@@ -208,8 +208,8 @@ def test_a_release_that_can_not_be_had_is_built_and_said(
     assert found["kwok"] == binaries.programs()["kwok"].cached
     assert [job.title.split()[0] for job in builds] == ["kwok", "karpenter"]
     assert capsys.readouterr().err == (
-        f"kwok {binaries.programs()['kwok'].version} is built here instead of downloaded:"
-        f" 127.0.0.1:{port} can't be reached (Connection refused)\n"
+        f"kwok {binaries.programs()['kwok'].version} is built instead of downloaded: "
+        f"127.0.0.1:{port} can't be reached (Connection refused)\n"
     )
     assert said[0].startswith("downloading kwok ")
     assert said[1].startswith("2 of 2 programs must be built once: kwok, karpenter")

@@ -132,7 +132,7 @@ def test_a_link_in_place_of_the_program_is_refused(server: Server, tmp_path: Pat
     link = tarfile.TarInfo("tiny")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     content = server.files["/tiny.tar.gz"] = archive(tiny=link)
-    refused(release(server, "/tiny.tar.gz", content, "tiny"), tmp_path, r"tiny in it is no ordinary file")
+    refused(release(server, "/tiny.tar.gz", content, "tiny"), tmp_path, r"tiny in it is not a regular file")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_body_that_ends_early_is_noticed(server: Server, tmp_path: Path) -> No
         request.wfile.write(PROGRAM[:1000])
 
     server.files["/tiny"] = cut
-    refused(release(server, "/tiny"), tmp_path, rf"/tiny broke off after 1000 of {len(PROGRAM)} bytes")
+    refused(release(server, "/tiny"), tmp_path, rf"/tiny was interrupted after 1000 of {len(PROGRAM)} bytes")
 
 
 def test_a_server_that_stops_in_the_middle_is_left(

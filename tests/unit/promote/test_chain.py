@@ -26,7 +26,7 @@ def test_one_step_is_fine() -> None:
         ),
         ("prod", "dev", r"prod comes after dev: dev -> staging -> prod; a change goes the other way"),
         ("lab", "prod", r"prod comes from staging; write promotion: \{from: lab\}"),
-        ("lab", "dev", r"dev does not say where its changes come from"),
+        ("lab", "dev", r"dev has no promotion source"),
     ],
 )
 def test_others_are_refused(source: str, target: str, said: str) -> None:

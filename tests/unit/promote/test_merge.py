@@ -134,7 +134,9 @@ NEW = (
 def test_a_new_pool_is_marked_and_brings_its_sizes_or_the_given_one() -> None:
     promoted = into(NEW, POOL)
     assert promoted.new == ("b",)
-    assert body(promoted) == NEW.replace("# for b", "# New from dev, with its sizes: see that they fit here.")
+    assert body(promoted) == NEW.replace(
+        "# for b", "# New from dev, with its sizes: check that they fit here."
+    )
     sized = into(NEW, POOL, PromotionOptions(sizes={"max": 2, "maxGpus": 8}))
     assert "# New from dev, with nodes.max 2:" in sized.text
     assert "{instanceTypes: [g4dn.xlarge], max: 2}" in sized.text

@@ -63,7 +63,7 @@ def test_a_file_that_is_no_yaml(tmp_path: Path) -> None:
 
 def test_unknown_environments_are_wrong_use(tmp_path: Path) -> None:
     state = snapshot(tmp_path, "base", trial=TRIAL)
-    with pytest.raises(UsageError, match="no environment 'other' at base or base; there are: trial"):
+    with pytest.raises(UsageError, match="no environment 'other' at base or base; environments: trial"):
         build(state, state, ["other"], TODAY, 20)
 
 
@@ -185,7 +185,7 @@ def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:
     (field,) = environment.settings
     assert (field.name, field.before, field.after) == ("queue.retries", "3", "5")
     assert environment.change == "changed"
-    assert [effect.what for effect in environment.effects] == ["no node is touched"]
+    assert [effect.what for effect in environment.effects] == ["no node is affected"]
 
 
 def test_what_the_queue_does_touches_no_node(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_cluster_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
 
     environment = change(tmp_path, EKS, lambda data: data["pools"].pop(), clusters=unreachable)
     assert environment.live is None
-    assert environment.notes[-1] == "The cluster could not be asked what runs there: no context ml"
+    assert environment.notes[-1] == "Could not ask the cluster for running pods: no context ml"
 
 
 def test_one_compiler_for_all_judges_as_one_for_each() -> None:

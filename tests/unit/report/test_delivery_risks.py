@@ -116,7 +116,7 @@ PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
         lambda data: data.update(priorities=[CLASSES[1], {**CLASSES[0], "value": 100}]),
         ["value goes from 500 to 100", "batch goes before train now"],
     ),
-    "renamed": (classes(name="fit"), ["train is called fit now: running pods keep their number"]),
+    "renamed": (classes(name="fit"), ["train is renamed to fit: running pods keep their number"]),
     "removed": (lambda data: data.update(priorities=CLASSES[1:]), ["train is removed"]),
     "added": (lambda data: data["priorities"].append({"name": "x", "value": 1, "level": "low"}), []),
     "described": (classes(description="words"), []),

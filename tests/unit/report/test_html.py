@@ -196,7 +196,7 @@ def test_what_is_risky_comes_first_and_in_words() -> None:
         ("pool-added", ["added", "After:", "NVIDIA H100 80 GB, whole"]),
         ("environment-added", ["added", "at most", "new"]),
         ("environment-removed", ["removed", "before at most"]),
-        ("file-that-is-wrong", ["trial can't be used", "The file can't be used after the change"]),
+        ("file-that-is-wrong", ["trial can't be used", "The file is not valid after the change"]),
         ("comments-only", ["No environment changes."]),
     ],
 )

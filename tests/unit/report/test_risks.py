@@ -85,7 +85,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "claims": (
         section("policies", limits={"deviceClasses": ["rdma.example.com"]}),
-        ("caution", "policy", "tenants may claim devices of class rdma.example.com, which nothing counts"),
+        ("caution", "policy", "tenants may claim devices of class rdma.example.com, which no quota counts"),
     ),
     "a new denial": (
         section("cost", monthlyUsdMax=1),
@@ -116,7 +116,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "people cut off": (
         tenant(access=OPEN),
         tenant(access={**OPEN, "oidcGroups": []}),
-        ("access", "people of ml reach a no more"),
+        ("access", "members of ml lose access to a"),
     ),
     "a higher priority": (
         lambda d: (d.update(priorities=CLASSES), d["tenants"][0].update(maxPriority="batch")),
@@ -252,4 +252,4 @@ def test_an_environment_that_goes(tmp_path: Path) -> None:
     (environment,) = made.environments
     assert environment.change == "removed"
     assert environment.risks[0].kind == "delete"
-    assert made.notes == ("head has no environments folder with environments in it.",)
+    assert made.notes == ("head has no environments folder with environments.",)

@@ -194,12 +194,12 @@ def test_media_engines() -> None:
     [
         ("t4", {"1g.5gb": 1}, "the NVIDIA T4 has no MIG"),
         ("a100-80gb", {}, "the layout names no profile"),
-        ("a100-80gb", {"1g.10gb": 0}, "1g.10gb: a count is a whole number from 1 up, got 0"),
-        ("a100-80gb", {"1g.10gb": -2}, "1g.10gb: a count is a whole number from 1 up, got -2"),
+        ("a100-80gb", {"1g.10gb": 0}, "1g.10gb: expected a whole number of 1 or more, got 0"),
+        ("a100-80gb", {"1g.10gb": -2}, "1g.10gb: expected a whole number of 1 or more, got -2"),
         (
             "a100-80gb",
             {"1g.10gb": 10**9},
-            "1000000000 x 1g.10gb asked, but one GPU has 7 at most",
+            "1000000000 x 1g.10gb requested, but one GPU has at most 7",
         ),
         (
             "a100-80gb",
@@ -239,7 +239,7 @@ def test_media_engines() -> None:
         (
             "a100-80gb",
             {"3g.40gb": 1, "3g.39gb": 1},
-            "3g.40gb and 3g.39gb are one profile under different drivers; name it once",
+            "3g.40gb and 3g.39gb are names of one profile in different drivers; use one of them",
         ),
     ],
     ids=str,

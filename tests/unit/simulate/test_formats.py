@@ -65,7 +65,7 @@ def test_acme_runs_from_its_start_whatever_its_column_says() -> None:
 
 
 def test_slurm_needs_a_zone_and_counts_no_step() -> None:
-    with pytest.raises(SpecError, match=r"sacct\.txt:2:4: Submit: .* says no time zone; .*--zone"):
+    with pytest.raises(SpecError, match=r"sacct\.txt:2:4: Submit: .* has no time zone; .*--zone"):
         read(TRACES / "sacct.txt")
     found = jobs("sacct.txt", timedelta())
     assert found == [(NOON, "vision", 4, None, 3600), (NOON + 720, "speech", 1, "t4", 1800)]
@@ -107,10 +107,10 @@ def test_every_format_has_a_trace_here() -> None:
         ("submitted,tenant,gpus,seconds\n1e308,a,1,5\n", r"2:1: submitted: '1e308' is not between 1970"),
         ("submitted,tenant,gpus,seconds\n1790000000000,a,1,5\n", r"2:1: .* not between 1970 and 2100"),
         ("submitted,tenant,gpus,seconds\n9999-12-31T23:59:59Z,a,1,5\n", r"2:1: .* not between 1970"),
-        ("submitted,tenant,gpus,seconds\nx,a,1,5\n", r"2:1: submitted: 'x' is neither seconds nor a moment"),
-        ("submitted,tenant,gpus,seconds\n1,,1,5\n", r"2:2: tenant: no tenant is named"),
-        ("submitted,tenant,gpus,seconds\n1,a,1\n", r"2:1: submitted: 3 cells, and the header has 4"),
-        ("submitted,tenant,gpus,seconds,prio\n1,a,1,5,x\n", r"1:5: prio: column 'prio' is not known"),
+        ("submitted,tenant,gpus,seconds\nx,a,1,5\n", r"2:1: submitted: 'x' is neither seconds nor a time"),
+        ("submitted,tenant,gpus,seconds\n1,,1,5\n", r"2:2: tenant: the tenant is missing"),
+        ("submitted,tenant,gpus,seconds\n1,a,1\n", r"2:1: submitted: 3 cells, but the header has 4"),
+        ("submitted,tenant,gpus,seconds,prio\n1,a,1,5,x\n", r"1:5: prio: unknown column 'prio'"),
         ("when,who\n1,2\n", r"1:1: is no table of jobs that is known"),
         ("", r"1:1: is no table of jobs that is known"),
     ],
@@ -157,7 +157,7 @@ def test_odd_json_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_format_that_is_named_must_fit(tmp_path: Path) -> None:
-    with pytest.raises(GpupoolError, match="is no openb table: it has no column"):
+    with pytest.raises(GpupoolError, match="is not a openb table: it has no column"):
         read(TRACES / "neutral.csv", "openb")
     with pytest.raises(GpupoolError, match="can't be read: No such file"):
         read(tmp_path / "gone.csv")

@@ -197,13 +197,13 @@ def test_a_pool_for_jobs_has_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("gone",), "no pool 'gone' in environment prod; there are: notebooks, research-a100, "),
+        (("gone",), "no pool 'gone' in environment prod; pools: notebooks, research-a100, "),
         (("notebooks", 2), "--slices 2: a pod on pool notebooks gets at most 1 nvidia.com/gpu"),
         (("training-h100", 9), "gets at most 8 nvidia.com/gpu; the largest node has no more"),
         (("inference-h100",), "has several profiles; add --profile with one of: 3g.40gb, 2g.20gb"),
         (("inference-h100", 1, "1g.10gb"), "no profile 1g.10gb; add --profile"),
-        (("notebooks", 1, "1g.10gb"), "pool notebooks is not partitioned; leave it out"),
-        (("training-h100", 1, None, "search"), "no such tenant with pool training-h100; there are: vision, "),
+        (("notebooks", 1, "1g.10gb"), "pool notebooks is not partitioned; remove --profile"),
+        (("training-h100", 1, None, "search"), "no such tenant with pool training-h100; tenants: vision, "),
     ],
 )
 def test_what_can_not_be_is_said_with_what_can(arguments: tuple[Any, ...], message: str) -> None:

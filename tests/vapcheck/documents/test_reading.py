@@ -63,7 +63,7 @@ def test_file(text: str, expected: Any) -> None:
         assert findings
     else:
         assert [document.body["metadata"]["name"] for document in documents] == expected
-        hints = {"begin it with --- alone on its line"}  # what kubectl silently ignores is reported
+        hints = {"start it with --- on a separate line"}  # what kubectl silently ignores is reported
         assert {finding.hint for finding in findings} <= hints
 
 

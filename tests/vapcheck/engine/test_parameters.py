@@ -60,7 +60,7 @@ def test_missing() -> None:
         GIVEN.of(policy(), binding("none", "default", deny=True), "team")
     assert raised.value.fix == (
         "Give the ConfigMap default/none that the binding 'b' (f) names, beside the manifests or with "
-        "--policies; or correct spec.paramRef there, or let it be missing with "
+        "--policies; or correct spec.paramRef there, or allow it to be missing with "
         "parameterNotFoundAction: Allow."
     )
 
@@ -106,7 +106,7 @@ def test_findings_name_binding_and_parameter() -> None:
     assert denied.message == f"failed to configure binding: {NOT_FOUND}", "as the server says it"
     assert denied.binding == passed.binding == "b"
     assert denied.fix.startswith("Give the ConfigMap team/limits that the binding 'b' (p.yaml:9) names")
-    assert passed.message == "was not applied: no ConfigMap limits is given as its parameter"
+    assert passed.message == "was not applied: its parameter, ConfigMap limits, is missing"
     assert passed.fix.startswith("Give the ConfigMap limits that the binding 'b' (p.yaml:9) names")
 
 

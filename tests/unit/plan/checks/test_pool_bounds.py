@@ -41,7 +41,7 @@ def pool(**nodes: Any) -> Pool:
         ({"maxGpus": 2}, "maxGpus", "no machine with 4 GPUs fits in 2", "at least 4"),
         ({"maxGpus": 10, "instanceTypes": LARGE}, "maxGpus", "no multiple of 4", "use 8 or 12"),
         ({"maxGpus": 12, "instanceTypes": ["g6.48xlarge"]}, "maxGpus", "no multiple of 8", "use 8 or 16"),
-        ({"maxGpus": 4, "warm": 5}, "warm", "5 warm nodes are more than the maximum of 4", "raise maxGpus"),
+        ({"maxGpus": 4, "warm": 5}, "warm", "5 warm nodes exceed the maximum of 4", "raise maxGpus"),
         ({"maxGpus": 7, "spotShare": 0.5}, "spotShare", "7 GPUs and machines of 4", "raise maxGpus to 8"),
     ],
 )

@@ -47,14 +47,16 @@ def test_names_of_both_environments_are_known(folder: Path) -> None:
 def test_unknown_names(folder: Path) -> None:
     path = put(folder, "prod", "promotion: {from: dev, keep: [pools.dev], follow: [priorities.low]}\n")
     assert said(path) == [
-        "promotion.keep[0]: pool 'dev' is neither here nor in dev; did you mean \"devs\"? defined: devs",
-        "promotion.follow[0]: priority 'low' is neither here nor in dev; none is defined",
+        "promotion.keep[0]: pool 'dev' is not defined here or in dev; did you mean \"devs\"? defined: devs",
+        "promotion.follow[0]: priority 'low' is not defined here or in dev; none is defined",
     ]
 
 
 def test_the_environment_before_exists(folder: Path) -> None:
     path = put(folder, "prod", "promotion: {from: dv}\n")
-    assert said(path) == ["promotion.from: there is no environment 'dv'; did you mean \"dev\"? defined: dev"]
+    assert said(path) == [
+        "promotion.from: environment 'dv' does not exist; did you mean \"dev\"? defined: dev"
+    ]
 
 
 def test_a_file_by_itself_is_not_held_to_files_beside_it(tmp_path: Path) -> None:
@@ -66,8 +68,8 @@ def test_the_chain_ends(folder: Path) -> None:
     put(folder, "staging", "promotion: {from: dev}\n")
     path = put(folder, "prod", "promotion: {from: staging}\n")
     assert said(path) == [
-        "promotion.from: the chain goes round: prod <- staging <- dev <- prod; the first environment has no "
-        "promotion"
+        "promotion.from: promotions form a cycle: prod <- staging <- dev <- prod; remove "
+        "promotion from the first environment"
     ]
 
 
@@ -83,10 +85,10 @@ def test_the_environments_of_another_state_are_given(folder: Path) -> None:
     loaded = check_shape(parse_source(str(path), path.read_bytes()))
     staging = (HEAD.replace("NAME", "staging") + POOL.replace("POOL", "old")).encode()
     resolve(loaded, siblings={"prod": path.read_bytes(), "staging": staging})
-    with pytest.raises(SpecError, match="there is no environment 'staging'"):
+    with pytest.raises(SpecError, match="environment 'staging' does not exist"):
         resolve(loaded)
     path.unlink()
-    with pytest.raises(SpecError, match="there is no environment 'staging'"):
+    with pytest.raises(SpecError, match="environment 'staging' does not exist"):
         resolve(loaded, siblings={"prod": b""})
 
 
