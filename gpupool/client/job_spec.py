@@ -22,7 +22,7 @@ class JobState(StrEnum):
     """Where a job stands."""
 
     QUEUED = "queued"
-    DISPATCHING = "dispatching"
+    SCHEDULED = "scheduled"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -45,14 +45,14 @@ class WaitReason(StrEnum):
     """The tenant holds what it is granted, or has as many jobs running as it may."""
     BUDGET = "budget"
     """The money that is left does not suffice for what the job may cost."""
-    NOT_POSSIBLE = "not_possible"
+    UNSCHEDULABLE = "unschedulable"
     """No end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too
     small."""
     BACKOFF = "backoff"
     """It failed, and is tried again later."""
     DEPENDENCY = "dependency"
     """A job or an array that it comes after is not over."""
-    TURN = "turn"
+    QUEUED = "queued"
     """Like jobs of the same tenant go first."""
     NODE = "node"
     """Dispatched; its pod has no node yet: what the scheduler or Karpenter says."""
@@ -66,7 +66,7 @@ class WaitReason(StrEnum):
     """The queue can't reach its cluster, or works on it no longer."""
     NODE_UNREACHABLE = "node_unreachable"
     """Its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service."""
-    ENDING = "ending"
+    TERMINATING = "terminating"
     """It is to stop, and its pod has not ended yet."""
 
 

@@ -24,7 +24,7 @@ class JobState(StrEnum):
     """Where a job stands."""
 
     QUEUED = "queued"
-    DISPATCHING = "dispatching"
+    SCHEDULED = "scheduled"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -50,15 +50,16 @@ class WaitReason(StrEnum):
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
-    NOT_POSSIBLE = "not_possible"
-    """Nothing that ends lets it start: the environment file or the job has to change."""
+    UNSCHEDULABLE = "unschedulable"
+    """It can't start whatever ends: the environment file or the job has to change."""
     BUDGET = "budget"
     RESERVATION = "reservation"
     EXCLUSIVE = "exclusive"
     SPOT_SHARE = "spot_share"
     BACKOFF = "backoff"
     DEPENDENCY = "dependency"
-    TURN = "turn"
+    QUEUED = "queued"
+    """Other jobs of its tenant go first."""
     NODE = "node"
     """Its pod has no node yet."""
     STARTING = "starting"
@@ -69,8 +70,18 @@ class WaitReason(StrEnum):
     CLUSTER = "cluster"
     """The queue can't work on its cluster."""
     NODE_UNREACHABLE = "node_unreachable"
-    ENDING = "ending"
-    """It is to stop, and its pod has not ended yet."""
+    TERMINATING = "terminating"
+    """It was asked to stop, and its pod is still terminating."""
+
+
+RENAMED: Mapping[str, str] = {
+    "dispatching": "scheduled",
+    "turn": "queued",
+    "not_possible": "unschedulable",
+    "ending": "terminating",
+}
+"""States and reasons of release 0.1 -> their present names. Requests that use an old name are refused with the
+new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +179,7 @@ class NewJob:
     timeout_s: int
     budget_limit_micro: int | None
     offers: tuple[Offer, ...]
-    """Cheapest first; none while the Plan in force makes none: then the job waits as not possible."""
+    """Cheapest first; none while the Plan in force makes none: then the job waits as unschedulable."""
     request: Mapping[str, Any]
     """The accepted request: what it says, and None for what it leaves out (`Given`)."""
     plan_hash: str

@@ -270,5 +270,5 @@ class Simulation:
         waits = self._standing.round_of_all().waits
         for job in self._standing.waiting.values():
             waiting = waits.get(job.job)
-            record.never[waiting.reason if waiting else WaitReason.TURN] += 1
+            record.never[waiting.reason if waiting else WaitReason.QUEUED] += 1
         return record

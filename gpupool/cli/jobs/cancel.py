@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpupool.client import Cancelled, Client, Job
     from gpupool.client.values import JobFilter
 
-OPEN = ("queued", "dispatching", "running")
+OPEN = ("queued", "scheduled", "running")
 """States of jobs that can be cancelled."""
 COUNTED = 1000
 """Jobs that are counted before the question."""

@@ -42,7 +42,7 @@ class JobBody(BaseModel):
     """A job. Times are in UTC, sums in USD."""
 
     id: str
-    state: Literal["queued", "dispatching", "running", "succeeded", "failed", "cancelled", "expired"]
+    state: Literal["queued", "scheduled", "running", "succeeded", "failed", "cancelled", "expired"]
     tenant: str
     project_id: str | None
     user_id: str
@@ -164,7 +164,7 @@ def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waitin
         return Waiting(WaitReason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
         return Waiting(WaitReason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
-    return job.waiting or Waiting(WaitReason.TURN, f"waits for its turn among the jobs of {job.tenant}")
+    return job.waiting or Waiting(WaitReason.QUEUED, f"waits for its turn among the jobs of {job.tenant}")
 
 
 def request_json(job: Job) -> dict[str, Any]:

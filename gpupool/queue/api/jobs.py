@@ -32,12 +32,12 @@ from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
 from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import ApiProblem
-from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
+from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange, State
 from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.records import Job, JobState, Principal
+from gpupool.queue.records import Job, Principal
 from gpupool.queue.store import accounts, jobs
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -258,7 +258,7 @@ async def list_jobs(
     context: Present,
     principal: Reader,
     choice: Chosen,
-    state: Annotated[list[JobState] | None, Query(max_length=7)] = None,
+    state: Annotated[list[State] | None, Query(max_length=7)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
     pool: Annotated[str | None, Query(max_length=200)] = None,
     user: Annotated[str | None, Query(max_length=200)] = None,

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from gpupool.image_references import parsed
+from gpupool.queue.records import RENAMED, JobState
 from gpupool.text_secrets import HIDDEN
 from gpupool.workspace import SCRATCH, SHM
 from vapcheck.server.canonical_text import amount
@@ -58,6 +59,12 @@ WANTED: Mapping[str, str] = {
     UUID: "a whole id, such as 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
 }
 """What a text must be, for each pattern; a regular expression is no message."""
+
+
+def _not_renamed(name: Any) -> Any:
+    if isinstance(name, str) and name in RENAMED:
+        raise ValueError(f"is now called {RENAMED[name]}; write {RENAMED[name]}")
+    return name
 
 
 def _not_hidden(text: str) -> str:
@@ -126,6 +133,9 @@ Size = Annotated[str, StringConstraints(max_length=20, pattern=_SIZE), AfterVali
 """A quantity of Kubernetes, in bytes."""
 Variable = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_VARIABLE)]
 Priority = Literal["critical", "high", "medium", "low"]
+
+State = Annotated[JobState, BeforeValidator(_not_renamed)]
+UnfinishedState = Annotated[Literal["queued", "scheduled", "running"], BeforeValidator(_not_renamed)]
 
 
 def _listed(value: Any) -> Any:
@@ -309,7 +319,7 @@ class CancelRequest(_Body):
     """Which jobs of the tenant to cancel: those that all given fields select, or `all`."""
 
     all: bool = False
-    state: Annotated[list[Literal["queued", "dispatching", "running"]], Field(max_length=3)] = []
+    state: Annotated[list[UnfinishedState], Field(max_length=3)] = []
     project: Name | None = None
     pool: Name | None = None
     user: Name | None = None

@@ -72,7 +72,7 @@ async def find(
 
 class CancelledJob(BaseModel):
     id: str
-    state: Literal["cancelled", "dispatching", "running"]
+    state: Literal["cancelled", "scheduled", "running"]
     """One that is not cancelled yet has been asked to stop."""
 
 

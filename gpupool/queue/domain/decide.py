@@ -86,7 +86,7 @@ def _each_for_itself(head: Queued, waits: tuple[Waiting, ...]) -> bool:
     return head.on_demand_only or any(waiting.reason in _OF_ITS_OWN for waiting in waits)
 
 
-_OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.NOT_POSSIBLE}
+_OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.UNSCHEDULABLE}
 """What depends on more of a job than jobs of a lane have in common."""
 
 
@@ -141,7 +141,7 @@ _ROOM = {WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.SPOT_SHARE}
 
 def _first_possible(waits: tuple[Waiting, ...]) -> Waiting:
     """What a job is said to wait for: its first offer, of those that are possible at all."""
-    possible = (waiting for waiting in waits if waiting.reason is not WaitReason.NOT_POSSIBLE)
+    possible = (waiting for waiting in waits if waiting.reason is not WaitReason.UNSCHEDULABLE)
     return next(possible, waits[0])
 
 
@@ -236,4 +236,4 @@ def _not_reached(round: Round, lane: Reading) -> None:
     """What an earlier round wrote of jobs that this one does not look at holds no longer."""
     for job in lane.behind() if round.written else ():
         if job.job in round.written:
-            round.waits[job.job] = Waiting(WaitReason.TURN, turn(job))
+            round.waits[job.job] = Waiting(WaitReason.QUEUED, turn(job))

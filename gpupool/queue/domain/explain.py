@@ -156,7 +156,7 @@ def explain(case: ExplainedJob, line: Line | None = None, counts: Counts | None 
     waiting = None
     if not _starts_now(projection, view.snapshot.now):
         others = f"{line.jobs} {turn(job)}" if line.jobs else f"{before} jobs go first"
-        waiting = Waiting(WaitReason.TURN, others)
+        waiting = Waiting(WaitReason.QUEUED, others)
         waiting = waiting if behind else played.waits.get(job.job, waiting)
     return Explanation(job, before, False, waiting, projection, _terms(case.opened, job))
 

@@ -125,10 +125,10 @@ def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: J
     return f"{job.pool} no longer has {units} {job.resource} of that size"
 
 
-def not_possible(refused: UnservableRequest) -> Waiting:
+def unschedulable(refused: UnservableRequest) -> Waiting:
     """Why a job waits that the Plan in force would refuse."""
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"{refused.detail}; change {refused.field} in the environment file, or cancel it",
     )
 

@@ -112,7 +112,7 @@ def _known(decision: Decision, ends: Mapping[str, bool]) -> tuple[int, bool]:
     the last job that is known of each lane that has more, and whether it may be passed."""
     for job, passed in ends.items():
         wait = decision.waits.get(job)
-        if passed and wait is not None and wait.reason is not WaitReason.TURN:
+        if passed and wait is not None and wait.reason is not WaitReason.QUEUED:
             return 0, True  # the one behind it was tried in this round, it is not known after which starts
     for index, start in enumerate(decision.starts):
         if start.job in ends:

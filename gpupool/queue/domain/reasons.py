@@ -39,7 +39,7 @@ REASONS: Mapping[WaitReason, Words] = {
         "the money that is left does not suffice for what the job may cost",
         "wait for jobs that hold money or for the next period, or lower timeout_seconds",
     ),
-    WaitReason.NOT_POSSIBLE: Words(
+    WaitReason.UNSCHEDULABLE: Words(
         "no end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too small",
         "change what it names, or cancel the job and submit it again",
     ),
@@ -47,7 +47,7 @@ REASONS: Mapping[WaitReason, Words] = {
     WaitReason.DEPENDENCY: Words(
         "a job or an array that it comes after is not over", "see why that one waits"
     ),
-    WaitReason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
+    WaitReason.QUEUED: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
     WaitReason.NODE: Words(
         "dispatched; its pod has no node yet: what the scheduler or Karpenter says",
         "wait, or ask the operators",
@@ -67,7 +67,7 @@ REASONS: Mapping[WaitReason, Words] = {
         "its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service",
         "wait, or ask the operators",
     ),
-    WaitReason.ENDING: Words("it is to stop, and its pod has not ended yet", "wait"),
+    WaitReason.TERMINATING: Words("it is to stop, and its pod has not ended yet", "wait"),
 }
 
 

@@ -14,20 +14,20 @@ from gpupool.queue.records import Offer, Waiting, WaitReason
 
 def no_tenant(tenant: str) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE, f"the environment file has no tenant {tenant}; add it to `tenants`"
+        WaitReason.UNSCHEDULABLE, f"the environment file has no tenant {tenant}; add it to `tenants`"
     )
 
 
 def no_pool(offer: Offer) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the environment file has no pool {offer.pool} with {offer.resource}; change gpu_pool_requested",
     )
 
 
 def above_grant(tenant: str, offer: Offer, granted: int) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the job needs {offer.units} {offer.resource} of {offer.pool}, and {tenant} is granted {granted}; "
         "change gpu_count, or the tenant's `pools` in the environment file",
     )
@@ -35,7 +35,7 @@ def above_grant(tenant: str, offer: Offer, granted: int) -> Waiting:
 
 def above_pool(offer: Offer, pool: PoolSupply) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the job needs {offer.units} {offer.resource}, and {pool.name} has {pool.slots(offer.resource)} on "
         f"{len(pool.nodes)} nodes; change gpu_count, or the pool's `nodes` in the environment file",
     )

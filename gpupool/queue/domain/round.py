@@ -24,7 +24,7 @@ from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiti
 
 NOTHING_LENT = -1.0
 """Goes before everything that borrows."""
-_FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)
+_FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.UNSCHEDULABLE)
 """What a pool without room lacks for nodes of any type."""
 _GIVEN_BACK = "what it borrowed is given back to a tenant below its grant"
 

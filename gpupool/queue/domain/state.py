@@ -15,7 +15,7 @@ from gpupool.queue.records import Level, Offer, Placement, Start, Waiting
 
 
 class Held(NamedTuple):
-    """A job that is dispatching or running, or slots that a tenant's own pods hold."""
+    """A job that is scheduled or running, or slots that a tenant's own pods hold."""
 
     job: str
     attempt: int

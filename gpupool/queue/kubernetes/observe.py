@@ -203,7 +203,7 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
         moment = time_of(pod["metadata"].get("deletionTimestamp"))
         if moment is not None and now > moment + timedelta(seconds=10):
             return Waiting(
-                WaitReason.ENDING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
+                WaitReason.TERMINATING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
             )
     return None
 

@@ -24,7 +24,7 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     assert len({job.lane for job in cluster.queued}) == 1
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
-    assert waits[dear].reason is waits[own].reason is WaitReason.NOT_POSSIBLE
+    assert waits[dear].reason is waits[own].reason is WaitReason.UNSCHEDULABLE
     assert "a may spend $4 a month, and an attempt holds $20" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
@@ -73,7 +73,7 @@ def test_what_no_period_pays_for_says_so_whatever_else_it_waits_for(limit) -> No
     cluster.queued[0] = replace(cluster.queued[0], project="p", spent_micro=spent)
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL)
     waits = cluster.round().waits
-    assert waits[job].reason is WaitReason.NOT_POSSIBLE
+    assert waits[job].reason is WaitReason.UNSCHEDULABLE
     assert waits[cheap].reason is WaitReason.TENANT_LIMIT
 
 
@@ -83,7 +83,7 @@ def test_a_job_that_spot_nodes_pay_for_may_wait_for_them_and_others_may_not() ->
     dear = cluster.add("a", (offer(of),), 3600)
     cheap = cluster.add("a", (offer(of),), 3600, preemptible=True)
     waits = cluster.round().waits
-    assert waits[dear].reason is WaitReason.NOT_POSSIBLE
+    assert waits[dear].reason is WaitReason.UNSCHEDULABLE
     assert cluster.held[cheap].capacity_type == "spot"
 
 

@@ -59,7 +59,7 @@ def test_what_a_change_of_the_file_makes_impossible_says_so(change, at_its_limit
     cluster.now = 3600.0
     cluster.supply = change(cluster.supply)
     decision = decide(cluster.snapshot(), cluster.supply)
-    assert decision.waits[job].reason is WaitReason.NOT_POSSIBLE
+    assert decision.waits[job].reason is WaitReason.UNSCHEDULABLE
     assert CHANGES[change] in decision.waits[job].detail
     assert not decision.reservations
 

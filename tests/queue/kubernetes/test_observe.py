@@ -335,7 +335,7 @@ def test_a_pod_that_is_to_end_has_not_ended(nodes: dict[str, Object]) -> None:
     assert isinstance(found, RunningJob)
     assert found.waiting is not None
     assert found.waiting.reason is (
-        WaitReason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else WaitReason.ENDING
+        WaitReason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else WaitReason.TERMINATING
     )
 
 

@@ -124,7 +124,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         id = await submitted(db)
         assert await dispatched(db) == [id]
         job = await read(db, id)
-        assert (job.state, job.attempt, job.version, job.pool) == (JobState.DISPATCHING, 1, 2, "t4")
+        assert (job.state, job.attempt, job.version, job.pool) == (JobState.SCHEDULED, 1, 2, "t4")
         assert (job.placement, job.rate_micro, job.hold_micro) == (((0, 1),), 360_000, 360_000)
         assert (job.dispatched_at, job.run_limit_s, job.gpu_micro) == (NOW, 3600, 250_000)
         accounts = await sql(db, "SELECT name, period::text, held_micro FROM gpu_accounts ORDER BY 1")
@@ -310,7 +310,7 @@ def test_dispatched_jobs_are_taken_once(database: Run) -> None:
         takes = (attempts.take(db, f"executor {n}", 4, 30, NOW) for n in range(4))
         taken = [job.id for jobs in await asyncio.gather(*takes) for job in jobs]
         assert sorted(taken) == sorted(ids)
-        page = await store.jobs(db, store.JobFilter(states=frozenset({JobState.DISPATCHING})))
+        page = await store.jobs(db, store.JobFilter(states=frozenset({JobState.SCHEDULED})))
         assert len(page.jobs) == 10
 
     database(test)

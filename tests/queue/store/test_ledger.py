@@ -263,7 +263,7 @@ def test_the_ledger_only_grows(database: Run) -> None:
 BROKEN = [
     "state = 'lost'",
     "state = 'succeeded'",
-    "state = 'dispatching'",
+    "state = 'scheduled'",
     "state = 'running', started_at = now()",
     "hold_micro = 1",
     "pool = 't4'",
