@@ -108,8 +108,8 @@ async def submit_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
-    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job;
-    the answer has the header `Idempotency-Replayed: true`."""
+    """Submit a job, or an array of jobs. Repeating a request with the same Idempotency-Key creates no second
+    job; the answer then has the header `Idempotency-Replayed: true`."""
     return await submitted(context, principal, choice, body, response, idempotency_key)
 
 
@@ -195,29 +195,29 @@ async def _check_budget(context: RequestContext, current: Current, job: Job, at:
             ends = period_end(budget["period"], at.timestamp())
             raise ApiProblem(
                 "budget-exhausted",
-                f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, "
-                f"which ends at {ends:%Y-%m-%d %H:%M} UTC",
+                f"{budget['scope']} has spent {spent} of {limit} this {budget['period']}, and {held} are held; the "
+                f"{budget['period']} ends at {ends:%Y-%m-%d %H:%M} UTC",
             )
 
 
 class ValidBody(BaseModel):
-    """What would become of a job."""
+    """What would happen to a job if it were submitted."""
 
     fits: bool
     priority: str
     isolation_level: str
     offers: list[answers.OfferBody]
-    """Where it could run, best first."""
+    """Offers on which it could run, best first."""
     estimate_usd: float
-    """At most, on the first offer; of all jobs of an array."""
+    """Maximum cost on the first offer; of an array, of all its jobs."""
     budgets: list[dict[str, Any]]
     budget_allows: bool
     waiting: answers.WaitingBody | None
-    """What it would wait for; null where it would start now."""
+    """Why it would wait; null if it would start now."""
     position: int
     projected_start: str | None
     projection: Literal["start", "after"] | None
-    """What that time is: when it would start, or a time before which it would not."""
+    """`start`: the job would start then; `after`: it would start later."""
     terms: dict[str, Any]
 
 
@@ -225,8 +225,8 @@ class ValidBody(BaseModel):
 async def validate_job(
     context: Present, principal: Reader, choice: Chosen, body: JobRequest
 ) -> dict[str, Any]:
-    """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job. Whether a
-    tenant has as many queued jobs as it may is seen when the job is submitted."""
+    """Whether a job would be accepted, what it would cost and why it would wait. Creates no job. The tenant's
+    limit of queued jobs is only checked on submission."""
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
@@ -268,8 +268,8 @@ async def list_jobs(
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
-    """The jobs of the caller's tenants, newest first. A page of large jobs has fewer than `limit`. With
-    `idempotency_key` those that the tenant's submission with this key made."""
+    """The jobs of the caller's tenants, newest first. A page of large jobs may have fewer than `limit`.
+    `idempotency_key` selects the jobs that the tenant's submission with this key created."""
     if idempotency_key is not None:
         tenant = tenant_of(context.current(), principal, choice.tenant)
         first = await jobs.made_by(context.db, tenant.name, idempotency_key)
@@ -316,7 +316,7 @@ async def set_priority(
     response: Response,
     if_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> dict[str, Any]:
-    """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
+    """Change the priority of a queued job. With If-Match, only if the job has not changed since it was read."""
     current = context.current()
     if job.tenant not in current.tenants:
         raise ApiProblem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
@@ -343,6 +343,6 @@ def _version(if_match: str | None) -> int | None:
 async def cancel_job(
     context: Present, principal: Writer, job: ChangeableJob, response: Response
 ) -> dict[str, Any]:
-    """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
+    """Cancel a job. A queued job ends at once; others are asked to stop. A job that has ended does not change."""
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
     return job_answer(cancelled or job, context, response)

@@ -59,7 +59,7 @@ async def tenant_usage(
     since: Annotated[datetime | None, Query(description="Default: 30 days before `until`.")] = None,
     until: Annotated[datetime | None, Query(description="Default: now.")] = None,
 ) -> dict[str, Any]:
-    """What a tenant used between two moments, and its budgets of the present period."""
+    """A tenant's usage between two times, and its budgets in the current period."""
     current = context.current()
     try:
         found = tenant_of(current, principal, tenant)

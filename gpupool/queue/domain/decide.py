@@ -90,7 +90,7 @@ _OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.UNSCHEDULABLE}
 """What depends on more of a job than jobs of a lane have in common."""
 
 
-def turn(job: Queued) -> str:
+def queued_behind(job: Queued) -> str:
     """Why a job waits that no round has looked at."""
     return f"jobs of {job.tenant} with the same request go first"
 
@@ -156,7 +156,7 @@ def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting
     offer = job.offers[0]
     ending = _take_back(round, lane) if waiting.reason in _ROOM else None
     if ending is not None:
-        waiting = refusals.given_back(waiting, job.tenant, ending)
+        waiting = refusals.reclaiming(waiting, job.tenant, ending)
     to_keep = _to_keep(round, job, waiting)
     preempts = job.preempts and ending is None
     if not to_keep and not preempts:
@@ -167,7 +167,7 @@ def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
-            return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
+            return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs are preempted for it")
     round.reservations.give(to_keep, job)
     return waiting
 
@@ -236,4 +236,4 @@ def _not_reached(round: Round, lane: Reading) -> None:
     """What an earlier round wrote of jobs that this one does not look at holds no longer."""
     for job in lane.behind() if round.written else ():
         if job.job in round.written:
-            round.waits[job.job] = Waiting(WaitReason.QUEUED, turn(job))
+            round.waits[job.job] = Waiting(WaitReason.QUEUED, queued_behind(job))

@@ -186,7 +186,7 @@ def _check_granted(tenant: Tenant, request: Mapping[str, Any]) -> None:
     if place and folder and not lies_in(place, folder):
         raise UnservableRequest(
             "not-for-jobs",
-            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, where jobs of {tenant.name} keep them",
+            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, the checkpoint folder of {tenant.name}",
             f"tenants[{tenant.name}].jobs.checkpoints",
         )
     volumes = [volume["claim"] for volume in request.get("volumes") or ()]

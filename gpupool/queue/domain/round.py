@@ -26,7 +26,7 @@ NOTHING_LENT = -1.0
 """Goes before everything that borrows."""
 _FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.UNSCHEDULABLE)
 """What a pool without room lacks for nodes of any type."""
-_GIVEN_BACK = "what it borrowed is given back to a tenant below its grant"
+_RECLAIMED = "reclaimed by a tenant below its grant"
 
 Key = tuple[bool, float, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
@@ -216,7 +216,7 @@ class Round:
             return self.possible.impossible(job, offer) or refusals.up_to_in_use(
                 job.tenant, offer, used, granted, most
             )
-        return refusals.nothing_lent(job.tenant, offer, used, granted) if key in self.owed else None
+        return refusals.borrowing_paused(job.tenant, offer, used, granted) if key in self.owed else None
 
     def lacking(self, job: Queued, offer: Offer) -> Lacking:
         """What the job lacks of its tenant's limits at this moment."""
@@ -260,7 +260,7 @@ class Round:
         for bound, reserved in kept:
             if not reserved.allows(bound, offer, placement, self.now + hold.run_limit_s):
                 waited = self.now - self.reservations.holders[bound].enqueued
-                return refusals.kept_for_another(bound, waited)
+                return refusals.reserved_for_another(bound, waited)
         self._take(job, offer, placement, capacity_type, hold)
         return None
 
@@ -391,7 +391,7 @@ class Round:
             return None
         self.owed.add(key)
         for held in ending:
-            self.preempts.append(Preempt(held.job, held.attempt, job.job, _GIVEN_BACK))
+            self.preempts.append(Preempt(held.job, held.attempt, job.job, _RECLAIMED))
             self.held.add(held._replace(preempting_for=job.job))
         if ending:
             self.own, self.shadows = {}, {}

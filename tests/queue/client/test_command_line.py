@@ -262,7 +262,7 @@ def test_who_follows_logs_sees_what_the_job_waits_for_until_it_prints(queue: Any
             await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
         assert await finished(queue.db, await read(queue.db, prints), "cancelled")
         first, second = await asyncio.gather(*following)
-        waits = f"{queued}  turn: waits for its turn among the jobs of vision\n"
+        waits = f"{queued}  queued: other jobs of vision go first\n"
         assert (first.stdout, first.stderr) == ("one\n", waits)
         assert (second.stdout, second.stderr) == ("first pod\n", "")
 
