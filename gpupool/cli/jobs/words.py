@@ -141,7 +141,7 @@ def decision(found: Mapping[str, Any]) -> Iterator[str]:
     price = [] if found["usd_per_hour"] is None else [f"{usd(found['usd_per_hour'])} an hour"]
     if found["hold_usd"] is not None:
         limit = duration(found["run_limit_seconds"])
-        price.append(f"held for it: {usd(found['hold_usd'])}, which pays for up to {limit}")
+        price.append(f"held for it: {usd(found['hold_usd'])}, which pays for {limit}")
     if price:
         yield f"  {'; '.join(price)}"
 

@@ -167,7 +167,7 @@ def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
-            return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs are preempted for it")
+            return refusals.preempting(waiting, len(taken))
     round.reservations.give(to_keep, job)
     return waiting
 

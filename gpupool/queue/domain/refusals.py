@@ -75,6 +75,11 @@ def reclaiming(waiting: Waiting, tenant: str, preempted: int) -> Waiting:
     return Waiting(waiting.reason, f"{waiting.detail}; {jobs} preempted, because {tenant} is below its grant")
 
 
+def preempting(waiting: Waiting, preempted: int) -> Waiting:
+    jobs = "1 running job is" if preempted == 1 else f"{preempted} running jobs are"
+    return Waiting(waiting.reason, f"{waiting.detail}; {jobs} preempted for it")
+
+
 def spot_share(pool: PoolSupply, only: str) -> Waiting:
     return Waiting(
         WaitReason.SPOT_SHARE,

@@ -169,7 +169,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         return PendingJob(trouble, True)
     missing = _wanted(job) - len(pods)
     if missing > 0:
-        said = f"{missing} of its {_wanted(job)} pods are not created yet"
+        said = f"{missing} of its {_wanted(job)} pods {'is' if missing == 1 else 'are'} not created yet"
         return PendingJob(Waiting(WaitReason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):

@@ -208,7 +208,7 @@ def test_a_container_that_does_not_start_is_tried_again_after_its_time(queue: Qu
     job = job.wait(PATIENCE_S)
     assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1)
     (again,) = [event for event in job.history() if event.type.endswith(".requeued")]
-    assert "not started after 5 s: its container starts on" in again.change["reason"]
+    assert "not started after 5 s: its container is starting on" in again.change["reason"]
 
 
 @contextlib.contextmanager

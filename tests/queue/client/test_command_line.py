@@ -66,7 +66,7 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
 
         shown = (await gpupool(queue, "show", id)).stdout
         assert "enqueued  priority low, shared" in shown
-        assert re.search(r"^may run for +1h30m$", shown, re.MULTILINE)
+        assert re.search(r"^timeout +1h30m$", shown, re.MULTILINE)
         assert "A=b" not in shown, "variables may be secrets"
         why = (await gpupool(queue, "why", id)).stdout
         assert "notebooks" in why

@@ -29,7 +29,7 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
     explained = explained_in(cluster, queued[first])
     assert explained.waiting is not None
     assert explained.waiting.reason is WaitReason.CAPACITY
-    assert "4 nvidia.com/gpu of pool needed; 0 of 8 free" in explained.waiting.detail
+    assert "needs 4 nvidia.com/gpu of pool; 0 of 8 are free" in explained.waiting.detail
     assert explained.projection == Projection(3600.0, exact=True)
     behind = explained_in(cluster, queued[second])
     assert behind.waiting is not None

@@ -316,7 +316,7 @@ def test_what_ran_within_one_of_kubernetes_seconds_has_run() -> None:
     ("nodes", "detail"),
     [
         (node(), None),
-        (node(UNREACHABLE), "node n1 does not answer"),
+        (node(UNREACHABLE), "node n1 is unreachable"),
     ],
     ids=["answers", "unreachable"],
 )
@@ -449,7 +449,7 @@ def test_one_of_several_that_succeeded_ends_nothing() -> None:
 
 STARTING = pod(waiting("InvalidImageName"), SCHEDULED, phase="Pending", node="n2")
 HALF_STARTED = {
-    "never created": ([pod(UP)], WaitReason.STARTING, "not created yet: 1 of its 2 pods"),
+    "never created": ([pod(UP)], WaitReason.STARTING, "1 of its 2 pods is not created yet"),
     "without a node": (
         [pod(UP), pod(phase="Pending", node=None)],
         WaitReason.NODE,
@@ -459,7 +459,7 @@ HALF_STARTED = {
     "on its way": (
         [pod(UP, SCHEDULED), pod(waiting("ContainerCreating"), SCHEDULED, node="n2")],
         WaitReason.STARTING,
-        "its container starts on n2",
+        "its container is starting on n2",
     ),
 }
 

@@ -115,6 +115,6 @@ def test_jobs_that_the_overview_leaves_out_are_a_link_away(pages, monkeypatch: p
 def test_a_jobs_page_says_what_was_asked_for(pages, given: dict[str, str], said: str) -> None:
     async def test(served: Served) -> None:
         id = (await served.submit(**given))["id"]
-        assert f"asked for <bdi>{said}</bdi>" in (await served.client.get(f"/jobs/{id}")).text
+        assert f"requested: <bdi>{said}</bdi>" in (await served.client.get(f"/jobs/{id}")).text
 
     pages(test, dev=True)
