@@ -75,8 +75,8 @@ class AsyncClient(connecting.ConnectedByLoop):
             await http.aclose()
 
     async def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> AsyncJob:
-        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe across
-        processes too. If there is no answer, the error has the key that was used."""
+        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe
+        across processes too. If there is no answer, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         return await self._submitted(call)
 
@@ -239,8 +239,8 @@ class AsyncJob(JobFields):
         return await self.client.set_priority(self.id, priority, self.version)
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:
-        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds, and
-        LostContact if the queue does not answer for `lost_after`; the job continues."""
+        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds,
+        and LostContact if the queue does not answer for `lost_after`; the job continues."""
         end = None if timeout is None else time.monotonic() + timeout
         job = self
         for pause in sending.wait_pauses():

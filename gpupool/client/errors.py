@@ -7,7 +7,7 @@ GpupoolClientError      anything below
       NotReached        there was no connection: nothing was sent
   WaitTimeout           a job has not ended in the time that `wait` was given
   ApiError              the queue answered with a problem (RFC 9457)
-    Invalid             the request has fields that can't be used (400, 413, 415, 422)
+    Invalid             the request has invalid fields (400, 413, 415, 422)
     Unauthenticated     no valid credential (401)
     Forbidden           the credential does not grant it (403)
     NotFound            nothing is there, or it is another tenant's (404)
@@ -43,12 +43,12 @@ def without_users(text: str) -> str:
 
 
 class GpupoolClientError(Exception):
-    """Base of all errors that the client raises. Control characters in its text are escaped, because tracebacks
-    go to terminals and notebooks."""
+    """Base of all errors that the client raises. Control characters in its text are escaped, because
+    tracebacks go to terminals and notebooks."""
 
     idempotency_key: str | None = None
-    """Key of the failed submission: `Client.jobs(idempotency_key=...)` lists the jobs that it created after all,
-    and repeating the submission with it creates no second job."""
+    """Key of the failed submission: `Client.jobs(idempotency_key=...)` lists the jobs that it created after
+    all, and repeating the submission with it creates no second job."""
     no_answer: bool = False
     """Whether the queue did not answer. The request may have taken effect, unless this is NotReached."""
 

@@ -73,8 +73,8 @@ class Client(connecting.Connected[httpx2.Client]):
             http.close()
 
     def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> Job:
-        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe across
-        processes too. If there is no answer, the error has the key that was used."""
+        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe
+        across processes too. If there is no answer, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         return self._submitted(call)
 
@@ -233,8 +233,8 @@ class Job(JobFields):
         return self.client.set_priority(self.id, priority, self.version)
 
     def wait(self, timeout: float | None = None) -> Job:
-        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds, and
-        LostContact if the queue does not answer for `lost_after`; the job continues."""
+        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds,
+        and LostContact if the queue does not answer for `lost_after`; the job continues."""
         end = None if timeout is None else time.monotonic() + timeout
         job = self
         for pause in sending.wait_pauses():

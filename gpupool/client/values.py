@@ -1,6 +1,7 @@
 """What the client returns: the queue's answers as frozen values.
 
-Unknown fields of an answer are kept in `data` and otherwise ignored, so that the client works with a newer queue.
+Unknown fields of an answer are kept in `data` and otherwise ignored, so that the client works with a newer
+queue.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class JobFields:
     """The pool that it runs on; None while it is queued."""
     capacity_type: str | None = None
     borrowed: bool = False
-    """Whether it runs beyond its tenant's grant and is preempted when the lending tenant reclaims capacity."""
+    """Whether it runs beyond its tenant's grant and is preempted when the lender reclaims capacity."""
     attempt: int = 0
     failures: int = 0
     disruptions: int = 0

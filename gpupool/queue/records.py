@@ -80,8 +80,8 @@ RENAMED: Mapping[str, str] = {
     "not_possible": "unschedulable",
     "ending": "terminating",
 }
-"""States and reasons of release 0.1 -> their present names. Requests that use an old name are refused with the
-new one."""
+"""States and reasons of release 0.1 -> their names now. Requests with an old name are refused with the new
+one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ class Principal:
     """Whether it may submit and change container jobs, and take others' place."""
 
     @property
-    def account(self) -> str:
-        """What its requests are counted by."""
+    def rate_limit_key(self) -> str:
+        """Key by which its requests are counted."""
         return f"{self.source} {self.subject}"
 
     def acts_for(self, tenant: str) -> bool:
@@ -368,10 +368,10 @@ class Decision:
     """Bound (as `gpupool.queue.domain.reservations` names it) -> job, all that hold after this round."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
-    owed: frozenset[tuple[str, str]] = frozenset()
+    reclaiming: frozenset[tuple[str, str]] = frozenset()
     """(pool, resource) of which borrowed jobs give something back, now or once they have run for long
     enough."""
-    dry: frozenset[tuple[str, str]] = frozenset()
+    exhausted: frozenset[tuple[str, str]] = frozenset()
     """Lanes (tenant, lane) all of whose jobs of the snapshot take something back: others behind them
     might."""
 

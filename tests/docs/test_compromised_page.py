@@ -1,4 +1,4 @@
-"""The table of docs/compromised-credentials.md names tests that exist, and its example is one that gpupool takes."""
+"""The table of docs/compromised-credentials.md names tests that exist, and gpupool takes its example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `simulate` and `recommend`: its commands print what it shows, its goals are what is measured."""
+"""The page of `simulate` and `recommend`: its commands print what it shows, its goals are measured."""
 
 from __future__ import annotations
 

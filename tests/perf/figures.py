@@ -24,7 +24,6 @@ from tests.perf import (
     assert_figures,
     borrowing_figures,
     flood_figures,
-    simulation_figures,
     idle_figures,
     job_figures,
     large,
@@ -32,6 +31,7 @@ from tests.perf import (
     queue_figures,
     report_figures,
     scale_figures,
+    simulation_figures,
 )
 from tests.perf.measure import Failed, run, seconds
 

@@ -32,16 +32,17 @@ app = typer.Typer(
     help="Submit jobs to the GPU job queue and follow them.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="GPUPOOL_URL is the queue's address, GPUPOOL_KEY the API key, GPUPOOL_TENANT the tenant. Exit codes: "
-    "0 success; 1 the job failed or the queue refused the request; 2 usage error; 3 connection to the queue "
-    "lost: the request may have taken effect, and jobs continue.",
+    epilog="GPUPOOL_URL is the queue's address, GPUPOOL_KEY the API key, GPUPOOL_TENANT the tenant. Exit "
+    "codes: 0 success; 1 the job failed or the queue refused the request; 2 usage error; 3 connection to the "
+    "queue lost: the request may have taken effect, and jobs continue.",
 )
 
 JobArgument = Annotated[
     str, typer.Argument(metavar="JOB", help="Id of a job or an array, or a unique prefix of one.")
 ]
 KeyOption = Annotated[
-    str | None, typer.Option("--idempotency-key", help="Submitting again with the same key creates no second job.")
+    str | None,
+    typer.Option("--idempotency-key", help="Submitting again with the same key creates no second job."),
 ]
 WaitOption = Annotated[
     bool,
@@ -76,7 +77,9 @@ def submit(
     wait: WaitOption = False,
     at_most: Annotated[
         str | None,
-        typer.Option("--at-most", help="With --wait: exit 1 if the job has not ended after this time, such as 15m."),
+        typer.Option(
+            "--at-most", help="With --wait: exit 1 if the job has not ended after this time, such as 15m."
+        ),
     ] = None,
     lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
@@ -188,12 +191,15 @@ def list_(
     group: Annotated[str | None, typer.Option("--group", help="Only jobs of this array.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Only jobs with this name.")] = None,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="Only jobs that the submission with this key created.")
+        str | None,
+        typer.Option("--idempotency-key", help="Only jobs that the submission with this key created."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of jobs.")] = 50,
     width: Annotated[
         int | None,
-        typer.Option("--width", min=printing.NARROWEST, help="Width of the table.  [default: the terminal's]"),
+        typer.Option(
+            "--width", min=printing.NARROWEST, help="Width of the table.  [default: the terminal's]"
+        ),
     ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
@@ -222,7 +228,9 @@ def list_(
 
 @app.command(cls=JobCommand)
 def export(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of jobs, newest first.")] = 100_000,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Maximum number of jobs, newest first.")
+    ] = 100_000,
     tenant: TenantOption = None,
     server: ServerOption = None,
 ) -> None:
@@ -287,8 +295,12 @@ app.command(cls=JobCommand)(cancel)
 @app.command(cls=JobCommand)
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the output until the job has ended.")] = False,
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only output of this attempt.")] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the output until the job has ended.")
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, help="Only output of this attempt.")
+    ] = None,
     tail: Annotated[
         int | None, typer.Option("--tail", min=1, metavar="LINES", help="Only the last LINES lines.")
     ] = None,

@@ -61,7 +61,10 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
             continue
         if name == "borrowed":
             if value:
-                yield "borrowed", "runs beyond its tenant's grant; preempted when the lending tenant reclaims capacity"
+                yield (
+                    "borrowed",
+                    "runs beyond its tenant's grant; preempted when the lending tenant reclaims capacity",
+                )
             continue
         if name == "gpu_count" and job.gpus is not None:
             continue

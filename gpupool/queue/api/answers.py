@@ -57,7 +57,7 @@ class JobBody(BaseModel):
     pool: str | None
     capacity_type: str | None
     borrowed: bool
-    """Whether it runs beyond its tenant's grant and is preempted when the lending tenant reclaims capacity."""
+    """Whether it runs beyond its tenant's grant and is preempted when the lender reclaims capacity."""
     attempt: int
     failures: int
     disruptions: int

@@ -38,7 +38,7 @@ from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.records import Job, Principal
-from gpupool.queue.store import accounts, jobs
+from gpupool.queue.store import jobs, spending
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
@@ -59,7 +59,7 @@ async def chosen(
     that is no longer in the file can be chosen too: its jobs are there to be read and cancelled."""
     current, tenant, project = context.current(), x_tenant_id or None, x_project_id or None
     if tenant is not None and not {tenant, tenant.lower()} & current.tenants.keys():
-        former = await accounts.former_tenant(context.db, tenant)
+        former = await spending.former_tenant(context.db, tenant)
         if former is not None and caller.acts_for(former):
             return replace(choice_of(current, caller, None, None, x_user_id or None), tenant=former)
     return choice_of(current, caller, tenant, project, x_user_id or None)
@@ -189,14 +189,14 @@ async def _check_budget(context: RequestContext, current: Current, job: Job, at:
     rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
     if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
         return
-    for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
+    for budget in budgets_json(current, await spending.totals(context.db, at), job, 1):
         if budget["scope"] in rejecting and not budget["allows"]:
             spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
             ends = period_end(budget["period"], at.timestamp())
             raise ApiProblem(
                 "budget-exhausted",
-                f"{budget['scope']} has spent {spent} of {limit} this {budget['period']}, and {held} are held; the "
-                f"{budget['period']} ends at {ends:%Y-%m-%d %H:%M} UTC",
+                f"{budget['scope']} has spent {spent} of {limit} this {budget['period']}, and {held} are "
+                f"held; the {budget['period']} ends at {ends:%Y-%m-%d %H:%M} UTC",
             )
 
 
@@ -240,7 +240,7 @@ async def validate_job(
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     explanation = await context.explanations.of(current, queued_of(job), at, principal)
-    budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
+    budgets = budgets_json(current, await spending.totals(context.db, at), job, estimate)
     return {
         "fits": True,
         "priority": job.level.name.lower(),
@@ -316,7 +316,7 @@ async def set_priority(
     response: Response,
     if_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> dict[str, Any]:
-    """Change the priority of a queued job. With If-Match, only if the job has not changed since it was read."""
+    """Change the priority of a queued job; with If-Match, only if the job has not changed since."""
     current = context.current()
     if job.tenant not in current.tenants:
         raise ApiProblem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
@@ -343,6 +343,6 @@ def _version(if_match: str | None) -> int | None:
 async def cancel_job(
     context: Present, principal: Writer, job: ChangeableJob, response: Response
 ) -> dict[str, Any]:
-    """Cancel a job. A queued job ends at once; others are asked to stop. A job that has ended does not change."""
+    """Cancel a job. A queued job ends at once; others are asked to stop; ended jobs do not change."""
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
     return job_answer(cancelled or job, context, response)

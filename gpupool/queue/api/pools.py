@@ -19,7 +19,7 @@ from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import ApiProblem
-from gpupool.queue.domain.borrowing import GrantUse, grant_uses
+from gpupool.queue.domain.borrowing import GrantUsage, grant_usages
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
@@ -69,7 +69,7 @@ class GrantBody(BaseModel):
     held: int
     borrowed: int
     """Units in use beyond the grant."""
-    lent: int
+    lending: int
     """Units of the idle part of the grant that other tenants have borrowed."""
 
 
@@ -109,7 +109,7 @@ async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str
     supply = context.current().supply
     uses = [
         use
-        for use in grant_uses(supply, seen.held)
+        for use in grant_usages(supply, seen.held)
         if principal.acts_for(use.tenant) or "admin" in principal.scopes
     ]
     listed = [
@@ -120,8 +120,8 @@ async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str
     return {"pools": listed}
 
 
-def _grant(use: GrantUse) -> dict[str, Any]:
-    names = ("tenant", "resource", "granted", "up_to", "held", "borrowed", "lent")
+def _grant(use: GrantUsage) -> dict[str, Any]:
+    names = ("tenant", "resource", "granted", "up_to", "held", "borrowed", "lending")
     return {name: getattr(use, name) for name in names}
 
 

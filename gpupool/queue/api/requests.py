@@ -263,9 +263,7 @@ class JobRequest(_Body):
     array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, description="Number of jobs to submit with one group_id and a group_index each."
     )
-    may_idle: bool = Field(
-        False, description="Never warn about the job or stop it when its GPU is idle."
-    )
+    may_idle: bool = Field(False, description="Never warn about the job or stop it when its GPU is idle.")
     depends_on: JobIds = Field(
         [], description="Jobs and arrays that must succeed first; if one fails, this job is cancelled."
     )

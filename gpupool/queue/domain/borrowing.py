@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class GrantUse:
+class GrantUsage:
     """What a tenant has of one resource of a pool at a moment, in units."""
 
     tenant: str
@@ -33,7 +33,7 @@ class GrantUse:
     up_to: int
     """With what it may borrow."""
     held: int
-    lent: int
+    lending: int
     """Of what it is granted and leaves idle: what others have borrowed."""
 
     @property
@@ -42,7 +42,7 @@ class GrantUse:
         return max(0, self.held - self.granted)
 
 
-def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
+def grant_usages(supply: Supply, held: Holdings) -> list[GrantUsage]:
     """Of each tenant and resource that it is granted. What no tenant is granted is borrowed first; the rest
     is lent by each in proportion to what it leaves idle."""
     rows = []
@@ -54,10 +54,10 @@ def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
             idle = {tenant: max(0, granted[tenant] - used[tenant]) for tenant in granted}
             borrowed = sum(max(0, used[tenant] - granted[tenant]) for tenant in granted)
             free = max(0, pool.slots(resource) - sum(granted.values()))
-            lent = _split(min(max(0, borrowed - free), sum(idle.values())), idle)
+            lending = _split(min(max(0, borrowed - free), sum(idle.values())), idle)
             for tenant, units in granted.items():
                 most = supply.tenants[tenant].up_to.get(key, units)
-                rows.append(GrantUse(tenant, *key, units, most, used[tenant], lent[tenant]))
+                rows.append(GrantUsage(tenant, *key, units, most, used[tenant], lending[tenant]))
     return rows
 
 
@@ -72,7 +72,7 @@ def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class Returns:
+class Reclaims:
     """What a round's jobs take back, one after the other."""
 
     supply: Supply
@@ -85,18 +85,18 @@ class Returns:
 
     gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """(tenant, pool, resource) -> units of jobs that end."""
-    in_vain: set[tuple[Offer, Reach, float]] = field(default_factory=set)
+    unsatisfiable: set[tuple[Offer, Reach, float]] = field(default_factory=set)
     """What nothing makes room for, with the least time that jobs must have run; true until more ends."""
 
     @classmethod
-    def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Returns:
+    def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Reclaims:
         """`keeping`: jobs that nodes are kept for: what gives way to these is for them."""
         ids = {*keeping}
-        returns = cls(supply, now, Slots.of(supply.pools, held.taken), held)
-        returns.leave(
+        reclaims = cls(supply, now, Slots.of(supply.pools, held.taken), held)
+        reclaims.leave(
             job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
         )
-        return returns
+        return reclaims
 
     def leave(self, ending: Iterable[Held], sign: int = 1) -> None:
         """These end; with a `sign` of -1 they don't after all."""
@@ -104,7 +104,7 @@ class Returns:
             placement = tuple((node, sign * units) for node, units in job.placement)
             self.slots.give(job.pool, job.resource, placement)
             self.gone[job.tenant, job.pool, job.resource] += sign * job.units
-            self.in_vain.clear()
+            self.unsatisfiable.clear()
 
     def take(
         self, job: Queued, offer: Offer, reach: Reach, allowed: Callable[[tuple[Held, ...], Placement], bool]
@@ -130,15 +130,15 @@ class Returns:
         self.taking[whose] += offer.units
         return ending
 
-    def will_take(self, offer: Offer, reach: Reach) -> bool:
+    def can_reclaim_later(self, offer: Offer, reach: Reach) -> bool:
         """Whether there is room once borrowed jobs that have just started have run for long enough."""
         return bool(self._ending(offer, reach, 0))
 
     def _ending(self, offer: Offer, reach: Reach, minimum_runtime_s: float) -> tuple[Held, ...]:
-        if (offer, reach, minimum_runtime_s) in self.in_vain:
+        if (offer, reach, minimum_runtime_s) in self.unsatisfiable:
             return ()
         key = offer.pool, offer.resource
-        lent = [
+        borrowed_jobs = [
             held
             for held in self.held.jobs.values()
             if held.borrowed
@@ -146,7 +146,7 @@ class Returns:
             and held.preempting_for is None
             and (not held.started or self.now - held.since >= minimum_runtime_s)
         ]
-        rules = {tenant: self.supply.rule(tenant) for tenant in {held.tenant for held in lent}}
+        rules = {tenant: self.supply.rule(tenant) for tenant in {held.tenant for held in borrowed_jobs}}
         beyond = {
             tenant: self.held.used.get((tenant, *key), 0) - self.gone[tenant, *key] - rule.grants.get(key, 0)
             for tenant, rule in rules.items()
@@ -154,14 +154,14 @@ class Returns:
         share = {tenant: more / rules[tenant].weight for tenant, more in beyond.items()}
         for capacity_type in sorted(reach.types):  # a job does not span two
             side = reach._replace(types=frozenset({capacity_type}))
-            if ending := given_back(offer, side, self.slots, lent, beyond, share, self.now):
+            if ending := reclaim_victims(offer, side, self.slots, borrowed_jobs, beyond, share, self.now):
                 return ending
-        self.in_vain.add((offer, reach, minimum_runtime_s))
+        self.unsatisfiable.add((offer, reach, minimum_runtime_s))
         return ()
 
 
-def given_back(
-    offer: Offer, reach: Reach, slots: Slots, lent: Sequence[Held], beyond: Mapping[str, int],
+def reclaim_victims(
+    offer: Offer, reach: Reach, slots: Slots, borrowed_jobs: Sequence[Held], beyond: Mapping[str, int],
     share: Mapping[str, float], now: float,
 ) -> tuple[Held, ...]:  # fmt: skip
     """The borrowed jobs that must end so that `offer` has room on nodes in reach; empty where all of them do
@@ -170,7 +170,7 @@ def given_back(
     left of these gives nothing back, so that one job may cross that line and no second one."""
     count, units = slots.nodes_for(offer)
     by_node: dict[int, list[_Part]] = {}
-    for held in lent:
+    for held in borrowed_jobs:
         part = _Part(-share[held.tenant], held.gpu_micro * (now - held.since), held.job, held)
         for node, _ in held.placement:
             by_node.setdefault(node, []).append(part)

@@ -72,12 +72,12 @@ def run(
         if lane:
             heapq.heappush(later, (round.key(lane.head), name))
         else:
-            round.dry.add(name)
-    round.looked.update(reading)
+            round.exhausted.add(name)
+    round.visited.update(reading)
     reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
     return Decision(
         tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors,
-        frozenset(round.owed), frozenset(round.dry),
+        frozenset(round.reclaiming), frozenset(round.exhausted),
     )  # fmt: skip
 
 
@@ -99,10 +99,10 @@ def _stays(round: Round, lane: Reading) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
     place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
     head = lane.head
-    if head.preempts or round.may_take_back(head, head.offers[0]):
+    if head.preempts or round.may_reclaim(head, head.offers[0]):
         return False
     waits = round.out_of_reach(head)
-    if not waits or _each_for_itself(head, waits) or _to_keep(round, head, waits[0]):
+    if not waits or _each_for_itself(head, waits) or _to_reserve(round, head, waits[0]):
         return False
     for offer in head.offers:
         if round.possible.unaffordable(head, offer):  # others of the lane may cost less
@@ -113,7 +113,7 @@ def _stays(round: Round, lane: Reading) -> bool:
     return True
 
 
-def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
+def _to_reserve(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
     """What is to be kept for a job that has waited for so long on its first offer; empty where that is done,
     or another job has it. Nodes are kept for those alone whom their own tenant's limits let start;
     others of the tenant may pass them after that, but end before they may start."""
@@ -154,34 +154,34 @@ def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting
     if waiting.reason not in _FREED:
         return _first_possible(waits)
     offer = job.offers[0]
-    ending = _take_back(round, lane) if waiting.reason in _ROOM else None
+    ending = _reclaim(round, lane) if waiting.reason in _ROOM else None
     if ending is not None:
         waiting = refusals.reclaiming(waiting, job.tenant, ending)
-    to_keep = _to_keep(round, job, waiting)
+    to_reserve = _to_reserve(round, job, waiting)
     preempts = job.preempts and ending is None
-    if not to_keep and not preempts:
+    if not to_reserve and not preempts:
         return waiting
     if (unpaid := round.unpaid(job, offer)) is not None:  # what others give up would be of no use to it
         return unpaid
-    if preempts and _may_take(round, job) and not round.held.awaited.get(job.job):
+    if preempts and _may_take(round, job) and not round.held.pending_preemptions.get(job.job):
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
             return refusals.preempting(waiting, len(taken))
-    round.reservations.give(to_keep, job)
+    round.reservations.give(to_reserve, job)
     return waiting
 
 
-def _take_back(round: Round, lane: Reading) -> int | None:
+def _reclaim(round: Round, lane: Reading) -> int | None:
     """Have borrowed jobs end for the jobs of a lane within their tenant's grant, whose head finds no room, so
     that they need not wait for each other: how many for the head."""
     head = lane.head
     offer = head.offers[0]
-    ending = round.take_back(head, offer)
+    ending = round.reclaim(head, offer)
     if ending is None:
         return None
-    if all(round.take_back(job, offer) is not None for job in lane.behind()):
-        round.dry.add((head.tenant, head.lane))
+    if all(round.reclaim(job, offer) is not None for job in lane.behind()):
+        round.exhausted.add((head.tenant, head.lane))
     return ending
 
 
@@ -192,7 +192,7 @@ def _may_take(round: Round, job: Queued) -> bool:
 
 def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
     """The running jobs without which `job` starts; empty where that can't be."""
-    lacking = round.lacking(job, offer)
+    lacking = round.shortfall(job, offer)
     present = round.reach(job, offer)
     possible = round.supply.pools[offer.pool].types_for(job.may_be_on_spot)
     # Which of them the spot share wants may change with the victims.
@@ -222,7 +222,7 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
         if leaving or any(round.reservations.against(job, offer.pool)):
             return False
         narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
-        missing = budget.missing(job, needed.micro, rule, round.accounts)
+        missing = budget.missing(job, needed.micro, rule, round.budget_usage)
         least = round.supply.rules.minimum_runtime_s
         taken = preemption.for_money(job, missing, narrow, round.now, least)
         if not taken:

@@ -111,7 +111,7 @@ def fit_again(
     return fit(plan, supply, tenant, job.request, rank)
 
 
-def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
+def stale_reason(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
     """Why an attempt that has not begun can't run as it was dispatched by another Plan; None where it can."""
     named = replace(job, request={**job.request, "gpu_pool_requested": job.pool})
     try:

@@ -40,8 +40,8 @@ REASONS: Mapping[WaitReason, Words] = {
         "wait for running jobs to end or for the next period, or lower timeout_seconds",
     ),
     WaitReason.UNSCHEDULABLE: Words(
-        "the job can't start even if all other jobs end: its pool or tenant no longer exists, or its grant, pool "
-        "or budget is too small",
+        "the job can't start even if all other jobs end: its pool or tenant no longer exists, or its grant, "
+        "pool or budget is too small",
         "change the field that the detail names, or cancel the job and submit it again",
     ),
     WaitReason.BACKOFF: Words("the last attempt failed, and the next one is delayed", "wait"),

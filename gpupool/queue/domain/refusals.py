@@ -56,16 +56,16 @@ def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
 def up_to_in_use(tenant: str, offer: Offer, used: int, granted: int, most: int) -> Waiting:
     return Waiting(
         WaitReason.TENANT_LIMIT,
-        f"{tenant} uses {used} {offer.resource} of {offer.pool} ({granted} granted, {most} with borrowing), and "
-        f"the job needs {offer.units}",
+        f"{tenant} uses {used} {offer.resource} of {offer.pool} ({granted} granted, {most} with borrowing), "
+        f"and the job needs {offer.units}",
     )
 
 
 def borrowing_paused(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
     return Waiting(
         WaitReason.TENANT_LIMIT,
-        f"{tenant} uses {used} of its {granted} {offer.resource} of {offer.pool}, and can't borrow more while a "
-        "tenant below its grant reclaims capacity",
+        f"{tenant} uses {used} of its {granted} {offer.resource} of {offer.pool}, and can't borrow more "
+        "while a tenant below its grant reclaims capacity",
     )
 
 

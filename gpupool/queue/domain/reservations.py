@@ -18,7 +18,7 @@ from gpupool.queue.records import Offer, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class Shortfall:
     """What a job lacks of its tenant's limits; 0 where it lacks nothing."""
 
     units: int
@@ -31,7 +31,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Reservation:
     """When a reserved job starts, if all that runs takes as long as it may, and what is left over then."""
 
     offer: Offer
@@ -61,7 +61,7 @@ class Reservations:
     rules: Mapping[str, TenantRule]
     holders: dict[str, Queued] = field(default_factory=dict)
     """Bound -> job that it is kept for."""
-    kept: dict[str, Kept] = field(default_factory=dict)
+    planned: dict[str, Reservation] = field(default_factory=dict)
     """Job -> what is kept for it, as far as that is worked out and still true."""
     freed: set[str] = field(default_factory=set)
     """Bounds that this round has set free. They are given in the next one: most of those that wait for them
@@ -114,7 +114,7 @@ class Reservations:
             if former is not None and former.job != job.job:
                 self.release(former, since=bound)
             self.holders[bound] = job
-        self.kept.pop(job.job, None)
+        self.planned.pop(job.job, None)
 
     def release(self, job: Queued, since: str | None = None) -> None:
         """Keep nothing for `job` any more; with `since` nothing from that bound on."""
@@ -123,17 +123,19 @@ class Reservations:
             if self.mine(bound, job):
                 del self.holders[bound]
                 self.freed.add(bound)
-        self.kept.pop(job.job, None)
+        self.planned.pop(job.job, None)
 
     def forget(self, tenant: str, pool: str) -> None:
         """What is kept there has to be worked out again: a job of that tenant has started on the pool."""
         for bound in (f"{pool}/{tenant}", f"/{tenant}", pool):
             holder = self.holders.get(bound)
             if holder is not None:
-                self.kept.pop(holder.job, None)
+                self.planned.pop(holder.job, None)
 
 
-def kept_for(offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow | None, now: float) -> Kept:
+def reservation_for(
+    offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow | None, now: float
+) -> Reservation:
     """What is kept for a job that starts on `offer`. `own`: all that its tenant holds. `nodes`: where and
     when there is room for it; None while it lacks its tenant's limits."""
     units, jobs = [], []
@@ -146,7 +148,7 @@ def kept_for(offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow 
     room = rule.grants.get((offer.pool, offer.resource), 0) - offer.units
     beside = 1 if rule.running is None else rule.running - 1
     at = max(_when(units, room, now), _when(jobs, beside, now), nodes.at if nodes else now)
-    return Kept(
+    return Reservation(
         offer,
         at,
         nodes.nodes if nodes else frozenset(),

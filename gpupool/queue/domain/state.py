@@ -115,7 +115,7 @@ class Holdings:
     """Tenant -> jobs."""
     borrowed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(pool, resource) -> jobs that started beyond their tenant's grant."""
-    awaited: Counter[str] = field(default_factory=Counter)
+    pending_preemptions: Counter[str] = field(default_factory=Counter)
     """Job -> jobs that give way to it and have not ended yet."""
 
     @classmethod
@@ -160,10 +160,10 @@ class Holdings:
         if held.borrowed:
             self.borrowed[held.pool, held.resource] += sign
         if held.preempting_for:
-            self.awaited[held.preempting_for] += sign
+            self.pending_preemptions[held.preempting_for] += sign
 
 
-class Account(NamedTuple):
+class BudgetUsage(NamedTuple):
     """Money of one tenant or project in the present period."""
 
     spent_micro: int
@@ -182,7 +182,7 @@ class Snapshot:
     held: Holdings
     lanes: Mapping[Lane, Sequence[Queued]]
     """Of each lane the first jobs that wait, in order; a lane has one at least."""
-    accounts: Mapping[str, Account] = field(default_factory=dict)
+    budget_usage: Mapping[str, BudgetUsage] = field(default_factory=dict)
     """`tenant` or `tenant/project` -> account; absent: nothing spent yet."""
     clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""

@@ -203,7 +203,8 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
         moment = time_of(pod["metadata"].get("deletionTimestamp"))
         if moment is not None and now > moment + timedelta(seconds=10):
             return Waiting(
-                WaitReason.TERMINATING, f"pod {pod['metadata']['name']} has been terminating since {moment:%H:%M:%S} UTC"
+                WaitReason.TERMINATING,
+                f"pod {pod['metadata']['name']} has been terminating since {moment:%H:%M:%S} UTC",
             )
     return None
 

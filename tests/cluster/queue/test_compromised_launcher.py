@@ -229,7 +229,8 @@ def test_a_job_is_created_as_it_is_made(cluster: Cluster) -> None:
 
 
 CHANGED = {
-    row["name"]: row for row in yaml.safe_load(Path(__file__).with_name("compromised_launcher.yaml").read_text())
+    row["name"]: row
+    for row in yaml.safe_load(Path(__file__).with_name("compromised_launcher.yaml").read_text())
 }
 GROUPS = {
     "jobs": "/apis/batch/v1",

@@ -49,10 +49,7 @@ def test_what_is_kept_of_a_grant_is_for_no_longer_than_needed_and_against_no_oth
     decision = cluster.round()
     assert {beyond, *others} <= cluster.held.keys()  # the fifth is not the reserved job's
     assert decision.waits[long].reason is WaitReason.RESERVATION
-    assert (
-        "a's grant on pool is reserved for a job that has waited for 2 min"
-        in decision.waits[long].detail
-    )
+    assert "a's grant on pool is reserved for a job that has waited for 2 min" in decision.waits[long].detail
     short = cluster.add("a", (offer(of),), 800, Level.MEDIUM)
     cluster.round()
     assert short in cluster.held

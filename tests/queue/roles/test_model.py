@@ -210,9 +210,7 @@ class Histories(RuleBasedStateMachine):
         assert queued["queued"] == len(self.of(JobState.QUEUED))
         supply, _ = SOURCE.supply()
         used: Counter[tuple[str, int]] = Counter()
-        for row in self.rows(
-            "SELECT pool, placement FROM gpu_jobs WHERE state IN ('scheduled', 'running')"
-        ):
+        for row in self.rows("SELECT pool, placement FROM gpu_jobs WHERE state IN ('scheduled', 'running')"):
             for node, units in row["placement"]:
                 used[row["pool"], node] += units
         for (pool, node), units in used.items():

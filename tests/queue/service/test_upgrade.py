@@ -65,7 +65,9 @@ def test_an_earlier_database_keeps_its_jobs_and_money_and_goes_on(earlier: str, 
 def test_states_and_reasons_get_their_present_names(earlier: str) -> None:
     reasons = {"queued": ("turn", "queued"), "after it": ("not_possible", "unschedulable")}
     with psycopg.connect(earlier, autocommit=True) as connection:
-        connection.execute("UPDATE gpu_jobs SET state = 'dispatching', started_at = NULL WHERE name = 'running'")
+        connection.execute(
+            "UPDATE gpu_jobs SET state = 'dispatching', started_at = NULL WHERE name = 'running'"
+        )
         connection.execute("UPDATE gpu_jobs SET reason = 'not_possible: why' WHERE name = 'failed'")
         for name, (before, _) in reasons.items():
             said = f'{{"reason": "{before}", "detail": "why"}}'

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.records import Decision, JobState, Level, Offer, Preempt, Waiting, WaitReason
 from gpupool.queue.store import attempts, dispatch, outbox
 from gpupool.queue.store import jobs as store
@@ -136,16 +136,16 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         assert snapshot.queued == ()
         (held,) = snapshot.held
         assert (held.job, held.units, held.hold_micro, held.since) == (id, 1, 360_000, NOW.timestamp())
-        assert snapshot.accounts == {
-            "vision": Account(0, 360_000),
-            "vision/detector": Account(0, 360_000),
+        assert snapshot.budget_usage == {
+            "vision": BudgetUsage(0, 360_000),
+            "vision/detector": BudgetUsage(0, 360_000),
         }
         assert snapshot.clocks == {("t4", "vision"): 900_000_000}
         event = (await outbox.of_job(db, id))[-1]
         assert (event.type, event.seq, event.pool) == ("dispatched", 2, "t4")
         assert (event.data["key"], event.data["isolation"]) == ("t4", "shared")
         later = await take_snapshot(db, NOW + timedelta(days=7), 10)
-        assert later.accounts == {}
+        assert later.budget_usage == {}
 
     database(test)
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.supply import QueueRules, Supply, TenantRule
 from gpupool.queue.measures import Measures
-from gpupool.queue.store import accounts, attempts, dispatch, jobs, outbox
+from gpupool.queue.store import attempts, dispatch, jobs, outbox, spending
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
@@ -23,7 +23,7 @@ HOUR_S = 3600
 async def seen(db: Database, now: datetime) -> dict[tuple[str, ...], float]:
     """(metric, values of its labels, sorted by label) -> value."""
     snapshot = await take_snapshot(db, now, 0)
-    registry = figures(snapshot, SUPPLY, await jobs.waiting(db, now), await accounts.settled(db))
+    registry = figures(snapshot, SUPPLY, await jobs.waiting(db, now), await spending.settled(db))
     return {
         (
             sample.name,

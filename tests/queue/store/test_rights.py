@@ -1,4 +1,4 @@
-"""Each part's role has what its queries need and no more; a compromised account can't do another part's work."""
+"""Each part's role has what its queries need and no more; a compromised one can't do another part's work."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gpupool.queue.store.errors import Forbidden
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.rights import DatabaseRight
 from tests.queue.acting import As
+from tests.queue.store.compromised_accounts import ATTEMPTS, STILL
 from tests.queue.store.query_users import MODULES, QUERIES, QUEUE, queries_of
 from tests.queue.store.samples import NOW, dispatched, finished, leading, new, running, submitted
-from tests.queue.store.compromised_accounts import ATTEMPTS, STILL
 
 PARTS = tuple(MODULES)
 READ_AT_START = "gpu_schema_version"

@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 @dataclass
-class Strays:
+class Orphans:
     """`database`: the id of this one."""
 
     db: Database
@@ -32,7 +32,7 @@ class Strays:
         """Whether this Job and these pods, of an attempt that is not known to run, are to be ended."""
         if not any(map(is_held, things)):
             return False
-        # A process that no longer leads without knowing it must not take the new leader's for strays.
+        # A process that no longer leads without knowing it must not take the new leader's for orphans.
         if await launches.is_held(self.db, *key):
             return False
         databases = {(thing["metadata"].get("labels") or {}).get(DATABASE_LABEL) for thing in things}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.store.database import Database, as_json, storable
 
 
@@ -72,10 +72,10 @@ class Alert(Crossed):
     """What it says where it is not about a budget."""
 
 
-async def totals(db: Database, now: datetime) -> dict[str, Account]:
+async def totals(db: Database, now: datetime) -> dict[str, BudgetUsage]:
     """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
     rows = await db.fetch("snapshot_accounts", now=now, tenants=None)
-    return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
+    return {row["name"]: BudgetUsage(row["spent_micro"], row["held_micro"]) for row in rows}
 
 
 async def settled(db: Database) -> dict[str, int]:
