@@ -50,15 +50,15 @@ def summary(run: RunFigures) -> list[tuple[str, str]]:
     ]
     if run.preempted_jobs or run.lost_gpu_hours:
         rows.append(
-            ("given way", f"{run.preempted_jobs:,} jobs; {hours(run.lost_gpu_hours)} GPU hours done again")
+            ("preempted", f"{run.preempted_jobs:,} jobs; {hours(run.lost_gpu_hours)} GPU hours repeated")
         )
     if run.borrowed_gpu_hours:
         rows.append(("borrowed", f"{hours(run.borrowed_gpu_hours)} GPU hours beyond grants"))
     if run.fairness.distance:
         apart, bound = hours(run.fairness.distance), hours(run.fairness.bound)
-        rows.append(("fairness", f"two tenants {apart} GPU hours apart at most; one job of each is {bound}"))
+        rows.append(("fairness", f"at most {apart} weighted GPU hours apart; one job of each: {bound}"))
     if run.timeouts:
-        rows.append(("cut off", f"{run.timeouts:,} jobs by their timeout"))
+        rows.append(("timed out", f"{run.timeouts:,} jobs"))
     return rows
 
 
@@ -72,7 +72,7 @@ def left_out(reason: str) -> str:
     if kind == "refused":
         return f"that the queue would refuse: {detail} (docs/queue-problems.md)"
     if kind == "waits":
-        return f"that still waited when nothing more could happen: {detail}"
+        return f"that never started: {detail}"
     return f"where the row {WORDS[LeftOut(reason)]}"
 
 

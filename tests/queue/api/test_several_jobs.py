@@ -21,6 +21,17 @@ async def found(served: Served, id: str, headers: dict[str, str] | None = None) 
     return dict(response.json())
 
 
+def test_the_old_name_of_a_state_is_refused_with_the_new_one(api: Any) -> None:
+    async def test(served: Served) -> None:
+        listed = await served.client.get(JOBS, params={"state": "dispatching"}, headers=VISION)
+        cancelled = await post(served, ":cancel", VISION, state=["dispatching"])
+        for response in (listed, cancelled):
+            assert problem(response) == "invalid-request"
+            assert response.json()["detail"].endswith("is now called scheduled; write scheduled")
+
+    api(test)
+
+
 def test_a_beginning_of_an_id_finds_jobs_and_arrays_of_ones_own_tenants(api: Any) -> None:
     async def test(served: Served) -> None:
         own = await served.key("vision")

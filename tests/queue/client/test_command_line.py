@@ -297,5 +297,7 @@ def test_refusals_are_messages(queue: Any) -> None:
         assert done.stderr == "give either --url or --image\n"
         done = await gpupool(queue, "list", "--state", "gone")
         assert done.stderr.startswith("--state 'gone': ")
+        done = await gpupool(queue, "list", "--state", "dispatching")
+        assert done.stderr == "--state 'dispatching': is now called scheduled; write scheduled\n"
 
     queue(test)
