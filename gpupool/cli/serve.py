@@ -49,13 +49,13 @@ def serve(
         bool,
         typer.Option(
             "--dev",
-            help="On this machine alone: reading and HTTP jobs need no credential, and container jobs, whose "
-            "commands run here, the token in .gpupool/queue.",
+            help="For this machine only: reading and HTTP jobs need no credential; container jobs need the "
+            "token in .gpupool/queue, and their commands run on this machine.",
         ),
     ] = False,
     echo: Annotated[
         str | None,
-        typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
+        typer.Option(metavar="ORIGIN", help="With --dev: answer requests to this origin of queue.targets."),
     ] = None,
     kubeconfig: Annotated[
         Path | None,
@@ -74,25 +74,25 @@ def serve(
         bool,
         typer.Option(
             "--policies",
-            help="Judge container jobs by the environment's policies, as --kubeconfig and --in-cluster do.",
+            help="Check container jobs against the environment's policies.",
         ),
     ] = False,
     background: Annotated[
-        bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
+        bool, typer.Option("--background", help="Run in the background, with a NATS server.")
     ] = False,
     link: Annotated[
         bool,
-        typer.Option("--link", help="Print a link that signs a browser in to the one with --dev, once."),
+        typer.Option("--link", help="Print a one-time link that signs a browser in to the queue with --dev."),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="Let the running queue of this database have its cluster, which belongs to another's.",
+            help="Give the cluster, which belongs to another database's queue, to this one.",
         ),
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the queue in the background.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="With --stop: also delete its data.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 

@@ -21,7 +21,7 @@ MICRO = 1_000_000
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """State of a job."""
 
     QUEUED = "queued"
     SCHEDULED = "scheduled"
@@ -46,7 +46,7 @@ class Level(IntEnum):
 
 
 class WaitReason(StrEnum):
-    """Why a job waits: in the queue for a decision, then on the cluster for its container."""
+    """Why a job waits: for a scheduling decision, then on the cluster for its container."""
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
@@ -328,7 +328,7 @@ class PlanInForce:
 
 
 class Start(NamedTuple):
-    """The decision that a job runs."""
+    """The decision to start a job."""
 
     job: str
     attempt: int
@@ -348,7 +348,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """The decision that a running attempt gives way."""
+    """The decision to preempt a running attempt."""
 
     job: str
     attempt: int
@@ -369,11 +369,9 @@ class Decision:
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
     reclaiming: frozenset[tuple[str, str]] = frozenset()
-    """(pool, resource) of which borrowed jobs give something back, now or once they have run for long
-    enough."""
+    """(pool, resource) on which borrowed jobs are preempted, now or after their minimum run time."""
     exhausted: frozenset[tuple[str, str]] = frozenset()
-    """Lanes (tenant, lane) all of whose jobs of the snapshot take something back: others behind them
-    might."""
+    """Lanes (tenant, lane) all of whose jobs in the snapshot start or reclaim: those behind might too."""
 
 
 def new_id(at: float | None = None) -> str:

@@ -1,9 +1,9 @@
-"""What is lent of a pool, and which jobs give it back.
+"""Usage of grants, and which borrowed jobs are preempted when a tenant reclaims its grant.
 
-A job that may be preempted may start beyond its tenant's grant (`upTo`), on what others leave idle. It is
-borrowed from then on. A job within its tenant's grant that finds no room takes it back: borrowed jobs end,
-of tenants that hold more than their grants alone, and no more of each than it holds beyond. What it starts
-is within its grant, so that it is not taken back in turn. This module must not decide who may borrow.
+A preemptible job may start beyond its tenant's grant (`upTo`) on idle capacity; it is a borrowed job from
+then on. A job within its tenant's grant that finds no room reclaims capacity: borrowed jobs are preempted,
+only of tenants above their grants, and of each no more than it uses beyond its grant. The job that starts is
+within its grant, so it is not reclaimed itself. This module must not decide who may borrow.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class GrantUsage:
-    """What a tenant has of one resource of a pool at a moment, in units."""
+    """A tenant's grant and usage of one resource of a pool, in units."""
 
     tenant: str
     pool: str
     resource: str
     granted: int
     up_to: int
-    """With what it may borrow."""
+    """The grant plus what the tenant may borrow."""
     held: int
     lending: int
-    """Of what it is granted and leaves idle: what others have borrowed."""
+    """Units of the idle part of the grant that other tenants have borrowed."""
 
     @property
     def borrowed(self) -> int:
-        """What it holds beyond its grant."""
+        """Units in use beyond the grant."""
         return max(0, self.held - self.granted)
 
 
 def grant_usages(supply: Supply, held: Holdings) -> list[GrantUsage]:
-    """Of each tenant and resource that it is granted. What no tenant is granted is borrowed first; the rest
-    is lent by each in proportion to what it leaves idle."""
+    """One row for each tenant and granted resource. Capacity that is granted to nobody is borrowed first; of
+    the rest, each tenant lends in proportion to its idle grant."""
     rows = []
     for name, pool in supply.pools.items():
         for resource in pool.gpu_micro:
@@ -62,7 +62,7 @@ def grant_usages(supply: Supply, held: Holdings) -> list[GrantUsage]:
 
 
 def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
-    """Whole units in proportion; what is over goes to those that leave most idle."""
+    """Split whole units in proportion; the remainder goes to the tenants with the most idle units."""
     total = sum(idle.values())
     parts = {tenant: units * there // total if total else 0 for tenant, there in idle.items()}
     rest = units - sum(parts.values())
@@ -73,25 +73,24 @@ def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Reclaims:
-    """What a round's jobs take back, one after the other."""
+    """What the jobs of one round reclaim, one after the other."""
 
     supply: Supply
     now: float
     slots: Slots
-    """As they are once what is to end has ended, and all that takes something back has it."""
+    """Free slots once preempted jobs have ended and reclaiming jobs have started."""
     held: Holdings
     taking: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units of jobs that take something back and do not run yet."""
-
+    """(tenant, pool, resource) -> units of reclaiming jobs that have not started."""
     gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units of jobs that end."""
+    """(tenant, pool, resource) -> units of preempted jobs."""
     unsatisfiable: set[tuple[Offer, Reach, float]] = field(default_factory=set)
-    """What nothing makes room for, with the least time that jobs must have run; true until more ends."""
+    """Offers for which no preemption makes room, with the minimum run time; valid until more jobs end."""
 
     @classmethod
-    def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Reclaims:
-        """`keeping`: jobs that nodes are kept for: what gives way to these is for them."""
-        ids = {*keeping}
+    def of(cls, supply: Supply, now: float, held: Holdings, reserved_for: Iterable[str]) -> Reclaims:
+        """`reserved_for`: jobs with reservations; capacity of jobs preempted for them is theirs."""
+        ids = {*reserved_for}
         reclaims = cls(supply, now, Slots.of(supply.pools, held.taken), held)
         reclaims.leave(
             job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
@@ -99,7 +98,7 @@ class Reclaims:
         return reclaims
 
     def leave(self, ending: Iterable[Held], sign: int = 1) -> None:
-        """These end; with a `sign` of -1 they don't after all."""
+        """Count these jobs as preempted; with a `sign` of -1, undo that."""
         for job in ending:
             placement = tuple((node, sign * units) for node, units in job.placement)
             self.slots.give(job.pool, job.resource, placement)
@@ -109,10 +108,9 @@ class Reclaims:
     def take(
         self, job: Queued, offer: Offer, reach: Reach, allowed: Callable[[tuple[Held, ...], Placement], bool]
     ) -> tuple[Held, ...] | None:
-        """Take back room for `job`: borrowed jobs that must end for it, beside those that end already. None
-        where it is not within its grant with what its tenant takes back already, these do not make room, or
-        it is not `allowed` to have that once they have ended: what is kept for another would only be lent
-        again."""
+        """Borrowed jobs to preempt for `job`, beside those that are preempted already. None if the job is not
+        within its grant together with what its tenant reclaims already, if preemption makes no room, or if
+        reservations do not allow the placement: reserved capacity would only be borrowed again."""
         key = offer.pool, offer.resource
         whose = job.tenant, *key
         granted = self.supply.rule(job.tenant).grants.get(key, 0)
@@ -131,7 +129,7 @@ class Reclaims:
         return ending
 
     def can_reclaim_later(self, offer: Offer, reach: Reach) -> bool:
-        """Whether there is room once borrowed jobs that have just started have run for long enough."""
+        """Whether there is room once borrowed jobs have run for the minimum run time."""
         return bool(self._ending(offer, reach, 0))
 
     def _ending(self, offer: Offer, reach: Reach, minimum_runtime_s: float) -> tuple[Held, ...]:
@@ -164,10 +162,10 @@ def reclaim_victims(
     offer: Offer, reach: Reach, slots: Slots, borrowed_jobs: Sequence[Held], beyond: Mapping[str, int],
     share: Mapping[str, float], now: float,
 ) -> tuple[Held, ...]:  # fmt: skip
-    """The borrowed jobs that must end so that `offer` has room on nodes in reach; empty where all of them do
-    not make room, or none has to end. The tenant with the largest `share` gives back first, and of its jobs
-    the one of which least is lost. `beyond`: tenant -> units that it holds beyond its grant: who has none
-    left of these gives nothing back, so that one job may cross that line and no second one."""
+    """The borrowed jobs to preempt so that `offer` has room on nodes in reach; empty if even all of them make
+    no room, or if none has to end. The tenant with the largest `share` comes first, and of its jobs the one
+    that loses the least work. `beyond`: tenant -> units beyond its grant; a tenant without any is spared, so
+    at most one of its jobs crosses that line."""
     count, units = slots.nodes_for(offer)
     by_node: dict[int, list[_Part]] = {}
     for held in borrowed_jobs:
@@ -200,12 +198,12 @@ def reclaim_victims(
 
 
 class _Part(NamedTuple):
-    """A borrowed job, in the order in which they give back."""
+    """A borrowed job, in order of preemption."""
 
     share: float
-    """Less than nothing: smaller goes first."""
+    """Negative: the smallest goes first."""
     lost: float
-    """GPU seconds that have been worked and are given up."""
+    """GPU seconds of work that preemption loses."""
     job: str
     held: Held
 
@@ -213,8 +211,8 @@ class _Part(NamedTuple):
 def _needed_on(
     node: int, short: int, parts: Sequence[_Part], beyond: Mapping[str, int]
 ) -> list[_Part] | None:
-    """The first of them that free so many units of the node, without any that is not needed; None where all
-    of them don't."""
+    """The first jobs that free this many units of the node, without unnecessary ones; None if even all do
+    not."""
     if short <= 0:
         return []
     taken: list[tuple[_Part, int]] = []

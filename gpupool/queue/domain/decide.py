@@ -1,5 +1,5 @@
-"""What a round decides: which of the jobs that wait start now, where, and why the others don't; which running
-jobs give way, and for which job a pool is reserved.
+"""What a round decides: which waiting jobs start now, where, and why the others don't; which running jobs are
+preempted, and what is reserved for which job.
 
 Inside a lane (one project, like jobs) it is first in, first out, but for jobs that the budget does not pay
 for. A job that does not fit is passed over, and after `reserve_after` its pool is reserved for it. This
@@ -91,7 +91,7 @@ _OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.UNSCHEDULABLE}
 
 
 def queued_behind(job: Queued) -> str:
-    """Why a job waits that no round has looked at."""
+    """Why a job waits that no round has processed."""
     return f"jobs of {job.tenant} with the same request go first"
 
 
@@ -114,9 +114,9 @@ def _stays(round: Round, lane: Reading) -> bool:
 
 
 def _to_reserve(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
-    """What is to be kept for a job that has waited for so long on its first offer; empty where that is done,
-    or another job has it. Nodes are kept for those alone whom their own tenant's limits let start;
-    others of the tenant may pass them after that, but end before they may start."""
+    """What to reserve for a job that has waited for `reserveAfter`; empty if it or another job holds that.
+    Nodes are reserved only for jobs that their tenant's limits let start; later jobs of the tenant may pass
+    them if they end before the reserved job starts."""
     if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
         return ()
     bounds, reservations = round.reservations.bounds(job), round.reservations
@@ -146,8 +146,8 @@ def _first_possible(waits: tuple[Waiting, ...]) -> Waiting:
 
 
 def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting:
-    """What follows from the waiting of a lane's head: its tenant takes back what is lent, it preempts, or
-    something is reserved for it. `waits`: why each of its offers is not possible."""
+    """What follows if a lane's head does not start: its tenant reclaims its grant, it preempts, or capacity
+    is reserved for it. `waits`: why each of its offers is impossible."""
     job, waiting = lane.head, waits[0]
     if waiting.reason is WaitReason.BUDGET and _preempted_for_money(round, job):
         return waiting
@@ -173,8 +173,8 @@ def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting
 
 
 def _reclaim(round: Round, lane: Reading) -> int | None:
-    """Have borrowed jobs end for the jobs of a lane within their tenant's grant, whose head finds no room, so
-    that they need not wait for each other: how many for the head."""
+    """Preempt borrowed jobs for all jobs of a lane within their tenant's grant, so that they need not wait
+    for each other; return the number for the head."""
     head = lane.head
     offer = head.offers[0]
     ending = round.reclaim(head, offer)

@@ -1,7 +1,7 @@
-"""A round as it goes on: who goes first, what fits, and what is taken.
+"""The state of one scheduling round: the order of jobs, what fits, and what is taken.
 
-Order, each term before the next: a job that nodes were reserved for; jobs within their tenants' grants, and
-then those that borrow, of the tenant that has borrowed least for its weight; tenants below their guaranteed
+Order, most significant first: a job with a reservation on nodes; jobs within their tenants' grants, then
+those that borrow, of the tenant that has borrowed least for its weight; tenants below their guaranteed
 share; the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission.
 This module must not decide what follows when a job does not fit.
 """
@@ -23,7 +23,7 @@ from gpupool.queue.domain.supply import UNKNOWN, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
 NOT_BORROWING = -1.0
-"""Goes before everything that borrows."""
+"""Orders a job before all that borrow."""
 _FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.UNSCHEDULABLE)
 """What a pool without room lacks for nodes of any type."""
 _RECLAIMED = "reclaimed by a tenant below its grant"
@@ -59,21 +59,20 @@ class Round:
     taking: set[str] = field(default_factory=set)
     """Tenants and pools of its starts. (A pool of a tenant's name only makes more jobs looked at again.)"""
     limits: dict[str, Waiting] = field(default_factory=dict)
-    """Tenants that have as many jobs running as they may."""
+    """Tenants that have reached their limit of running jobs."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
     reclaiming: set[tuple[str, str]] = field(default_factory=set)
-    """(pool, resource) of which nothing more is lent in this round: somebody takes back what it is
-    granted."""
+    """(pool, resource) on which borrowing is paused in this round, because a tenant reclaims its grant."""
     exhausted: set[Lane] = field(default_factory=set)
-    """Lanes that were read to their end: what is behind it might start, or take something back."""
+    """Lanes that were read to their end: jobs behind it might start or reclaim."""
     visited: set[Lane] = field(default_factory=set)
-    """Lanes that the round has gone through, ..."""
+    """Lanes that the round has processed, ..."""
     stayed: set[Lane] = field(default_factory=set)
     """... and those that wait whatever it does."""
     reclaims: Reclaims | None = None
-    """What is taken back, once somebody does."""
+    """What this round reclaims; None until a job does."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
@@ -144,7 +143,7 @@ class Round:
         return self.held.used.get((job.tenant, *key), 0) + offer.units > rule.grants.get(key, 0)
 
     def borrowed_share(self, job: Queued) -> float:
-        """What the tenant would have borrowed with the job, for its weight; by fair share alone."""
+        """What the tenant would have borrowed with the job, divided by its weight; only with `fair-share`."""
         if self.supply.rules.ordering != "fair-share":
             return 0.0
         offer, rule = job.offers[0], self.rule(job.tenant)
@@ -158,7 +157,7 @@ class Round:
         return max(self.floors.get(key, 0), self.moved.get(key, 0))
 
     def aged(self, job: Queued) -> int:
-        """The level with ageing: never stored, so that a changed setting holds at once."""
+        """The level with aging; not stored, so that a changed setting applies at once."""
         return min(Level.CRITICAL, job.level + int((self.now - job.enqueued) / self.supply.rules.aging_s))
 
     def below_guarantee(self, job: Queued) -> bool:
@@ -219,7 +218,7 @@ class Round:
         return refusals.borrowing_paused(job.tenant, offer, used, granted) if key in self.reclaiming else None
 
     def shortfall(self, job: Queued, offer: Offer) -> Shortfall:
-        """What the job lacks of its tenant's limits at this moment."""
+        """By how much the job exceeds its tenant's limits now."""
         rule = self.rule(job.tenant)
         used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
         units = used + offer.units - rule.grants.get((offer.pool, offer.resource), 0)
@@ -316,7 +315,7 @@ class Round:
         return refusals.no_room(pool, offer, self.slots, self.held)
 
     def reservation(self, holder: Queued) -> Reservation:
-        """What is kept for a job that has a reservation."""
+        """The plan of a job that holds a reservation."""
         reserved = self.reservations.planned.get(holder.job)
         if reserved is None:
             offer = holder.offers[0]
@@ -370,14 +369,14 @@ class Round:
         self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in _FULL}
 
     def reclaim(self, job: Queued, offer: Offer) -> int | None:
-        """Have borrowed jobs end so that `job`, which is within its grant, has room: how many; None where
-        that can't be. Where it only needs them to run for their least time, nothing more is lent."""
+        """Preempt borrowed jobs for `job`, which is within its grant; return their number, or None if that is
+        impossible. If they only have not run for the minimum run time yet, borrowing is paused."""
         key = offer.pool, offer.resource
         if not self.may_reclaim(job, offer) or self.shortfall(job, offer) or self.unpaid(job, offer):
             return None
         if self.reclaims is None:
-            keeping = (holder.job for holder in self.reservations.holders.values())
-            self.reclaims = Reclaims.of(self.supply, self.now, self.held, keeping)
+            reserved_for = (holder.job for holder in self.reservations.holders.values())
+            self.reclaims = Reclaims.of(self.supply, self.now, self.held, reserved_for)
         reach = self.reach(job, offer)
 
         def allowed(gone: tuple[Held, ...], place: Placement) -> bool:
@@ -400,15 +399,14 @@ class Round:
         return len(ending)
 
     def respects_reservations(self, job: Queued, offer: Offer, placement: Placement) -> bool:
-        """Whether the job leaves those their start that something is kept for, if it runs there for as long
-        as it may."""
+        """Whether the job, running there until its timeout, delays no reserved job."""
         return all(
             self.reservation(holder).allows(bound, offer, placement, self.now + job.timeout_s)
             for bound, holder in self.reservations.against(job, offer.pool)
         )
 
     def may_reclaim(self, job: Queued, offer: Offer) -> bool:
-        """Whether something is lent there, and the job within its tenant's grant."""
+        """Whether there are borrowed jobs, and the job is within its tenant's grant."""
         key = offer.pool, offer.resource
         if not self.held.borrowed.get(key):
             return False
@@ -416,7 +414,7 @@ class Round:
         return used + offer.units <= self.rule(job.tenant).grants.get(key, 0)
 
     def preempt(self, job: Queued, taken: Iterable[Held]) -> None:
-        """These give way to `job`, for which everything that bounds it is kept from now on."""
+        """Preempt these for `job`, and reserve everything that bounds it."""
         reason = f"preempted for a job of level {job.level.name.lower()}"
         for held in taken:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, reason))

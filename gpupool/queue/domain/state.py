@@ -116,7 +116,7 @@ class Holdings:
     borrowed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(pool, resource) -> jobs that started beyond their tenant's grant."""
     pending_preemptions: Counter[str] = field(default_factory=Counter)
-    """Job -> jobs that give way to it and have not ended yet."""
+    """Job -> number of jobs that are preempted for it and have not ended."""
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> Holdings:
@@ -164,7 +164,7 @@ class Holdings:
 
 
 class BudgetUsage(NamedTuple):
-    """Money of one tenant or project in the present period."""
+    """Money of one tenant or project in the current period."""
 
     spent_micro: int
     held_micro: int
@@ -183,7 +183,7 @@ class Snapshot:
     lanes: Mapping[Lane, Sequence[Queued]]
     """Of each lane the first jobs that wait, in order; a lane has one at least."""
     budget_usage: Mapping[str, BudgetUsage] = field(default_factory=dict)
-    """`tenant` or `tenant/project` -> account; absent: nothing spent yet."""
+    """`tenant` or `tenant/project` -> usage; absent: nothing spent yet."""
     clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""
     reservations: Mapping[str, str] = field(default_factory=dict)

@@ -61,7 +61,7 @@ class Channels:
 
 @dataclass
 class AlertSender(LeaderRole):
-    """Checks the accounts while it leads its role, and sends what is due."""
+    """Checks budget usage while it leads its role, and sends alerts that are due."""
 
     plan: Callable[[], Plan]
     channels: Callable[[], Channels]
@@ -100,7 +100,7 @@ class AlertSender(LeaderRole):
 
 
 def crossed(plan: Plan, spent: Iterable[Spent]) -> Iterator[Crossed]:
-    """Every threshold that an account has reached."""
+    """Every threshold that a tenant or project has reached."""
     budgets = {tenant.name: ("tenant", tenant.budget) for tenant in plan.tenants}
     for tenant in plan.tenants:
         budgets |= {

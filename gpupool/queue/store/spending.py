@@ -1,4 +1,4 @@
-"""Money and use: totals of accounts, use by project and pool, alerts.
+"""Spending: budget usage, GPU hours by project and pool, alerts.
 
 Amounts come from the ledger and from attempts that ended; holds are in the accounts alone. This module must
 not know budgets or where alerts are sent.
@@ -37,7 +37,7 @@ class DayOfUse:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an account has spent in a period."""
+    """What a tenant or project has spent in a period."""
 
     name: str
     """`tenant` or `tenant/project`."""
@@ -73,7 +73,7 @@ class Alert(Crossed):
 
 
 async def totals(db: Database, now: datetime) -> dict[str, BudgetUsage]:
-    """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
+    """`tenant` or `tenant/project` -> usage in the current period; absent: nothing spent yet."""
     rows = await db.fetch("snapshot_accounts", now=now, tenants=None)
     return {row["name"]: BudgetUsage(row["spent_micro"], row["held_micro"]) for row in rows}
 

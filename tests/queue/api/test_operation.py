@@ -180,7 +180,7 @@ def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
         body = {"gpu_pool_requested": "t4", "container_image": "a", "timeout_seconds": 60}
         refused = await served.client.post(place, json=body, headers=served.owner | {"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")
-        assert re.search(r"this month, which ends at \d{4}-\d\d-01 00:00 UTC", refused.json()["detail"])
+        assert re.search(r"the month ends at \d{4}-\d\d-01 00:00 UTC", refused.json()["detail"])
         dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
         assert dry.json()["budget_allows"] is False
 

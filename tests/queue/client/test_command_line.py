@@ -70,7 +70,7 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
         assert "A=b" not in shown, "variables may be secrets"
         why = (await gpupool(queue, "why", id)).stdout
         assert "notebooks" in why
-        assert "guaranteed share: 0 of 16 slots in use; the job stays within it" in why
+        assert "guaranteed share: 0 of 16 slots in use; the job is within it" in why
         assert not re.search(r"\w_\w", why + shown), "names of the API"
         assert json.loads((await gpupool(queue, "why", id, "--format", "json")).stdout)["state"] == "queued"
 
