@@ -97,11 +97,12 @@ def begun(client: Client, id: str) -> None:
 
 
 def _until(client: Client, id: str, reached: Callable[[Job], bool], until: float | None = None) -> Job:
-    """The job once `reached`. Prints why it waits to stderr whenever the reason changes. Raises GpupoolError at
-    `until`, a time of time.monotonic()."""
+    """The job once `reached`. Prints why it waits to stderr whenever the reason changes. Raises GpupoolError
+    at `until`, a time of time.monotonic()."""
     from gpupool.client.sending import wait_pauses
 
-    began, said = time.monotonic(), None
+    began = time.monotonic()
+    said: str | None = None
     for pause in wait_pauses():
         job = client.job(id)
         if reached(job):
