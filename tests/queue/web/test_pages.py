@@ -116,11 +116,11 @@ def test_the_overview_shows_who_holds_which_slices(
     mig = shown.locator(".pool", has_text="inference-mig")
     expect(mig.locator(".holders")).to_contain_text("serving: model, 1 of")
     waits = shown.locator("#queue tbody tr", has_text="waits")
-    expect(waits).to_contain_text("vision holds 4 of its 4 nvidia.com/gpu of training")
+    expect(waits).to_contain_text("vision uses 4 of its 4 nvidia.com/gpu of training")
     expect(waits).to_contain_text(re.compile(r"in 3 h 5\d min"))
     waits.get_by_role("link").click()
     expect(shown.get_by_role("heading", name="waits queued")).to_be_visible()
-    expect(shown.locator("#why")).to_contain_text("0 jobs go before it")
+    expect(shown.locator("#why")).to_contain_text("0 jobs ahead of it")
 
 
 def test_a_new_job_appears_without_loading_the_page_again(

@@ -347,7 +347,7 @@ def test_a_job_that_does_not_run_yet_is_shown_with_its_reason_and_not_as_running
         assert id in starting
         assert "refused: its pod can not be created: policy own: no" in starting
         assert id not in running
-        assert "No job runs." in running
+        assert "No running jobs." in running
 
     pages(test, dev=True)
 
