@@ -32,7 +32,7 @@ DatabaseOption = Annotated[
         "--database",
         metavar="URL",
         help=f"PostgreSQL of the queue; with a password through {DATABASE}. "
-        "Default: the one that `gpupool serve` started here.",
+        "Default: that of `gpupool serve` on this machine.",
         show_default=False,
     ),
 ]
@@ -40,19 +40,21 @@ DatabaseOption = Annotated[
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What the key is for; jobs show it as their user.")],
+    name: Annotated[str, typer.Argument(help="Name of the key; jobs show it as their user.")],
     tenant: Annotated[
         list[str] | None,
-        typer.Option("--tenant", help="Tenant that the key acts for; repeatable. '*' means all tenants."),
+        typer.Option(
+            "--tenant", help="Tenant that the key may act for; may be repeated; '*' for all tenants."
+        ),
     ] = None,
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeatable.")
+        list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; may be repeated.")
     ] = None,
-    expires: Annotated[str, typer.Option("--expires", help="Lifetime, such as 90d, or never.")] = "90d",
+    expires: Annotated[str, typer.Option("--expires", help="Validity, such as 90d, or never.")] = "90d",
     database: DatabaseOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Create a key. Its secret is printed once; keep it.
+    """Create a key and print its secret, once.
 
     Example: gpupool keys create ci --tenant vision --scope jobs:read --scope jobs:write
     """
@@ -114,7 +116,7 @@ def revoke(
     id: Annotated[str, typer.Argument(help="The key's id, as `gpupool keys list` shows it.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Revoke a key permanently. The queue refuses it within five seconds.
+    """Revoke a key. The queue refuses it within five seconds.
 
     Example: gpupool keys revoke 4fJ2kQ
     """

@@ -49,13 +49,13 @@ def serve(
         bool,
         typer.Option(
             "--dev",
-            help="Local mode: reading and HTTP jobs need no credential. Container jobs, whose commands run "
-            "on this machine, need the token in .gpupool/queue.",
+            help="For this machine only: reading and HTTP jobs need no credential; container jobs need the "
+            "token in .gpupool/queue, and their commands run on this machine.",
         ),
     ] = False,
     echo: Annotated[
         str | None,
-        typer.Option(metavar="ORIGIN", help="With --dev: answer HTTP jobs for this origin of queue.targets."),
+        typer.Option(metavar="ORIGIN", help="With --dev: answer requests to this origin of queue.targets."),
     ] = None,
     kubeconfig: Annotated[
         Path | None,
@@ -74,10 +74,7 @@ def serve(
         bool,
         typer.Option(
             "--policies",
-            help=(
-                "Check container jobs against the environment's policies; --kubeconfig and "
-                "--in-cluster imply it."
-            ),
+            help="Check container jobs against the environment's policies.",
         ),
     ] = False,
     background: Annotated[
@@ -85,17 +82,17 @@ def serve(
     ] = False,
     link: Annotated[
         bool,
-        typer.Option("--link", help="Print a one-time sign-in link for the queue that runs with --dev."),
+        typer.Option("--link", help="Print a one-time link that signs a browser in to the queue with --dev."),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="Let this database's running queue take over its cluster from another database's.",
+            help="Give the cluster, which belongs to another database's queue, to this one.",
         ),
     ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the queue in the background.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="With --stop: also remove its data.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="With --stop: also delete its data.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 

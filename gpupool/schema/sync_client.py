@@ -19,12 +19,12 @@ SENTENCES = {
     "`sync_client` is made of this module (`make schema`).": (
         "`make schema` makes this file of `async_client`; it must not be edited."
     ),
-    "asked from asyncio. Close it, or use it in an `async with` statement. Event loops and\n"
-    "    processes may share it: each has connections of its own.": (
-        "asked from ordinary code. Close it, or use it in a `with` statement. Threads may share it,\n"
-        "    and so may processes: each has connections of its own."
+    "client for asyncio. Close it, or use it in an `async with` statement. Event loops and\n"
+    "    processes can share it; each opens its own connections.": (
+        "client for synchronous code. Close it, or use it in a `with` statement. Threads and\n"
+        "    processes can share it; each process opens its own connections."
     ),
-    "Close its connections, those of this event loop.": "Close its connections, those of this process.",
+    "Close the connections of this event loop.": "Close the connections of this process.",
 }
 """What docstrings say that is about one of the two."""
 PATTERNS = {

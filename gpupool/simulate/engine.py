@@ -1,8 +1,8 @@
 """The jobs of a trace on one environment: events on one clock, and the queue's own rounds after each of them.
 
-Rounds are `gpupool.queue.domain.standing`, ends of attempts `gpupool.queue.domain.attempt_end`: what the
-dispatcher and the store do. Left out, because no trace says it: jobs that fail for a reason of their own, or
-are cancelled, and users who submit less where they wait longer. Times are epoch seconds.
+Rounds are `gpupool.queue.domain.scheduler_cache`, ends of attempts `gpupool.queue.domain.attempt_end`: what
+the dispatcher and the store do. Left out, because no trace says it: jobs that fail for a reason of their own,
+or are cancelled, and users who submit less where they wait longer. Times are epoch seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import inf
 
 from gpupool.queue.domain.attempt_end import Attempt, end_of, on_demand_only
 from gpupool.queue.domain.current import Current
-from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import Held, Holdings, Queued, Snapshot
 from gpupool.queue.records import MICRO, Outcome, Start, WaitReason
 from gpupool.simulate.demand import Demand
@@ -60,7 +60,7 @@ class Simulation:
     seed: int = 1
     notify: Callable[[int], None] = lambda _: None
     """Is called with the number of jobs that have arrived, every so often."""
-    _standing: Standing = field(init=False)
+    _cache: SchedulerCache = field(init=False)
     _nodes: dict[str, SimulatedNodes] = field(init=False)
     _record: Record = field(init=False)
     _events: list[tuple[float, int, int, str, int]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Simulation:
         begin = self.arrivals[0].submitted if self.arrivals else 0.0
         self._ran_last = self.arrivals[-1].submitted if self.arrivals else 0.0
         supply = self.current.supply
-        self._standing = Standing.of(Snapshot(begin, Holdings(), {}), supply)
+        self._cache = SchedulerCache.of(Snapshot(begin, Holdings(), {}), supply)
         self._nodes = nodes_of(self.current.plan, self.numbers, self.seed)
         for nodes in self._nodes.values():
             nodes.begin(begin)
@@ -91,13 +91,13 @@ class Simulation:
         self._record = Record(begin, begin, self._nodes, self._series)
         demand = Demand(self.current)
         position, total = 0, len(self.arrivals)
-        standing, events = self._standing, self._events
+        cache, events = self._cache, self._events
         while True:
             arrives = self.arrivals[position].submitted if position < total else inf
-            now = min(arrives, events[0][0] if events else inf, standing.next_moment)
+            now = min(arrives, events[0][0] if events else inf, cache.next_moment)
             if now == inf or (position >= total and not self._running and self._over(now)):
                 break
-            standing.advance(now)
+            cache.advance(now)
             while events and events[0][0] <= now:
                 _, kind, _, name, number = heapq.heappop(events)
                 self._happens(kind, name, number)
@@ -113,7 +113,7 @@ class Simulation:
     def _over(self, now: float) -> bool:
         """Whether nothing will run any more: nothing waits, or nothing has run for longer than any budget's
         period lasts, of which there is always another one."""
-        return not self._standing.waiting or now > self._ran_last + STILL_S
+        return not self._cache.waiting or now > self._ran_last + STILL_S
 
     def _push(self, at: float, kind: int, name: str, number: int) -> None:
         self._count += 1
@@ -127,32 +127,32 @@ class Simulation:
         self._record.jobs[id] = JobRecord(
             arrival.submitted, arrival.tenant, queued.level, arrival.gpus, arrival.seconds
         )
-        weight = self._standing.supply.rule(queued.tenant).weight
+        weight = self._cache.supply.rule(queued.tenant).weight
         self._record.samples.arrived(queued, weight, arrival.gpus * arrival.seconds)
         self._submit(queued)
 
     def _submit(self, queued: Queued) -> None:
         self._jobs[queued.job] = queued
-        self._standing.submit(queued)
+        self._cache.submit(queued)
         offer = queued.offers[0]
-        self._series[offer.pool].waits(self._standing.now, offer.resource, 1)
+        self._series[offer.pool].waits(self._cache.now, offer.resource, 1)
 
     def _rounds(self) -> None:
-        standing, record = self._standing, self._record
-        for decision in standing.decisions():
+        cache, record = self._cache, self._record
+        for decision in cache.decisions():
             record.rounds += 1
-            record.looked += len(decision.waits) + len(decision.starts)
+            record.visited += len(decision.waits) + len(decision.starts)
             for start in decision.starts:
                 self._starts(start)
             for preempt in decision.preempts:
                 victim = self._running[preempt.job]
-                self._push(standing.now + self.numbers["stopping"], STOPS, preempt.job, victim.number)
-        record.most_waiting = max(record.most_waiting, len(standing.waiting))
-        record.samples.inspect(standing)
+                self._push(cache.now + self.numbers["stopping"], STOPS, preempt.job, victim.number)
+        record.most_waiting = max(record.most_waiting, len(cache.waiting))
+        record.samples.inspect(cache)
 
     def _starts(self, start: Start) -> None:
-        standing, now = self._standing, self._standing.now
-        held = standing.held.jobs[start.job]
+        cache, now = self._cache, self._cache.now
+        held = cache.held.jobs[start.job]
         nodes, job = self._nodes[held.pool], self._record.jobs[start.job]
         ready = max([nodes.take(number, now) for number, _ in start.placement])
         begins = ready + self.numbers["pod"]
@@ -164,7 +164,7 @@ class Simulation:
         wished = self._jobs[start.job].offers[0]
         self._series[wished.pool].waits(now, wished.resource, -1)
         job.started(now, begins, held)
-        standing.wait_for_node(start.job)
+        cache.wait_for_node(start.job)
         self._push(begins, BEGINS, start.job, held.attempt)
         self._push(begins + min(left_s, start.run_limit_s), ENDS, start.job, held.attempt)
         if spot:
@@ -182,14 +182,14 @@ class Simulation:
             return
         if kind == GOES:
             pool, _, node = name.partition("/")
-            if self._nodes[pool].goes(int(node), self._standing.now, number):
-                self._series[pool].nodes(self._standing.now, self._nodes[pool].on)
+            if self._nodes[pool].goes(int(node), self._cache.now, number):
+                self._series[pool].nodes(self._cache.now, self._nodes[pool].on)
             return
         running = self._running.get(name)
         if running is None or running.number != number:
             return  # it was ended before
         if kind == BEGINS:
-            self._standing.begin(name)
+            self._cache.begin(name)
         elif kind == STOPS:
             self._ends(name, "stopped")
         else:
@@ -204,17 +204,17 @@ class Simulation:
         for job in list(self._on.get((pool, number), ())):
             self._ends(job, "lost")
         self._record.spot_losses += 1
-        nodes.stop(number, self._standing.now)
-        self._series[pool].nodes(self._standing.now, nodes.on)
+        nodes.stop(number, self._cache.now)
+        self._series[pool].nodes(self._cache.now, nodes.on)
 
     def _ends(self, name: str, how: str) -> None:
-        standing, now = self._standing, self._standing.now
+        cache, now = self._cache, self._cache.now
         running = self._running.pop(name)
         self._ran_last = now
-        held, job = standing.held.jobs[name], self._record.jobs[name]
+        held, job = cache.held.jobs[name], self._record.jobs[name]
         ran = max(0.0, now - running.begins) if held.started else 0.0
         end = end_of(self._attempt(held, running), _OUTCOMES[how], timedelta(seconds=ran), BACKOFF)
-        standing.end(name, end.cost_micro, end.clock)
+        cache.end(name, end.cost_micro, end.clock)
         job.ran(ran, held, running.spot, end.cost_micro)
         for number, _ in held.placement:
             self._on.get((held.pool, number), {}).pop(name, None)
@@ -247,13 +247,13 @@ class Simulation:
             started=held.started, rate_micro=rate,
             capacity_type="spot" if running.spot else held.capacity_type,
             hold_micro=start.hold_micro, gpu_micro=held.gpu_micro, run_limit_s=start.run_limit_s,
-            weight=self._standing.supply.rule(job.tenant).weight, retries=0, failures=of["failures"],
+            weight=self._cache.supply.rule(job.tenant).weight, retries=0, failures=of["failures"],
             disruptions=of["disruptions"], unstarted=0, budget_limit_micro=None, spent_micro=job.spent_micro,
             stopping=held.preempting_for is not None,
         )  # fmt: skip
 
     def _leaves(self, pool: str, number: int) -> None:
-        nodes, now = self._nodes[pool], self._standing.now
+        nodes, now = self._nodes[pool], self._cache.now
         goes = nodes.leave(number, now)
         if goes < inf:
             self._push(goes, GOES, f"{pool}/{number}", nodes.states[number].empties)
@@ -267,8 +267,8 @@ class Simulation:
             nodes.close(record.end)
         for series in self._series.values():
             series.close(record.end)
-        waits = self._standing.round_of_all().waits
-        for job in self._standing.waiting.values():
+        waits = self._cache.round_of_all().waits
+        for job in self._cache.waiting.values():
             waiting = waits.get(job.job)
-            record.never[waiting.reason if waiting else WaitReason.TURN] += 1
+            record.never[waiting.reason if waiting else WaitReason.QUEUED] += 1
         return record

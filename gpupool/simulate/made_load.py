@@ -85,7 +85,7 @@ class MadeLoad(Model):
 
 def read_made(file: Path) -> Trace:
     """Raises SpecError with the places of what is wrong."""
-    load = read_as(file, MadeLoad, "write days and tenants, as shown in docs/foresight.md")
+    load = read_as(file, MadeLoad, "write days and tenants, as docs/simulation.md shows")
     jobs = load.days * sum(tenant.jobs_per_day for tenant in load.tenants)
     if jobs > MOST_JOBS:
         raise GpupoolError(

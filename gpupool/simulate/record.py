@@ -176,7 +176,7 @@ class Record:
     never: Counter[WaitReason] = field(default_factory=Counter)
     """What they waited for last -> jobs that had not ended when nothing more could happen."""
     rounds: int = 0
-    looked: int = 0
+    visited: int = 0
     """Heads of lanes that rounds looked at."""
     most_waiting: int = 0
     spot_losses: int = 0

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpupool.queue.domain.placement import Slots
-from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import MICRO
 
@@ -49,28 +49,28 @@ class Samples:
         key, charge = (offer.pool, job.tenant), round(offer.gpu_micro * job.timeout_s / weight)
         self._largest[key] = max(charge, self._largest.get(key, 0))
 
-    def inspect(self, standing: Standing) -> None:
+    def inspect(self, cache: SchedulerCache) -> None:
         """Look at a moment, unless an hour has not passed since."""
-        if standing.now < self._next:
+        if cache.now < self._next:
             return
-        self._next = standing.now + INTERVAL_S
-        for name in standing.supply.pools:
-            free, wasted = fragmentation(standing.slots, name, self._typical.get(name, {}))
+        self._next = cache.now + INTERVAL_S
+        for name in cache.supply.pools:
+            free, wasted = fragmentation(cache.slots, name, self._typical.get(name, {}))
             self.free[name] += free
             self.wasted[name] += wasted
-        self._distances(standing)
+        self._distances(cache)
 
-    def _distances(self, standing: Standing) -> None:
+    def _distances(self, cache: SchedulerCache) -> None:
         waiting: dict[str, dict[str, int]] = defaultdict(dict)
-        for (tenant, _), jobs in standing.lanes.items():
-            offer, rule = jobs[0].offers[0], standing.supply.rule(tenant)
+        for (tenant, _), jobs in cache.lanes.items():
+            offer, rule = jobs[0].offers[0], cache.supply.rule(tenant)
             key = offer.pool, offer.resource
-            used = standing.held.used.get((tenant, *key), 0)
-            running = standing.held.running.get(tenant, 0)
+            used = cache.held.used.get((tenant, *key), 0)
+            running = cache.held.running.get(tenant, 0)
             limited = rule.running is not None and running >= rule.running
             if not limited and used + offer.units <= rule.grants.get(key, 0):  # its own limits let it start
-                clock = standing.clocks.get((offer.pool, tenant), 0)
-                waiting[offer.pool][tenant] = max(clock, standing.floors.get((offer.pool, tenant), 0))
+                clock = cache.clocks.get((offer.pool, tenant), 0)
+                waiting[offer.pool][tenant] = max(clock, cache.floors.get((offer.pool, tenant), 0))
         for pool, clocks in waiting.items():
             first, last = min(clocks, key=clocks.__getitem__), max(clocks, key=clocks.__getitem__)
             distance = (clocks[last] - clocks[first]) / MICRO / 3600

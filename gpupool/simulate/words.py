@@ -56,9 +56,9 @@ def summary(run: RunFigures) -> list[tuple[str, str]]:
         rows.append(("borrowed", f"{hours(run.borrowed_gpu_hours)} GPU hours beyond grants"))
     if run.fairness.distance:
         apart, bound = hours(run.fairness.distance), hours(run.fairness.bound)
-        rows.append(("fairness", f"two tenants at most {apart} GPU hours apart; one job of each is {bound}"))
+        rows.append(("fairness", f"at most {apart} weighted GPU hours apart; one job of each: {bound}"))
     if run.timeouts:
-        rows.append(("cut off", f"{run.timeouts:,} jobs by timeout"))
+        rows.append(("timed out", f"{run.timeouts:,} jobs"))
     return rows
 
 
@@ -72,7 +72,7 @@ def left_out(reason: str) -> str:
     if kind == "refused":
         return f"that the queue would refuse: {detail} (docs/queue-problems.md)"
     if kind == "waits":
-        return f"that still waited when nothing more could happen: {detail}"
+        return f"that never started: {detail}"
     return f"where the row {WORDS[LeftOut(reason)]}"
 
 

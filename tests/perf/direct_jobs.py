@@ -32,7 +32,7 @@ def directly(cluster: Cluster, labels: dict[str, str] | None = None, *, suspend:
             level=Level.MEDIUM, isolation="exclusive", gpu_count=1, preemptible=True, preempts=False,
             retries=0, timeout_s=3600, budget_limit_micro=None, offers=(offer,),
             request={"container_image": "busybox:1", "container_command": ["true"]}, plan_hash="",
-            state=JobState.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, enqueued_at=now,
+            state=JobState.SCHEDULED, version=1, attempt=1, failures=0, disruptions=0, enqueued_at=now,
             dispatched_at=now, pool=POOL, resource=offer.resource, capacity_type="on-demand",
             placement=((0, 1),), gpu_micro=offer.gpu_micro, rate_micro=offer.rate_micro,
             hold_micro=0, run_limit_s=3600,

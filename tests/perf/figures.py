@@ -24,7 +24,6 @@ from tests.perf import (
     assert_figures,
     borrowing_figures,
     flood_figures,
-    foresight_figures,
     idle_figures,
     job_figures,
     large,
@@ -32,6 +31,7 @@ from tests.perf import (
     queue_figures,
     report_figures,
     scale_figures,
+    simulation_figures,
 )
 from tests.perf.measure import Failed, run, seconds
 
@@ -137,7 +137,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-list-page",
         ),
     ),
-    (foresight_figures.foresight, ("foresight-speed", "foresight-growth", "foresight-memory")),
+    (simulation_figures.simulation, ("simulation-speed", "simulation-growth", "simulation-memory")),
     (borrowing_figures.borrowing, ("borrowing-round-p99", "borrowing-use")),
     (borrowing_figures.returns, ("borrowing-return", "borrowing-return-p99")),
     (idle_figures.idle, ("queue-idle", "queue-growth")),

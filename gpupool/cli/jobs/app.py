@@ -1,4 +1,4 @@
-"""`gpupool jobs`: submit jobs to the queue, and see what becomes of them.
+"""`gpupool jobs`: submit jobs to the queue and follow them.
 
 Asks the queue through the SDK and prints; it decides nothing, and knows no other way into the queue.
 """
@@ -29,26 +29,27 @@ WHOLE_ID = 36
 """Characters of an id."""
 
 app = typer.Typer(
-    help="Submit jobs to the GPU job queue, and see what becomes of them.",
+    help="Submit jobs to the GPU job queue and follow them.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT. "
-    "Exit codes: 0 done, and what was waited for has succeeded; 1 it has failed, or the queue has refused; 2 "
-    "wrong use; 3 contact with the queue is lost, and what was asked for may have been done and goes on.",
+    epilog="GPUPOOL_URL is the queue's address, GPUPOOL_KEY the API key, GPUPOOL_TENANT the tenant. Exit "
+    "codes: 0 success; 1 the job failed or the queue refused the request; 2 usage error; 3 connection to the "
+    "queue lost: the request may have taken effect, and jobs continue.",
 )
 
 JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="Id of a job or an array, or the beginning of one.")
+    str, typer.Argument(metavar="JOB", help="Id of a job or an array, or a unique prefix of one.")
 ]
 KeyOption = Annotated[
-    str | None, typer.Option("--idempotency-key", help="The same key again makes no second job.")
+    str | None,
+    typer.Option("--idempotency-key", help="Submitting again with the same key creates no second job."),
 ]
 WaitOption = Annotated[
     bool,
     typer.Option(
         "--wait",
-        help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded, 3 where "
-        "contact with the queue is lost.",
+        help="Wait until the job has ended and print why it waits; exit 1 unless it succeeded, 3 if the "
+        "connection is lost.",
     ),
 ]
 
@@ -60,23 +61,25 @@ def submit(
         list[str] | None,
         typer.Argument(
             metavar="COMMAND",
-            help="What runs in the container: the first word that is no option, and all that follow it.",
+            help="Command of the container: the first word that is not an option, and all words after it.",
         ),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            "-f", "--file", metavar="FILE", help="Fields of the job in YAML, which options replace."
+            "-f", "--file", metavar="FILE", help="Fields of the job in YAML; options override them."
         ),
     ] = None,
     key: KeyOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
+        bool, typer.Option("--dry-run", help="Print whether the job fits, its cost and why it would wait.")
     ] = False,
     wait: WaitOption = False,
     at_most: Annotated[
         str | None,
-        typer.Option("--at-most", help="With --wait: exit 1 if it has not ended after so long, such as 15m."),
+        typer.Option(
+            "--at-most", help="With --wait: exit 1 if the job has not ended after this time, such as 15m."
+        ),
     ] = None,
     lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
@@ -84,8 +87,8 @@ def submit(
     format: FormatOption = "text",
     **fields: Any,
 ) -> None:
-    """Submit a job: a container with --image, an HTTP request with --url, or as a file says. Options come
-    before the command: what follows its first word is its own.
+    """Submit a job: a container with --image, an HTTP request with --url, or a job file with --file. Options
+    come before the command.
 
     Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 python train.py --epochs 3
     """
@@ -118,7 +121,7 @@ def rerun(
     job: JobArgument,
     unsuccessful: Annotated[
         bool,
-        typer.Option("--unsuccessful", help="Of an array, only jobs that have ended and did not succeed."),
+        typer.Option("--unsuccessful", help="Of an array, rerun only jobs that ended without success."),
     ] = False,
     key: KeyOption = None,
     wait: WaitOption = False,
@@ -128,8 +131,8 @@ def rerun(
     format: FormatOption = "text",
     **fields: Any,
 ) -> None:
-    """Submit a job, or an array, again as it was submitted, but for what options change. Jobs of an array
-    keep their indexes; the new job waits for no other unless an option says so.
+    """Submit a job or an array again; options override its fields. Jobs of an array keep their indexes.
+    Dependencies are not copied.
 
     Example: gpupool jobs rerun 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59 --timeout 8h
     """
@@ -180,20 +183,23 @@ def _submitted(client: Client, job: Job, wait: bool, format: Format, limit_s: in
 @app.command(name="list", cls=JobCommand)
 def list_(
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only in this state; may be repeated.")
+        list[str] | None, typer.Option("--state", help="Only jobs in this state; may be repeated.")
     ] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Only of this project.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Only on this pool.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Only of this user.")] = None,
-    group: Annotated[str | None, typer.Option("--group", help="Only of this array.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only jobs of this project.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Only jobs on this pool.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only jobs of this user.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Only jobs of this array.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only jobs with this name.")] = None,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="Only what the submission with this key made.")
+        str | None,
+        typer.Option("--idempotency-key", help="Only jobs that the submission with this key created."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of jobs.")] = 50,
     width: Annotated[
         int | None,
-        typer.Option("--width", min=printing.NARROWEST, help="Columns of a line.  [default: the terminal's]"),
+        typer.Option(
+            "--width", min=printing.NARROWEST, help="Width of the table.  [default: the terminal's]"
+        ),
     ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
@@ -222,11 +228,13 @@ def list_(
 
 @app.command(cls=JobCommand)
 def export(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest.")] = 100_000,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Maximum number of jobs, newest first.")
+    ] = 100_000,
     tenant: TenantOption = None,
     server: ServerOption = None,
 ) -> None:
-    """Print jobs that are over as a table for `gpupool simulate --trace`, as they were submitted.
+    """Print jobs that have ended as a trace for `gpupool simulate --trace`.
 
     Example: gpupool jobs export > jobs.csv
     """
@@ -243,7 +251,7 @@ def show(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Show a job with everything that happened to it, or an array with its jobs.
+    """Show a job and its events, or an array and its jobs.
 
     Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
@@ -266,7 +274,8 @@ def why(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Say why a job waits: each term of the decision with its numbers. Of an array, its first job that waits.
+    """Explain why a job waits, with each term of the scheduling decision. Of an array, explain the first job
+    that waits.
 
     Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
@@ -286,19 +295,23 @@ app.command(cls=JobCommand)(cancel)
 @app.command(cls=JobCommand)
 def logs(
     job: JobArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
-    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only of this attempt.")] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the output until the job has ended.")
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, help="Only output of this attempt.")
+    ] = None,
     tail: Annotated[
-        int | None, typer.Option("--tail", min=1, metavar="LINES", help="Only so many last lines.")
+        int | None, typer.Option("--tail", min=1, metavar="LINES", help="Only the last LINES lines.")
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DURATION", help="Only what was printed in the last 10m, 2h or so."),
+        typer.Option("--since", metavar="DURATION", help="Only output of the last DURATION, such as 10m."),
     ] = None,
     raw: Annotated[
         bool,
         typer.Option(
-            "--raw", help="Send control characters to the terminal as well; a file or pipe always gets them."
+            "--raw", help="Print control characters on the terminal too; files and pipes always get them."
         ),
     ] = False,
     lost_after: LostAfterOption = None,
@@ -306,8 +319,8 @@ def logs(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print a job's output, of all its attempts, or that of an array's jobs, one after the other; stderr
-    says where each of several begins.
+    """Print the output of a job, of all its attempts, or of an array's jobs one after the other. Separators
+    between them go to stderr.
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
@@ -335,15 +348,15 @@ def logs(
 def watch(
     job: Annotated[
         str | None,
-        typer.Argument(metavar="JOB", help="Id of a job or an array; default: all that may be seen."),
+        typer.Argument(metavar="JOB", help="Id of a job or an array; default: all visible jobs."),
     ] = None,
     lost_after: LostAfterOption = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print events as they happen: of one job or array until it has ended, or of all jobs without end. Exit 1
-    unless the job has succeeded, 3 where contact with the queue is lost.
+    """Print events as they happen: of one job or array until it has ended, or of all jobs until interrupted.
+    Exit 1 unless the job succeeded, 3 if the connection is lost.
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """

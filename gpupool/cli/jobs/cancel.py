@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpupool.client import Cancelled, Client, Job
     from gpupool.client.values import JobFilter
 
-OPEN = ("queued", "dispatching", "running")
+OPEN = ("queued", "scheduled", "running")
 """States of jobs that can be cancelled."""
 COUNTED = 1000
 """Jobs that are counted before the question."""
@@ -30,23 +30,23 @@ COUNTED = 1000
 def cancel(
     jobs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[JOB]...", help="Ids of jobs and arrays, or beginnings of them."),
+        typer.Argument(metavar="[JOB]...", help="Ids of jobs and arrays, or unique prefixes of them."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All jobs of the tenant.")] = False,
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Those in this state; may be repeated.")
+        list[str] | None, typer.Option("--state", help="Jobs in this state; may be repeated.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Those of this name.")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Those of this project.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Those on this pool.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Those of this user.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Jobs with this name.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Jobs of this project.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Jobs on this pool.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Jobs of this user.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Cancel jobs: at once while they are queued, else they are asked to stop. Either those that are named,
-    or those of the tenant that all given options select.
+    """Cancel jobs. Queued jobs end at once; others are asked to stop. Give either jobs or options; options
+    select the tenant's jobs that match all of them.
 
     Example: gpupool jobs cancel --state queued --name sweep
     """

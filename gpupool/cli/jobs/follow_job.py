@@ -1,11 +1,10 @@
-"""Following a job until it has ended: what happens to it, what it waits for, what it prints.
+"""Follow a job until it has ended: its events, why it waits, its output.
 
 It asks the queue through the SDK, again and again with growing pauses, and decides nothing.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 import uuid
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from gpupool.client import Client, Event, Job
 
 SOON_S = 2.0
-"""A job that starts sooner is not said to wait."""
+"""Seconds before the first reason is printed: most jobs start sooner."""
 
 
 def events(client: Client, what: Named) -> Iterator[Event]:
@@ -98,24 +97,23 @@ def begun(client: Client, id: str) -> None:
 
 
 def _until(client: Client, id: str, reached: Callable[[Job], bool], until: float | None = None) -> Job:
-    """The job when it is so. What it waits for goes to stderr whenever that changes. Raises GpupoolError
-    `until` that moment of time.monotonic() it is not."""
+    """The job once `reached`. Prints why it waits to stderr whenever the reason changes. Raises GpupoolError
+    at `until`, a time of time.monotonic()."""
     from gpupool.client.sending import wait_pauses
 
-    began, said = time.monotonic(), ""
+    began = time.monotonic()
+    said: str | None = None
     for pause in wait_pauses():
         job = client.job(id)
         if reached(job):
             return job
         waiting = f"{job.waiting.reason}: {job.waiting.detail}" if job.waiting else ""
-        words = re.sub("[0-9]+", "", waiting)  # numbers change all the time
-        if words != said and time.monotonic() - began > SOON_S:
-            said = words
-            if waiting:
-                print(f"{id}  {waiting}", file=sys.stderr, flush=True)
+        if job.waiting and job.waiting.reason != said and time.monotonic() - began > SOON_S:
+            said = job.waiting.reason
+            print(f"{id}  {waiting}", file=sys.stderr, flush=True)
         if until is not None and time.monotonic() > until:
             raise GpupoolError(
-                f"job {id} is still {job.state}; it waits for {waiting or 'nothing'}; it goes on"
+                f"job {id} is still {job.state}{f' ({waiting})' if waiting else ''}; it continues"
             )
         time.sleep(pause)
     raise AssertionError("unreachable")

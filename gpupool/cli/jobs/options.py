@@ -85,15 +85,15 @@ TYPED: Mapping[str, Mapping[str, Any]] = {
     "env_from_secrets": {"flag": "--env-from-secret", "metavar": "NAME"},
     "image_pull_secrets": {"flag": "--image-pull-secret", "metavar": "NAME"},
     "volumes": {
-        "flag": "--volume", "help": "A PersistentVolumeClaim, and where it is mounted; may be repeated.",
+        "flag": "--volume", "help": "PersistentVolumeClaim and its mount path; may be repeated.",
         "metavar": "CLAIM:PATH[:ro]", "value": values.volumes,
     },
     "budget_limit_usd": {
-        "flag": "--budget", "help": "USD that all its attempts may cost.", "value": values.usd,
+        "flag": "--budget", "help": "Maximum cost of all attempts, in USD.", "value": values.usd,
     },
     "timeout_seconds": {
         "flag": "--timeout", "metavar": "DURATION", "type": str, "least": None, "value": values.seconds,
-        "help": "How long an attempt may run, such as 90m or 4h; default: the environment's.",
+        "help": "Maximum run time of an attempt, such as 90m; default: the environment's.",
     },
     "deadline_seconds": {
         "flag": "--deadline", "metavar": "DURATION", "type": str, "least": None, "value": values.seconds,

@@ -44,7 +44,7 @@ def print_replayed(job: Job) -> None:
     if job.replayed:
         what = f"job {job.id}" if len(job.job_ids) < 2 else f"the jobs of group {job.group_id}"
         at = f" at {words.moment(job.enqueued_at)}" if job.enqueued_at else ""
-        print(f"this key made {what}{at}; nothing new was submitted")
+        print(f"this idempotency key was used for {what}{at}; nothing was submitted")
 
 
 def print_ended(jobs: Sequence[Job]) -> None:
@@ -190,11 +190,11 @@ def print_timeline(history: Sequence[Event]) -> None:
 def print_why(why: Why) -> None:
     print(f"{why.id}  {why.state}")
     if why.waiting:
-        print(f"waits for {words.reason(why.waiting.reason)}: {why.waiting.detail}")
+        print(f"reason: {words.reason(why.waiting.reason)}: {why.waiting.detail}")
         if advice := words.advice(why.waiting.reason):
-            print(f"what to do: {advice}")
+            print(f"action: {advice}")
     if why.position is not None:
-        print(f"jobs before it: {why.position}")
+        print(f"jobs ahead: {why.position}")
     _print_projection(why)
     decision = why.data.get("decision")
     for line in words.terms(why.terms) if why.terms else ():
@@ -207,13 +207,13 @@ def print_why(why: Why) -> None:
 def print_forecast(forecast: Forecast) -> None:
     print(f"fits; at most {usd_exact(forecast.estimate_usd)}" if forecast.fits else "does not fit")
     if not forecast.budget_allows:
-        print("the budget does not allow it now")
+        print("exceeds the remaining budget")
     if forecast.waiting:
-        print(f"would wait for {words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
+        print(f"would wait: {words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
         if advice := words.advice(forecast.waiting.reason):
-            print(f"what to do: {advice}")
+            print(f"action: {advice}")
         if forecast.position is not None:
-            print(f"jobs before it: {forecast.position}")
+            print(f"jobs ahead: {forecast.position}")
         _print_projection(forecast)
     elif forecast.fits and forecast.budget_allows:
         print("would start now")
@@ -224,7 +224,7 @@ def _print_projection(about: Why | Forecast) -> None:
     if about.projected_start:
         after = "after " if about.projection == "after" else ""
         at = words.moment(about.projected_start)
-        print(f"projected start: {after}{at}, if everything runs for as long as it may")
+        print(f"projected start: {after}{at}, if every job runs until its timeout")
 
 
 def event_line(event: Event, with_job: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""The queue's fields, decisions and events in plain words, as `gpupool jobs` shows them to people.
+"""The queue's fields, decisions and events as `gpupool jobs` shows them to people.
 
 JSON keeps the queue's own names and units. This module must not print, or ask the queue.
 """
@@ -27,17 +27,17 @@ _FIELDS = {
     "isolation_level": "isolation",
     "gpu_count": "GPUs",
     "gpus": "GPUs",
-    "depends_on": "after the success of",
-    "depends_on_ended": "after the end of",
+    "depends_on": "starts after success of",
+    "depends_on_ended": "starts after end of",
     "capacity_type": "capacity",
-    "deadline_at": "start by",
+    "deadline_at": "start deadline",
     "cost_usd": "cost",
-    "estimate_usd": "an attempt costs at most",
+    "estimate_usd": "maximum cost of an attempt",
     "budget_limit_usd": "budget",
     "container_image": "image",
     "container_command": "command",
     "target_url": "URL",
-    "timeout_seconds": "may run for",
+    "timeout_seconds": "timeout",
     "checkpoint_s3_path": "checkpoints",
     "callback_url": "callback URL",
     "group_id": "array",
@@ -61,16 +61,19 @@ def fields(job: Job) -> Iterator[tuple[str, str]]:
             continue
         if name == "borrowed":
             if value:
-                yield "borrowed", "it runs beyond what its tenant is granted, until that is taken back"
+                yield (
+                    "borrowed",
+                    "runs beyond its tenant's grant; preempted when the lending tenant reclaims capacity",
+                )
             continue
         if name == "gpu_count" and job.gpus is not None:
             continue
         if name == "gpu_pool_requested":
-            yield "asked for", asked_for(job)
+            yield "requested", asked_for(job)
         elif name == "env":
             yield "variables", ", ".join(value)
         elif name == "waiting":
-            yield "waits for", f"{reason(value['reason'])}: {value['detail']}"
+            yield "waiting", f"{reason(value['reason'])}: {value['detail']}"
         else:
             yield _FIELDS.get(name, name.removesuffix("_at").replace("_", " ")), _value(name, value)
 
@@ -105,22 +108,22 @@ def advice(code: str) -> str | None:
 def terms(terms: Mapping[str, Any]) -> Iterator[str]:
     """What orders the queue, each term before the next, with the numbers of one job."""
     share, level, clock = terms["guaranteed_share"], terms["level"], terms["fair_clock"]
-    yield f"order of the queue: {terms['ordering']}"
+    yield f"queue ordering: {terms['ordering']}"
     yield f"  reservation: {_reservation(terms)}"
-    within = "stays within it" if share["below"] else "goes beyond it"
+    within = "is within" if share["below"] else "exceeds"
     borrowing = terms["borrowing"]
     if borrowing["up_to"] is not None:
-        how = "borrows" if borrowing["borrows"] else "does not borrow"
-        slots = f"{borrowing['granted']} slots, up to {borrowing['up_to']}"
-        yield f"  grant: {slots}; the job {how}, and who borrows goes last"
-    yield f"  guaranteed share: {share['used']} of {share['guaranteed']} slots in use; the job {within}"
-    aged = "" if level["aged"] == level["granted"] else f", {level['aged']} by its age"
-    rises = f"it rises by one for each {duration(int(level['aging_seconds']))} of waiting"
+        slots = f"{borrowing['granted']} slots, {borrowing['up_to']} with borrowing"
+        how = "borrows, so it goes after jobs within their grant" if borrowing["borrows"] else "is within it"
+        yield f"  grant: {slots}; the job {how}"
+    yield f"  guaranteed share: {share['used']} of {share['guaranteed']} slots in use; the job {within} it"
+    aged = "" if level["aged"] == level["granted"] else f", raised to {level['aged']} by aging"
+    rises = f"it rises by one level every {duration(int(level['aging_seconds']))}"
     waited = duration(int(level["waited_seconds"]))
-    yield f"  priority: {level['granted']}{aged}; waits for {waited}, and {rises}"
+    yield f"  priority: {level['granted']}{aged}; queued for {waited}; {rises}"
     used = [f"{name} {hours:g}" for name, hours in clock["gpu_hours"].items()]
     used += [f"another tenant {hours:g}" for hours in clock.get("gpu_hours_of_others", ())]
-    yield f"  GPU hours by weight, the fewest go first: {', '.join(used) or 'none yet'}"
+    yield f"  weighted GPU hours, lowest first: {', '.join(used) or 'none yet'}"
 
 
 def _reservation(found: Mapping[str, Any]) -> str:
@@ -128,7 +131,7 @@ def _reservation(found: Mapping[str, Any]) -> str:
     if not holder:
         return "none"
     whom = "it" if found["reserved"] else holder if " " in holder else f"job {holder}"
-    return f"{found.get('reserved_within') or 'the pool'} is kept free for {whom}"
+    return f"{found.get('reserved_within') or 'the pool'} is reserved for {whom}"
 
 
 def decision(found: Mapping[str, Any]) -> Iterator[str]:

@@ -73,7 +73,7 @@ def a_job(plan: Plan, tenant: str = "vision", number: int = 2, **request: Any) -
     """The Job of an attempt over two nodes, as the launcher makes it."""
     attempt = Job(
         id=f"0190b0f0-0000-7000-8000-00000000a{number:03}", tenant=tenant, project=None, user="ada",
-        name="train", state=JobState.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, retries=0,
+        name="train", state=JobState.SCHEDULED, version=1, attempt=1, failures=0, disruptions=0, retries=0,
         priority="low", level=Level.LOW, isolation="shared", gpu_count=8, preemptible=True, preempts=False,
         timeout_s=600, budget_limit_micro=None, offers=(), plan_hash="", enqueued_at=datetime.now(UTC),
         request={"container_image": "busybox:1.37", "container_command": ["sleep", "60"], **request},

@@ -101,9 +101,7 @@ def test_what_is_granted_is_back_in_time_and_borrowed_jobs_go_on_after_it(queue:
         assert {job.wait(PATIENCE_S).state for job in mine} == {"succeeded"}
         assert time.monotonic() < deadline
         ended = [attempts(queue, job) for job in jobs[4:]]
-        assert {rows[0]["reason"] for rows in ended} == {
-            "what it borrowed is given back to a tenant below its grant"
-        }
+        assert {rows[0]["reason"] for rows in ended} == {"reclaimed by a tenant below its grant"}
         assert {(rows[0]["outcome"], rows[0]["borrowed"]) for rows in ended} == {("preempted", True)}
         assert {job.wait(PATIENCE_S).state for job in jobs[4:]} == {"succeeded"}
         assert [len(attempts(queue, job)) for job in jobs[:4]] == [1] * 4, "within its grant nothing is taken"

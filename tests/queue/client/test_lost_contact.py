@@ -124,7 +124,9 @@ def test_what_became_of_a_submission_can_be_asked(behind: Any) -> None:
         key = words[words.index("--idempotency-key") + 1]
         code, printed, _ = await Command(remote, *SUBMIT, "--array", "3", "--idempotency-key", key).ended()
         assert code == 0
-        assert re.search(r"^this key made the jobs of group .* at .* UTC; nothing new was", printed, re.M)
+        assert re.search(
+            r"^this idempotency key was used for the jobs of group .* at .* UTC; nothing", printed, re.M
+        )
         assert len((await jobs.jobs(remote.db, jobs.JobFilter(None), None, 10)).jobs) == 3
 
     behind(test)

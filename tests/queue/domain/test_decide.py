@@ -187,7 +187,7 @@ def test_each_job_that_is_not_possible_is_said_not_to_be() -> None:
     cluster.add("a", (offer(of),), 600)
     impossible = [cluster.add("a", (offer(of, 8),), 600) for _ in range(3)]
     decision = cluster.round()
-    assert {decision.waits[job].reason for job in impossible} == {WaitReason.NOT_POSSIBLE}
+    assert {decision.waits[job].reason for job in impossible} == {WaitReason.UNSCHEDULABLE}
 
 
 def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
@@ -253,11 +253,11 @@ def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
         lane = (job.tenant, job.lane)
         waiting = explain(ExplainedJob(View(cluster.snapshot(), cluster.supply), job)).waiting
         assert waiting is not None
-        reasons = {WaitReason.NOT_POSSIBLE, WaitReason.BUDGET} | (
-            {WaitReason.TURN} if lane in stuck else set()
+        reasons = {WaitReason.UNSCHEDULABLE, WaitReason.BUDGET} | (
+            {WaitReason.QUEUED} if lane in stuck else set()
         )
         assert waiting.reason in reasons, (job, waiting)
-        if waiting.reason is WaitReason.NOT_POSSIBLE:
+        if waiting.reason is WaitReason.UNSCHEDULABLE:
             stuck.add(lane)
 
 
@@ -270,7 +270,7 @@ def test_what_is_written_of_a_job_that_is_no_longer_reached_is_replaced() -> Non
     budget = Waiting(WaitReason.BUDGET, "spent")
     waits = decide(replace(cluster.snapshot(), waits={second: budget}), cluster.supply).waits
     assert waits[first].reason is WaitReason.CAPACITY
-    assert waits[second].reason is WaitReason.TURN
+    assert waits[second].reason is WaitReason.QUEUED
 
 
 def test_a_job_that_waits_for_nodes_on_demand_keeps_none_that_may_be_on_spot() -> None:

@@ -15,5 +15,5 @@ def test_each_reason_has_its_words_and_the_docs_have_them() -> None:
 
 
 def test_a_reason_of_a_later_version_has_no_advice() -> None:
-    assert advice("not_possible")
+    assert advice("unschedulable")
     assert advice("phase_of_the_moon") is None

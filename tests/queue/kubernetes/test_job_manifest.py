@@ -91,7 +91,7 @@ PLACES = places()
 def job(place: Place, **given: Any) -> Job:
     values: dict[str, Any] = {
         "id": new_id(), "tenant": place.tenant.name, "project": None, "user": "ada", "name": "job",
-        "state": JobState.DISPATCHING, "version": 1,
+        "state": JobState.SCHEDULED, "version": 1,
         "attempt": 1, "failures": 0, "disruptions": 0, "retries": 1,
         "priority": "low", "level": Level.LOW, "isolation": place.isolation, "gpu_count": place.gpu_count,
         "preemptible": True, "preempts": False, "timeout_s": 600, "budget_limit_micro": None, "offers": (),

@@ -99,7 +99,7 @@ class CancelledDispatching(Scenario):
 
     async def once(self) -> bool:
         job = await self.world.job(self.id)
-        return job.state is JobState.DISPATCHING and await self.cancel()
+        return job.state is JobState.SCHEDULED and await self.cancel()
 
 
 class CancelledRunning(Scenario):

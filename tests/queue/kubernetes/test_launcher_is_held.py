@@ -50,7 +50,7 @@ CHOSEN = {
     "image", "command", "env", "volumes", "volumeMounts", "requests", "limits", WISH,
     "annotations", "apiVersion", "kind", "karpenter.sh/capacity-type", "gpupool.dev/shares-gpu", "uid",
 }  # fmt: skip
-"""Where an account that is stolen may write other values, as far as other policies and quotas allow: what
+"""Where a compromised account may write other values, as far as other policies and quotas allow: what
 runs, for how long, how large it is, and which claims it mounts where the file does not list them."""
 
 

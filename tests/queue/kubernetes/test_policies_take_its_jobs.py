@@ -35,7 +35,7 @@ def job(plan: Plan, tenant: Tenant, pool: Pool, resource: str, **given: Any) -> 
         "project": None,
         "user": "ada",
         "name": "train",
-        "state": JobState.DISPATCHING,
+        "state": JobState.SCHEDULED,
         "version": 1,
         "attempt": 2,
         "failures": 1,

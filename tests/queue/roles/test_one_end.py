@@ -90,7 +90,7 @@ def test_a_success_that_meets_something_else(database: Run, number: int) -> None
         ids = [await queue.submit(request=command) for _ in range(2)]
 
         async def ask(id: str) -> None:
-            while (await queue.job(id)).state in (JobState.QUEUED, JobState.DISPATCHING):
+            while (await queue.job(id)).state in (JobState.QUEUED, JobState.SCHEDULED):
                 await asyncio.sleep(0.01)
             await asyncio.sleep(chance.uniform(0.2, 0.45))
             await jobs.cancel(db, id, "ada", queue.now())

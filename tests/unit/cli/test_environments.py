@@ -113,7 +113,7 @@ def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: 
 
 
 def test_plan_says_what_is_granted_more_than_once_over() -> None:
-    done = gpupool("show", "docs/foresight/team.yaml")
+    done = gpupool("show", "docs/simulation/team.yaml")
     assert "training: tenants are granted 10 of 8 gpu (overcommit)" in done.stdout
     assert "(overcommit)" not in gpupool("show", "prod").stdout
 

@@ -311,7 +311,7 @@ def test_a_list_fits_the_columns_that_there_are(capsys: pytest.CaptureFixture[st
     members = [
         job(
             id=f"0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4{n:03}",
-            state="dispatching",
+            state="scheduled",
             job_name="a name that is longer than others",
             project_id="detector",
             priority="critical",

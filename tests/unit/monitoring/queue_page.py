@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from gpupool.plan.model import Plan
 from gpupool.queue.api.figures import figures
-from gpupool.queue.domain.state import Account, Held, Holdings, Snapshot
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Snapshot
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import MICRO, Level
@@ -62,7 +62,7 @@ class QueuePage:
             self._measures.attempts.labels(pool.name, "succeeded").inc(1 + round(3 * load))
             self._measures.attempts.labels(pool.name, "failed").inc(number % 7 == 0)
             self._measures.wait.labels(tenant.name, "low").observe(20 + 900 * load * load)
-        accounts = {name: Account(micro, MICRO) for name, micro in self._spent.items()}
+        accounts = {name: BudgetUsage(micro, MICRO) for name, micro in self._spent.items()}
         snapshot = Snapshot(now.timestamp(), held, {}, accounts)
         page = figures(snapshot, self._supply, waiting, self._spent)
         return (generate_latest(page) + generate_latest(self._measures.registry)).decode()

@@ -15,7 +15,7 @@ from gpupool.monitoring import boards, exporter, rules
 from gpupool.plan.model import Plan
 from gpupool.queue.api.figures import figures
 from gpupool.queue.api.metrics import _plan_figures
-from gpupool.queue.domain.state import Account, Holdings, Snapshot
+from gpupool.queue.domain.state import BudgetUsage, Holdings, Snapshot
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanState
@@ -136,7 +136,7 @@ def labels_of(metric: str) -> set[str] | None:
 
 
 def test_the_queue_emits_what_is_asked_for() -> None:
-    now = Snapshot(0.0, Holdings(), {}, {"vision": Account(1, 1)}, {}, {})
+    now = Snapshot(0.0, Holdings(), {}, {"vision": BudgetUsage(1, 1)}, {}, {})
     supply = supply_of(everything())
     registry = CollectorRegistry()
     Measures(registry)

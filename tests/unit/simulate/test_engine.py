@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.queue.domain.current import current
-from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.records import Decision
 from gpupool.simulate.engine import Simulation
 from gpupool.simulate.formats import read
@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_run(local: Plan) -> None:
     assert runs[0] == runs[1]
 
 
-class EveryLane(Standing):
+class EveryLane(SchedulerCache):
     """Looks at all lanes in each round."""
 
     def decisions(self) -> Iterator[Decision]:
@@ -137,7 +137,7 @@ class EveryLane(Standing):
 
 def test_all_lanes_in_every_round_come_to_the_same(local: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = played(local, list(MADE.arrivals))
-    monkeypatch.setattr("gpupool.simulate.engine.Standing", EveryLane)
+    monkeypatch.setattr("gpupool.simulate.engine.SchedulerCache", EveryLane)
     slow = played(local, list(MADE.arrivals))
     assert slow.rounds > 2 * fast.rounds
     starts = [[(row.dispatched, row.pool, row.ended) for row in run.jobs.values()] for run in (fast, slow)]

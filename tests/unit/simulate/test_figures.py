@@ -78,8 +78,8 @@ def test_free_slots_that_a_typical_job_can_t_use() -> None:
 
 
 def test_clocks_of_tenants_that_both_wait_are_within_the_bound() -> None:
-    plan = read_plan(str(ROOT / "docs" / "foresight" / "team.yaml"))
-    run = simulate(plan, read(ROOT / "docs" / "foresight" / "load.yaml"), Settings(numbers(()))).figures
+    plan = read_plan(str(ROOT / "docs" / "simulation" / "team.yaml"))
+    run = simulate(plan, read(ROOT / "docs" / "simulation" / "load.yaml"), Settings(numbers(()))).figures
     assert 0 < run.fairness.distance <= run.fairness.bound
 
 

@@ -55,16 +55,16 @@ def load(plan: Plan, count: int, share: float, seed: int = 1) -> Iterator[Arriva
         yield Arrival(at, name, project, gpus, gpu, seconds, rng.choice(LEVELS), None, timeout)
 
 
-def foresight(_: Path) -> Iterator[Figure]:
+def simulation(_: Path) -> Iterator[Figure]:
     """Processor seconds of 100,000 jobs; how many times as much a job takes where twice as many GPUs are
     asked for, which is what a backlog costs; and MiB of a process that runs 100,000 jobs."""
     plan = read_plan(str(PROD))
     speed = _seconds(plan, JOBS, 0.1)
-    yield "foresight-speed", speed
-    yield "foresight-growth", _seconds(plan, JOBS // 5, 0.2) / (speed / 5)
-    command = [sys.executable, "-c", "from tests.perf.foresight_figures import _peak; _peak()"]
+    yield "simulation-speed", speed
+    yield "simulation-growth", _seconds(plan, JOBS // 5, 0.2) / (speed / 5)
+    command = [sys.executable, "-c", "from tests.perf.simulation_figures import _peak; _peak()"]
     done = subprocess.run(command, cwd=PROD.parents[1], capture_output=True, text=True, check=True)
-    yield "foresight-memory", float(done.stdout)
+    yield "simulation-memory", float(done.stdout)
 
 
 def _seconds(plan: Plan, count: int, share: float) -> float:

@@ -1,4 +1,4 @@
-"""The page of `simulate` and `recommend`: its commands print what it shows; goals are what is measured."""
+"""The page of `simulate` and `recommend`: its commands print what it shows, its goals are measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpupool.simulate.trace import part_of
 from tests.docs.test_readme import commands, matches
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "foresight.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
 OPENB = ROOT.parent / "shared" / "data" / "traces" / "openb" / "openb_pod_list_default.csv"
 DAY_S = 86400.0
 
@@ -36,13 +36,13 @@ def test_the_page_shows_what_is_printed(command: str, expected: str) -> None:
 
 
 def test_the_picture_is_of_the_first_run() -> None:
-    plan = read_plan(str(ROOT / "docs" / "foresight" / "team.yaml"))
-    outcome = simulate(plan, read(ROOT / "docs" / "foresight" / "load.yaml"), Settings(numbers(())))
+    plan = read_plan(str(ROOT / "docs" / "simulation" / "team.yaml"))
+    outcome = simulate(plan, read(ROOT / "docs" / "simulation" / "load.yaml"), Settings(numbers(())))
     times: dict[str, list[float]] = {"speech": [], "vision": []}
     for job in outcome.record.jobs.values():
         times[job.tenant].append(job.to_gpu_s)
     drawn = quantiles("time to GPU on team", times, "times") + "\n"
-    picture = ROOT / "docs" / "foresight" / "team-times.svg"
+    picture = ROOT / "docs" / "simulation" / "team-times.svg"
     if os.environ.get("GPUPOOL_WRITE_GOLDEN"):
         picture.write_text(drawn, encoding="utf-8")
     assert picture.read_text(encoding="utf-8") == drawn
@@ -54,7 +54,7 @@ def test_the_picture_is_of_the_first_run() -> None:
 @pytest.mark.skipif(not OPENB.is_file(), reason=f"the public trace is not at {OPENB}")
 def test_the_goals_are_what_is_measured() -> None:
     trace = part_of(read(OPENB), (139 * DAY_S, 150 * DAY_S), 1.0)
-    names = read_names(ROOT / "docs" / "foresight" / "openb.yaml")
+    names = read_names(ROOT / "docs" / "simulation" / "openb.yaml")
     plan = read_plan(str(ROOT / "environments" / "prod.yaml"))
     run = simulate(plan, trace, Settings(numbers(()), names=names)).figures
     rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \| (?:yes|no)", PAGE, re.MULTILINE))

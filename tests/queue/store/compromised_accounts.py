@@ -14,7 +14,7 @@ FROM gpu_jobs WHERE id = '{{queued}}'"""
 PLACE = "pool, resource, capacity_type, placement, gpu_key, gpu_micro, rate_micro, run_limit_s"
 HELD = f", attempt, decided_at, lease_until, hold_micro, {PLACE}"
 PLACED = ", 't4', 'nvidia.com/gpu', 'spot', '[[0, 1]]', 't4', 1, 0, 60"
-DISPATCHED = """UPDATE gpu_jobs SET state = 'dispatching', version = version + 1, decided_at = now(), lease_until = now(),
+DISPATCHED = """UPDATE gpu_jobs SET state = 'scheduled', version = version + 1, decided_at = now(), lease_until = now(),
     hold_micro = 0, pool = 't4', resource = 'nvidia.com/gpu', capacity_type = 'spot', placement = '[[0, 1]]',
     gpu_key = 't4', gpu_micro = 1, rate_micro = 0, run_limit_s = 60{more} WHERE id = '{{queued}}'"""
 EVENT = """INSERT INTO gpu_events (job, seq, type, tenant, at, data{columns})
@@ -77,8 +77,8 @@ ATTEMPTS = {
         JOB.format(
             state="running", columns=HELD + ", started_at", values=f", 1, now(), now(), 0{PLACED}, now()"
         ),
-        JOB.format(state="dispatching", columns=HELD, values=f", 1, now(), now(), 0{PLACED}"),
-        JOB.format(state="dispatching", columns="", values=""),
+        JOB.format(state="scheduled", columns=HELD, values=f", 1, now(), now(), 0{PLACED}"),
+        JOB.format(state="scheduled", columns="", values=""),
         JOB.format(state="succeeded", columns=", finished_at", values=", now()"),
         JOB.format(state="cancelled", columns=", finished_at, reason", values=", now(), 'because'"),
         JOB.format(state="queued", columns=", attempt", values=", 3"),
@@ -91,7 +91,7 @@ ATTEMPTS = {
         "UPDATE gpu_jobs SET state = 'succeeded', finished_at = now() WHERE id = '{queued}'",
         "UPDATE gpu_jobs SET state = 'failed', finished_at = now() WHERE id = '{queued}'",
         "UPDATE gpu_jobs SET state = 'succeeded', finished_at = now() WHERE id = '{running}'",
-        "UPDATE gpu_jobs SET state = 'dispatching' WHERE id = '{running}'",
+        "UPDATE gpu_jobs SET state = 'scheduled' WHERE id = '{running}'",
         "UPDATE gpu_jobs SET state = 'failed' WHERE id = '{ended}'",
         "UPDATE gpu_jobs SET state = 'queued', finished_at = NULL WHERE id = '{ended}'",
         "UPDATE gpu_jobs SET finished_at = now() WHERE id = '{ended}'",
@@ -170,7 +170,7 @@ ATTEMPTS = {
         "UPDATE gpu_attempts SET rate_micro = 0 WHERE job = '{running}'",
         "UPDATE gpu_jobs SET borrowed = true WHERE id = '{running}'",
         "UPDATE gpu_attempts SET capacity_type = 'spot-first' WHERE job = '{running}'",
-        "UPDATE gpu_jobs SET state = 'dispatching', started_at = NULL WHERE id = '{running}'",
+        "UPDATE gpu_jobs SET state = 'scheduled', started_at = NULL WHERE id = '{running}'",
         "UPDATE gpu_jobs SET preempt_reason = '{{\"reason\": \"mine\"}}' WHERE id = '{running}'",
         "UPDATE gpu_jobs SET state = 'failed', finished_at = now() WHERE id = '{queued}'",
         "UPDATE gpu_jobs SET state = 'failed' WHERE id = '{ended}'",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.queue.domain.standing import Standing
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.records import Decision
 from tests.queue.domain.naive import BEGAN, DAY, Load, Naive, fresh, made, play, text
 
@@ -23,7 +23,7 @@ MOST_ROUNDS = 200
 class Bounded:
     """Rounds that are counted while time stands still."""
 
-    rounds: Standing
+    rounds: SchedulerCache
     at: float = -1.0
     count: int = 0
 
@@ -41,18 +41,18 @@ class Bounded:
 def differences(load: Load) -> list[str]:
     """Starts that only one of both has, and accounts and clocks that differ at the end."""
     naive = Naive(load.supply, BEGAN + DAY * 0.99)
-    standing = Standing.of(fresh(load), load.supply)
-    ours, theirs = play(load, Bounded(standing)), play(load, naive)  # type: ignore[arg-type]
+    cache = SchedulerCache.of(fresh(load), load.supply)
+    ours, theirs = play(load, Bounded(cache)), play(load, naive)  # type: ignore[arg-type]
     found = [f"only naive: {text(start)}" for start in theirs if start not in set(ours)]
-    found += [f"only standing: {text(start)}" for start in ours if start not in set(theirs)]
-    if {key: clock for key, clock in standing.clocks.items() if clock} != {
+    found += [f"only cache: {text(start)}" for start in ours if start not in set(theirs)]
+    if {key: clock for key, clock in cache.clocks.items() if clock} != {
         key: clock for key, clock in naive.clocks.items() if clock
     }:
-        found.append(f"clocks: {standing.clocks}, naive: {naive.clocks}")
-    unused = Account(0, 0)
-    for scope in standing.accounts.keys() | naive.accounts.keys():
-        if standing.accounts.get(scope, unused) != naive.accounts.get(scope, unused):
-            found.append(f"account {scope}: {standing.accounts.get(scope)}, {naive.accounts.get(scope)}")
+        found.append(f"clocks: {cache.clocks}, naive: {naive.clocks}")
+    unused = BudgetUsage(0, 0)
+    for scope in cache.budget_usage.keys() | naive.budget_usage.keys():
+        if cache.budget_usage.get(scope, unused) != naive.budget_usage.get(scope, unused):
+            found.append(f"account {scope}: {cache.budget_usage.get(scope)}, {naive.budget_usage.get(scope)}")
     return found
 
 
@@ -73,26 +73,26 @@ def test_what_was_once_left_out(seed: int) -> None:
 
 
 def test_a_lane_that_is_left_out_would_be_noticed() -> None:
-    class Forgetful(Standing):
+    class Forgetful(SchedulerCache):
         def touch_tenant(self, tenant: str) -> None:
             pass
 
     noticed = 0
     for seed in range(12):
         load = made(seed)
-        standing = Forgetful.of(fresh(load), load.supply)
-        noticed += play(load, standing) != play(load, Naive(load.supply, BEGAN + DAY * 0.99))
+        cache = Forgetful.of(fresh(load), load.supply)
+        noticed += play(load, cache) != play(load, Naive(load.supply, BEGAN + DAY * 0.99))
     assert noticed
 
 
 def test_a_job_that_is_withdrawn_lets_others_go_on() -> None:
     load = made(29)
-    standing = Standing.of(fresh(load), load.supply)
+    cache = SchedulerCache.of(fresh(load), load.supply)
     first = load.jobs[0]
-    standing.submit(first)
-    standing.submit(replace(load.jobs[1], tenant=first.tenant, lane=first.lane))
-    standing.withdraw(first.job)
-    assert [job.job for job in standing.waiting.values()] == [load.jobs[1].job]
-    standing.withdraw(load.jobs[1].job)
-    assert not standing.lanes
-    assert not any(decision.starts for decision in standing.decisions())
+    cache.submit(first)
+    cache.submit(replace(load.jobs[1], tenant=first.tenant, lane=first.lane))
+    cache.withdraw(first.job)
+    assert [job.job for job in cache.waiting.values()] == [load.jobs[1].job]
+    cache.withdraw(load.jobs[1].job)
+    assert not cache.lanes
+    assert not any(decision.starts for decision in cache.decisions())

@@ -1,6 +1,5 @@
-"""For each of many keys so much at a time: the others of that key wait, in the order in which they came.
-
-So that one who asks for much waits for itself, and not everybody.
+"""A concurrency limit for each of many keys, such as callers. Those above the limit of their key wait, first
+in, first out, so that one caller's many requests delay no other's.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Generic, TypeVar
 _K = TypeVar("_K", bound=Hashable)
 
 
-class Turns(Generic[_K]):
-    """`at_once` of each key at a time. Keys without a turn are forgotten."""
+class ConcurrencyLimits(Generic[_K]):
+    """`at_once` holders of each key. Keys without holders are forgotten."""
 
     def __init__(self, at_once: int = 1) -> None:
         self._at_once = at_once
@@ -22,7 +21,7 @@ class Turns(Generic[_K]):
 
     @asynccontextmanager
     async def of(self, key: _K) -> AsyncIterator[None]:
-        """One turn of `key`."""
+        """Hold a slot of `key`."""
         await self.take(key)
         try:
             yield
@@ -30,7 +29,7 @@ class Turns(Generic[_K]):
             self.give(key)
 
     async def take(self, key: _K) -> None:
-        """Wait for a turn, to be given back by `give`."""
+        """Wait for a slot, to be given back by `give`."""
         semaphore, users = self._taken.get(key) or (asyncio.Semaphore(self._at_once), 0)
         self._taken[key] = semaphore, users + 1
         try:
@@ -40,7 +39,7 @@ class Turns(Generic[_K]):
             raise
 
     def give(self, key: _K) -> None:
-        """End a turn."""
+        """Give a slot back."""
         self._taken[key][0].release()
         self._leave(key)
 

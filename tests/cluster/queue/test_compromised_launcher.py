@@ -58,7 +58,7 @@ def cluster(kube: Kube, control_plane: Any, tmp_path_factory: pytest.TempPathFac
     kube.wipe()
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     spec["tenants"][0]["jobs"] = {"secrets": ["keys"], "claims": ["data"]}
-    file = tmp_path_factory.mktemp("stolen") / ENVIRONMENT.name
+    file = tmp_path_factory.mktemp("compromised") / ENVIRONMENT.name
     file.write_text(yaml.safe_dump(spec), encoding="utf-8")
     plan = read_plan(str(file))
     apply(kube, plan)
@@ -229,7 +229,8 @@ def test_a_job_is_created_as_it_is_made(cluster: Cluster) -> None:
 
 
 CHANGED = {
-    row["name"]: row for row in yaml.safe_load(Path(__file__).with_name("stolen_launcher.yaml").read_text())
+    row["name"]: row
+    for row in yaml.safe_load(Path(__file__).with_name("compromised_launcher.yaml").read_text())
 }
 GROUPS = {
     "jobs": "/apis/batch/v1",

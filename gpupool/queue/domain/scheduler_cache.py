@@ -1,5 +1,5 @@
-"""How the queue stands between its rounds, for who goes on from one to the next in memory: projections and
-simulations.
+"""The state of the queue between rounds, in memory: for projections and simulations, as kube-scheduler's
+cache is for its cycles.
 
 It decides by the very rounds of `decide`, over the lanes alone for which something has changed since they
 were looked at, by itself or with time; that comes to the same as looking at all of them. What makes the
@@ -25,7 +25,7 @@ from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.possible import Possible
 from gpupool.queue.domain.reservations import Reservations
 from gpupool.queue.domain.round import Key, Round, charged_ahead
-from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.domain.waiting_lanes import WaitingLanes
 from gpupool.queue.records import Decision
@@ -34,7 +34,7 @@ _NOTHING_WRITTEN: Mapping[str, None] = {}
 
 
 @dataclass(slots=True)
-class Standing:
+class SchedulerCache:
     """What is held, who waits, money and clocks at the moment `now`."""
 
     supply: Supply
@@ -42,7 +42,7 @@ class Standing:
     held: Holdings
     slots: Slots
     queue: WaitingLanes
-    accounts: dict[str, Account] = field(default_factory=dict)
+    budget_usage: dict[str, BudgetUsage] = field(default_factory=dict)
     """Of the present periods."""
     clocks: dict[fairness.Key, int] = field(default_factory=dict)
     floors: Mapping[fairness.Key, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Standing:
     _touched: dict[Lane, None] = field(default_factory=dict)
     _stirred: set[str] = field(default_factory=set)
     """Bounds whose holders' prospects have changed, or that have another holder."""
-    _dry: set[Lane] = field(default_factory=set)
+    _exhausted: set[Lane] = field(default_factory=set)
     """Lanes that were read to their end: one more job would have been looked at."""
     _open: dict[Lane, None] = field(default_factory=dict)
     """Lanes that were looked at, and might have gone on had the round done something else."""
@@ -71,29 +71,29 @@ class Standing:
     """Job that holds slots -> when its attempt was dispatched: its money is of that period."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, supply: Supply) -> Standing:
+    def of(cls, snapshot: Snapshot, supply: Supply) -> SchedulerCache:
         """From what a round would begin with. Nothing of it is changed."""
         held = snapshot.held.copy()
-        standing = cls(
+        cache = cls(
             supply,
             snapshot.now,
             held,
             Slots.of(supply.pools, held.taken),
             WaitingLanes(supply.tenants),
-            accounts=dict(snapshot.accounts),
+            budget_usage=dict(snapshot.budget_usage),
             clocks=dict(snapshot.clocks),
             floors=snapshot.floors,
         )
         for jobs in snapshot.lanes.values():
             for job in jobs:
-                standing.submit(job)
-        present = Reservations.of(snapshot.reservations, standing.waiting, supply.tenants)
-        standing.holders = present.holders
+                cache.submit(job)
+        present = Reservations.of(snapshot.reservations, cache.waiting, supply.tenants)
+        cache.holders = present.holders
         for holding in held:
-            standing._activate(holding.pool, holding.tenant)
+            cache._activate(holding.pool, holding.tenant)
         for running in held.jobs.values():
-            standing._watch(running)
-        return standing
+            cache._watch(running)
+        return cache
 
     def __post_init__(self) -> None:
         self._moments = Moments(self._counts)
@@ -126,7 +126,7 @@ class Standing:
         if at is None:
             for offer in job.offers:
                 self._activate(offer.pool, job.tenant)
-        if not at or name in self._dry:
+        if not at or name in self._exhausted:
             self._touched[name] = None
         due = reached(job.enqueued, self.supply.rules.reserve_after_s)
         if due > self.now:
@@ -154,7 +154,7 @@ class Standing:
                 self._deactivate(offer.pool, queued.tenant)
             self._touched.pop(name, None)
             self._open.pop(name, None)
-            self._dry.discard(name)
+            self._exhausted.discard(name)
         return queued
 
     def _deactivate(self, pool: str, tenant: str) -> None:
@@ -190,7 +190,7 @@ class Standing:
         names = [
             name for name in budget.budgeted(budgets, held) if self._is_of_this(budgets[name].period, decided)
         ]
-        budget.book(self.accounts, names, cost_micro, -held.hold_micro)
+        budget.book(self.budget_usage, names, cost_micro, -held.hold_micro)
 
     def _is_of_this(self, period: str, moment: float) -> bool:
         seen = moment >= self._begun[period]
@@ -262,7 +262,7 @@ class Standing:
             if moment.what == "due":
                 job = self.waiting[moment.of]
                 name = job.tenant, job.lane
-                if self.lanes[name][0] is job or name in self._dry:
+                if self.lanes[name][0] is job or name in self._exhausted:
                     self._touched[name] = None
             elif moment.what == "ripe":
                 self._may_give_way(self.held.jobs[moment.of])
@@ -293,7 +293,7 @@ class Standing:
         for rule in self.supply.tenants.values():
             for scope, allowance in rule.budgets.items():
                 if allowance.period == period:
-                    self.accounts.pop(scope, None)
+                    self.budget_usage.pop(scope, None)
                     self.touch_tenant(rule.name)
         self._begin_period(period)
 
@@ -334,7 +334,7 @@ class Standing:
             now=self.now,
             slots=self.slots,
             held=self.held,
-            accounts=dict(self.accounts),
+            budget_usage=dict(self.budget_usage),
             moved=dict(self.clocks),
             floors=self._renew_floors(),
             possible=self._possible,
@@ -345,9 +345,9 @@ class Standing:
         if self.holders:
             names = self._without_use(round, names)
         decision = run(round, names, _Seen(self).changed)
-        self._dry.difference_update(names)
-        self._dry |= decision.dry
-        self._open.update(dict.fromkeys(round.looked & self.lanes.keys()))
+        self._exhausted.difference_update(names)
+        self._exhausted |= decision.exhausted
+        self._open.update(dict.fromkeys(round.visited & self.lanes.keys()))
         for name in round.stayed:
             self._open.pop(name, None)
         self._follow(decision)
@@ -375,7 +375,7 @@ class Standing:
             self._activate(held.pool, held.tenant)
             self._decided[start.job] = self.now
             names = budget.budgeted(self.supply.rule(held.tenant).budgets, held)
-            budget.book(self.accounts, names, 0, held.hold_micro)
+            budget.book(self.budget_usage, names, 0, held.hold_micro)
             key = held.pool, held.tenant
             floor = decision.floors.get(key, 0)
             self.clocks[key] = max(self.clocks.get(key, 0), floor) + start.charge
@@ -408,37 +408,37 @@ class Standing:
 class _Seen:
     """What a round has changed that may be of use to lanes that it did not begin with."""
 
-    def __init__(self, standing: Standing) -> None:
-        self._standing = standing
-        self._before = self._holders = dict(standing.holders)
+    def __init__(self, cache: SchedulerCache) -> None:
+        self._cache = cache
+        self._before = self._holders = dict(cache.holders)
         self._starts = self._preempts = 0
 
     def changed(self, round: Round) -> Iterable[tuple[Key, Lane]]:
         """Since it was asked last: such lanes, and their keys as they were when the round began."""
-        standing, stirred = self._standing, set[str]()
-        holders = standing.holders
+        cache, stirred = self._cache, set[str]()
+        holders = cache.holders
         if holders != self._holders:
             bounds = holders.keys() | self._holders.keys()
             stirred |= {bound for bound in bounds if holders.get(bound) is not self._holders.get(bound)}
             self._holders = dict(holders)
         lanes: dict[Lane, None] = {}
         for start in round.starts[self._starts :]:
-            job = standing.waiting[start.job]
-            stirred |= standing.queue.lending & {offer.pool for offer in job.offers}
-            lanes |= standing._open_for(standing.held.jobs[start.job])
+            job = cache.waiting[start.job]
+            stirred |= cache.queue.lending & {offer.pool for offer in job.offers}
+            lanes |= cache._open_for(cache.held.jobs[start.job])
         self._starts = len(round.starts)
         for preempt in round.preempts[self._preempts :]:
-            held = standing.held.jobs[preempt.job]
+            held = cache.held.jobs[preempt.job]
             stirred |= {held.pool, f"/{held.tenant}"}
         self._preempts = len(round.preempts)
         if stirred:
-            standing._stirred |= stirred
-            useful = standing._concerned(stirred, ())
-            lanes |= {name: None for name in useful if name in standing._open}
+            cache._stirred |= stirred
+            useful = cache._concerned(stirred, ())
+            lanes |= {name: None for name in useful if name in cache._open}
         if not lanes:
             return ()
         began = self._as_it_began(round)
-        return [(began.key(standing.lanes[name][0]), name) for name in lanes]
+        return [(began.key(cache.lanes[name][0]), name) for name in lanes]
 
     def _as_it_began(self, round: Round) -> Round:
         """What keys are made of."""
@@ -447,7 +447,7 @@ class _Seen:
             used[start.tenant, start.offer.pool, start.offer.resource] -= start.offer.units
         return replace(
             round,
-            moved=self._standing.clocks,
+            moved=self._cache.clocks,
             held=Holdings(used=used),
             reservations=Reservations(round.supply.tenants, self._before),
         )

@@ -1,4 +1,4 @@
-"""Money and use: totals of accounts, use by project and pool, alerts.
+"""Spending: budget usage, GPU hours by project and pool, alerts.
 
 Amounts come from the ledger and from attempts that ended; holds are in the accounts alone. This module must
 not know budgets or where alerts are sent.
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.store.database import Database, as_json, storable
 
 
@@ -37,7 +37,7 @@ class DayOfUse:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an account has spent in a period."""
+    """What a tenant or project has spent in a period."""
 
     name: str
     """`tenant` or `tenant/project`."""
@@ -72,10 +72,10 @@ class Alert(Crossed):
     """What it says where it is not about a budget."""
 
 
-async def totals(db: Database, now: datetime) -> dict[str, Account]:
-    """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
+async def totals(db: Database, now: datetime) -> dict[str, BudgetUsage]:
+    """`tenant` or `tenant/project` -> usage in the current period; absent: nothing spent yet."""
     rows = await db.fetch("snapshot_accounts", now=now, tenants=None)
-    return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
+    return {row["name"]: BudgetUsage(row["spent_micro"], row["held_micro"]) for row in rows}
 
 
 async def settled(db: Database) -> dict[str, int]:

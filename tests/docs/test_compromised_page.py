@@ -1,4 +1,4 @@
-"""The table of docs/stolen.md names tests that exist, and its example is one that gpupool takes."""
+"""The table of docs/compromised-credentials.md names tests that exist, and gpupool takes its example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from gpupool.spec.tenants import Tenant
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "stolen.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "compromised-credentials.md").read_text(encoding="utf-8")
 
 
 def test_each_part_has_tests_that_exist() -> None:

@@ -1,6 +1,6 @@
-"""What the cluster has of attempts that are not among those that run: left over, or another queue's.
+"""Orphaned Jobs: those in the cluster of attempts that do not run, left over or of another queue.
 
-Only what this database's queue made is ended, each with a line in the log.
+Only Jobs of this database's queue are deleted, each with a line in the log.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ log = structlog.get_logger()
 
 
 @dataclass
-class Strays:
+class Orphans:
     """`database`: the id of this one."""
 
     db: Database
     database: str = ""
     _left: set[Key] = field(default_factory=set, init=False)
-    """What is another queue's, and said to be."""
+    """Jobs of another queue that the log has named."""
 
     async def is_ours(self, key: Key, things: Sequence[Object]) -> bool:
-        """Whether this Job and these pods, of an attempt that is not known to run, are to be ended."""
+        """Whether to delete this Job and these pods, of an attempt that is not known to run."""
         if not any(map(is_held, things)):
             return False
-        # A process that no longer leads without knowing it must not take the new leader's for strays.
+        # A process that no longer leads without knowing it must not take the new leader's for orphans.
         if await launches.is_held(self.db, *key):
             return False
         databases = {(thing["metadata"].get("labels") or {}).get(DATABASE_LABEL) for thing in things}
