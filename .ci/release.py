@@ -29,7 +29,7 @@ DIST = ROOT / "dist"
 PLACES = (
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
     *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
-    *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/queue.md", "docs/start.md"),
+    *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/operate-queue.md", "docs/start.md"),
     *(
         "docs/queue-openapi.json",
         "environments/dev.yaml",

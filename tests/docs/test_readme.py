@@ -218,7 +218,9 @@ def test_the_readme_is_short_and_its_first_screen_shows_everything() -> None:
     lines = README.splitlines()
     assert len(lines) <= LONGEST
     first = "\n".join(lines[:60])
-    assert all(part in first for part in ("sharing: {mode: mig", "resourcequota", "## Install", "pip install"))
+    assert all(
+        part in first for part in ("sharing: {mode: mig", "resourcequota", "## Install", "pip install")
+    )
 
 
 def test_make_up_ends_with_the_pages_address_and_asks_for_no_further_step() -> None:

@@ -1,6 +1,6 @@
 """The one table of why jobs wait, in words: what each reason means, and what to do. And why a job ended.
 
-The command line, the pages and docs/queue.md show these words; `python -m gpupool.queue.domain.reasons`
+The command line, the pages and docs/submit-jobs.md show these words; `python -m gpupool.queue.domain.reasons`
 prints them as the table of the docs, and a test compares.
 """
 
@@ -101,7 +101,7 @@ def of_end(job: Job) -> str | None:
 
 
 def table() -> str:
-    """The table of docs/queue.md."""
+    """The table of docs/submit-jobs.md."""
     rows = [f"| `{reason}` | {words.meaning} | {words.advice} |" for reason, words in REASONS.items()]
     return "\n".join(["| reason | what it means | what to do |", "|---|---|---|", *rows]) + "\n"
 

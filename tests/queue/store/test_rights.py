@@ -129,7 +129,7 @@ def test_a_stolen_account_does_its_own_work_alone(stolen: Stolen, part: str) -> 
 
 @pytest.mark.parametrize("part", STILL)
 def test_what_a_stolen_account_still_can(stolen: Stolen, part: str) -> None:
-    """docs/queue.md says so."""
+    """docs/operate-queue.md says so."""
     with psycopg.connect(stolen.login(stolen.url, part)) as thief:
         for statement in STILL[part]:
             with thief.transaction(force_rollback=True):
