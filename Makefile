@@ -161,6 +161,7 @@ schema: setup ## write what follows from the code: schemas, the API's document a
 	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
 	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
 	@python -m gpupool.queue.api.openapi > build-schema.tmp && mv build-schema.tmp docs/queue-openapi.json
+	@python -m gpupool.schema.reference docs/reference.md > build-schema.tmp && mv build-schema.tmp docs/reference.md
 	@python -m gpupool.queue.api.problems > build-schema.tmp && mv build-schema.tmp docs/queue-problems.md
 	@for of in gpu_types sync_client; do \
 	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done

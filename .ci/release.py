@@ -27,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PLACES = (
+    "README.md",
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
     *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
     *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/operate-queue.md", "docs/start.md"),
@@ -41,6 +42,8 @@ PLACES = (
 PROJECTS = (".", "gpupool/client")
 """Folders that are distributions of their own."""
 CHANGELOG = ROOT / "CHANGELOG.md"
+REFERENCE = ROOT / "docs" / "reference.md"
+"""Says of each field since when it exists."""
 UNRELEASED = "## Unreleased\n"
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 IMAGE = "gpupool-{}-image.tar"
@@ -101,7 +104,9 @@ def write_version(new: str, today: str) -> list[str]:
     for path, text in texts.items():
         path.write_text(exactly(old).sub(new, text))
     CHANGELOG.write_text(f"{head}{UNRELEASED}\n## {new} ({today})\n{rest}")
-    return [*PLACES, CHANGELOG.name]
+    minor = new.rpartition(".")[0]
+    REFERENCE.write_text(REFERENCE.read_text().replace("| unreleased |", f"| {minor} |"))
+    return [*PLACES, CHANGELOG.name, str(REFERENCE.relative_to(ROOT))]
 
 
 def normalised(archive: bytes, epoch: int) -> bytes:

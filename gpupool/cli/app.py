@@ -31,7 +31,9 @@ GROUPS = {
         "simulate": Verb(
             "gpupool.cli.simulate", "Run jobs of the past on an environment, without a cluster."
         ),
-        "recommend": Verb("gpupool.cli.recommend", "Try changes of a file on jobs of the past; show the best."),
+        "recommend": Verb(
+            "gpupool.cli.recommend", "Try changes of a file on jobs of the past; show the best."
+        ),
         "promote": Verb("gpupool.cli.promote", "Carry an environment's changes into the next one's file."),
     },
     "Cluster": {

@@ -1,5 +1,5 @@
-"""Rows of "Where do I change X?" in CONTRIBUTING.md are true: each change is made on a copy of the product, in the
-files that its row names and in no other, and works there.
+"""Rows of "Where do I change X?" in CONTRIBUTING.md are true: each change is made on a copy of the product,
+in the files that its row names and in no other, and works there.
 """
 
 from __future__ import annotations

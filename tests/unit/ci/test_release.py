@@ -23,10 +23,12 @@ NOT_THE_VERSION = ("tests/", "CHANGELOG.md", "docs/releases.md", "docs/upgrade.m
 def release(tmp_path: Path) -> ModuleType:
     """The tool, in a copy of what it writes."""
     module = load(ROOT)
-    for name in (*module.PLACES, "CHANGELOG.md"):
+    for name in (*module.PLACES, "CHANGELOG.md", "docs/reference.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    vars(module).update(ROOT=tmp_path, CHANGELOG=tmp_path / "CHANGELOG.md")
+    vars(module).update(
+        ROOT=tmp_path, CHANGELOG=tmp_path / "CHANGELOG.md", REFERENCE=tmp_path / "docs" / "reference.md"
+    )
     text = module.CHANGELOG.read_text().replace(
         "## Unreleased\n", "## Unreleased\n\n- Something that users notice.\n", 1
     )
@@ -54,8 +56,11 @@ def test_a_version_is_written_everywhere(release: ModuleType) -> None:
     assert release.present() == new
     for name in written:
         text = (release.ROOT / name).read_text()
-        assert release.exactly(new).search(text), name
+        assert name == "docs/reference.md" or release.exactly(new).search(text), name
         assert name == "CHANGELOG.md" or not release.exactly(old).search(text), name
+    reference = release.REFERENCE.read_text()
+    assert f"| {new.removesuffix('.0')} |" in reference
+    assert "| unreleased |" not in reference
     changelog = release.CHANGELOG.read_text()
     assert f"## Unreleased\n\n## {new} (2031-02-03)\n\n- Something that users notice." in changelog
 
