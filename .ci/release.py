@@ -30,7 +30,14 @@ PLACES = (
     "README.md",
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
     *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
-    *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/operate-queue.md", "docs/start.md"),
+    *(
+        "docs/assert.md",
+        "docs/ci.md",
+        "docs/eks.md",
+        "docs/operate-queue.md",
+        "docs/reference.md",
+        "docs/start.md",
+    ),
     *(
         "docs/queue-openapi.json",
         "environments/dev.yaml",
@@ -106,7 +113,7 @@ def write_version(new: str, today: str) -> list[str]:
     CHANGELOG.write_text(f"{head}{UNRELEASED}\n## {new} ({today})\n{rest}")
     minor = new.rpartition(".")[0]
     REFERENCE.write_text(REFERENCE.read_text().replace("| unreleased |", f"| {minor} |"))
-    return [*PLACES, CHANGELOG.name, str(REFERENCE.relative_to(ROOT))]
+    return [*PLACES, CHANGELOG.name]
 
 
 def normalised(archive: bytes, epoch: int) -> bytes:

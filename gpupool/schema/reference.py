@@ -33,8 +33,8 @@ DATA = Path(__file__).with_name("reference.yaml")
 _HEAD = """# Reference of the environment file
 
 Every field of `environments/<name>.yaml`. `make schema` writes this page; it must not be edited. For how the
-fields work together, see [Write an environment file](environment-file.md). `[]` stands for each item of a list,
-`*` for each key of a mapping. A field without a default and without *required* may be left out.
+fields work together, see [Write an environment file](environment-file.md). `[]` stands for each item of a
+list, `*` for each key of a mapping. A field without a default and without *required* may be left out.
 """
 _PLAIN: Mapping[Any, str] = {
     str: "string",
