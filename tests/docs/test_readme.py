@@ -31,7 +31,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TESTED = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")
 LONGEST = 115
 """Lines of the README at most: one screen, and what a newcomer needs below it."""
-WITHOUT_A_CLUSTER = ("environment-file.md", "policies.md", "report.md")
+WITHOUT_A_CLUSTER = ("coming-from.md", "environment-file.md", "policies.md", "report.md")
 """Pages whose commands need the shipped environments and nothing else."""
 
 
