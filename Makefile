@@ -161,6 +161,7 @@ schema: setup ## write what follows from the code: schemas, the API's document a
 	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
 	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
 	@python -m gpupool.queue.api.openapi > build-schema.tmp && mv build-schema.tmp docs/queue-openapi.json
+	@python -m gpupool.schema.reference docs/reference.md > build-schema.tmp && mv build-schema.tmp docs/reference.md
 	@python -m gpupool.queue.api.problems > build-schema.tmp && mv build-schema.tmp docs/queue-problems.md
 	@for of in gpu_types sync_client; do \
 	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
@@ -168,7 +169,7 @@ schema: setup ## write what follows from the code: schemas, the API's document a
 kinds: go ## write vapcheck/server/kinds/*.json from API servers of each known minor (built first, minutes each)
 	@GPUPOOL_LOCAL_APIS=all python -m gpupool.local.kinds_from_cluster
 
-GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/queue/domain/test_reasons.py tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
 
 golden: schema ## write schemas and golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet $(GOLDEN)

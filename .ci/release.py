@@ -27,9 +27,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PLACES = (
+    "README.md",
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
     *("charts/gpu-scheduler/Chart.yaml",),
-    *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/queue.md", "docs/start.md"),
+    *(
+        "docs/assert.md",
+        "docs/ci.md",
+        "docs/eks.md",
+        "docs/operate-queue.md",
+        "docs/reference.md",
+        "docs/start.md",
+    ),
     *(
         "docs/queue-openapi.json",
         "environments/dev.yaml",
@@ -41,6 +49,8 @@ PLACES = (
 PROJECTS = (".", "gpupool/client")
 """Folders that are distributions of their own."""
 CHANGELOG = ROOT / "CHANGELOG.md"
+REFERENCE = ROOT / "docs" / "reference.md"
+"""Says of each field since when it exists."""
 UNRELEASED = "## Unreleased\n"
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 IMAGE = "gpupool-{}-image.tar"
@@ -101,6 +111,8 @@ def write_version(new: str, today: str) -> list[str]:
     for path, text in texts.items():
         path.write_text(exactly(old).sub(new, text))
     CHANGELOG.write_text(f"{head}{UNRELEASED}\n## {new} ({today})\n{rest}")
+    minor = new.rpartition(".")[0]
+    REFERENCE.write_text(REFERENCE.read_text().replace("| unreleased |", f"| {minor} |"))
     return [*PLACES, CHANGELOG.name]
 
 

@@ -39,13 +39,18 @@ _SHAPES: dict[str, tuple[type[BaseModel], str, str]] = {
 """What a schema is of: the model, the end of the schema's address, its title."""
 
 
+def address(of: str) -> str:
+    """The schema's own address (`$id`), which the first line of a file may name."""
+    return f"https://gpupool.dev/schema/{_SHAPES[of][1]}"
+
+
 def json_schema(of: str) -> dict[str, Any]:
     """The schema of "environment", "catalog" (JSON Schema 2020-12) or "values" (draft 7). Each property has a
     description."""
-    model, address, title = _SHAPES[of]
+    model, _, title = _SHAPES[of]
     head = {
         "$schema": _VERSIONS.get(of, "https://json-schema.org/draft/2020-12/schema"),
-        "$id": f"https://gpupool.dev/schema/{address}",
+        "$id": address(of),
         "title": title,
     }
     return {**head, **untitled(model.model_json_schema(by_alias=True))}

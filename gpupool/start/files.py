@@ -21,6 +21,7 @@ from gpupool.catalog.load import load_catalog
 from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan.cloud_facts import pinned_image
+from gpupool.schema.published import address
 from gpupool.spec.field_types import Name
 from gpupool.start import Platform
 
@@ -55,6 +56,7 @@ def files(answers: Answers) -> Mapping[str, str]:
         "gpu": model,
         "machine": machine,
         "image": pinned_image(),
+        "schema": address("environment"),
     }
     workflow = shipped.folder(".github/workflows") / "gpupool.yaml"
     caller = shipped.folder("ci") / "github" / "pull-request.yaml"

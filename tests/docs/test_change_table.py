@@ -1,5 +1,5 @@
-"""Rows of the README's "Where do I change X?" are true: each change is made on a copy of the product, in the
-files that its row names and in no other, and works there.
+"""Rows of "Where do I change X?" in CONTRIBUTING.md are true: each change is made on a copy of the product,
+in the files that its row names and in no other, and works there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = (
     *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
     *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/sampling.py"),
@@ -293,7 +293,7 @@ CHANGES = (
 
 def rows() -> dict[str, tuple[str, str]]:
     """First column -> what to touch, and what not to."""
-    table = README.partition("## Where do I change X?")[2].partition("\n## ")[0]
+    table = CONTRIBUTING.partition("## Where do I change X?")[2].partition("\n## ")[0]
     found = [
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if "|" in line
     ]

@@ -1,6 +1,6 @@
 """The table of reasons to wait: what each means and what the user can do. Also why a job ended.
 
-The command line, the pages and docs/queue.md use this table; `python -m gpupool.queue.domain.reasons`
+The command line, the pages and docs/submit-jobs.md use this table; `python -m gpupool.queue.domain.reasons`
 prints it for the docs, and a test compares.
 """
 
@@ -104,7 +104,7 @@ def of_end(job: Job) -> str | None:
 
 
 def table() -> str:
-    """The table of docs/queue.md."""
+    """The table of docs/submit-jobs.md."""
     rows = [f"| `{reason}` | {words.meaning} | {words.advice} |" for reason, words in REASONS.items()]
     return "\n".join(["| reason | what it means | what to do |", "|---|---|---|", *rows]) + "\n"
 

@@ -103,7 +103,7 @@ def test_as_in_memory(control_plane, kube, namespace, case) -> None:
 
 def test_the_documented_command_takes_off_our_finalizer_alone(control_plane, kube, namespace) -> None:
     """Others are Kubernetes' own: without them the Job's pod is made again."""
-    page = (Path(__file__).parents[3] / "docs" / "queue.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "operate-queue.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"`kubectl (patch job NAME [^`]+)`", page)
 
     async def run() -> None:

@@ -1,6 +1,6 @@
 """What somebody with a part's account of the database tries: SQL, with the ids of jobs as {names}.
 
-ATTEMPTS are refused, STILL are not: docs/queue.md says so.
+ATTEMPTS are refused, STILL are not: docs/operate-queue.md says so.
 """
 
 # ruff: noqa: E501 - a statement is easier to read on one line

@@ -129,7 +129,7 @@ def test_a_compromised_account_does_its_own_work_alone(compromised: Compromised,
 
 @pytest.mark.parametrize("part", STILL)
 def test_what_a_compromised_account_still_can(compromised: Compromised, part: str) -> None:
-    """docs/queue.md says so."""
+    """docs/operate-queue.md says so."""
     with psycopg.connect(compromised.login(compromised.url, part)) as thief:
         for statement in STILL[part]:
             with thief.transaction(force_rollback=True):

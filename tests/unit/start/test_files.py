@@ -16,6 +16,7 @@ from gpupool import __version__
 from gpupool.catalog.load import load_catalog
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan.resolve import findings_of
+from gpupool.schema.published import FILE
 from gpupool.start.files import Answers, files, write
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -31,6 +32,13 @@ def test_environments_of_every_gpu_are_fine(platform: Any, tmp_path: Path) -> No
         write(folder, files(Answers(f"env-{key.replace('.', '-')}", platform, key)))
         [path] = folder.glob("environments/*.yaml")
         assert [str(finding) for finding in findings_of(path)] == []
+
+
+def test_the_environment_says_where_its_schema_is() -> None:
+    published = json.loads(FILE.read_text(encoding="utf-8"))["$id"]
+    for platform in ("local", "eks", "static"):
+        text = files(Answers("dev", platform, "t4"))["environments/dev.yaml"]
+        assert text.partition("\n")[0] == f"# yaml-language-server: $schema={published}"
 
 
 def test_a_second_run_keeps_every_byte(tmp_path: Path) -> None:
