@@ -22,8 +22,6 @@ from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port
 from tests.programs import require
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TESTED = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")
@@ -111,7 +109,6 @@ def run(command: str, place: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.cluster
 def test_every_command_prints_what_the_readme_shows(place: Path) -> None:
     require()
     for command, expected in commands():

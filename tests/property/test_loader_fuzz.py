@@ -24,7 +24,7 @@ from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD, environments, text_of
 from tests.examples import examples
-from tests.sampling import drawn
+from tests.selection import some
 
 SECONDS = 60
 """Processor time that no file needs: the largest takes a hundredth, and one that is read in quadratic time
@@ -187,6 +187,6 @@ def test_large_files_of_every_repeated_token() -> None:
         "'' ",
         "<<: ",
     ]
-    for token in drawn("environments", tokens, 8):
+    for token in some("environments", tokens, 8):
         for prefix in ("", "a: ", "a: [", "pools: [", "a: '", 'a: "'):
             survives((prefix + token * (200_000 // len(token))).encode())

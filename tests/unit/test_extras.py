@@ -25,8 +25,6 @@ from gpupool.cli.app import EXTRAS, VERBS
 from gpupool.cli.extras import MissingExtra, distribution, extras, refusal
 from tests.distributions import needed, normal
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 OWN = ("gpupool", "vapcheck")
 FOLDERS = (*OWN, "generators", "infra")

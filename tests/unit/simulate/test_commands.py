@@ -92,7 +92,9 @@ def test_advice() -> None:
     text = gpupool("recommend", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h")
     assert "changes tried" in text
     answer = json.loads(
-        gpupool("recommend", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h", "--format", "json")
+        gpupool(
+            "recommend", str(HERE / "poor.yaml"), "--trace", MADE, "--window", "0..6h", "--format", "json"
+        )
     )
     assert answer["tried"] == answer["possible"] > 0
     assert all(row["patch"].startswith("---") for row in answer["proposals"])
