@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COPIED = (
     *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
-    *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/selection.py"),
+    *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/examples.py"),
     *("tests/golden/test_policy_table.py", "tests/unit/monitoring/alert_cases.yaml"),
 )
 END = ""
