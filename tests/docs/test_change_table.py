@@ -365,6 +365,5 @@ def run(command: str, root: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )

@@ -228,7 +228,6 @@ def test_nothing_that_a_folder_needs_none_of_is_imported(place: Path) -> None:
         cwd=place,
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
         env={"PYTHONPATH": str(ROOT)},
     )

@@ -31,7 +31,6 @@ def gpupool(*arguments: str, folder: Path = ROOT, given: str = "") -> subprocess
         input=given,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 
