@@ -9,10 +9,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup go uv client up down test test-fast test-floors test-all audit sbom release bench docs lint format lock schema kinds golden clean
+.PHONY: help setup go uv client up down test test-fast test-changed test-floors test-all audit sbom release bench docs lint format lock schema kinds golden clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## install the Python side into .venv (under two minutes on a bare machine)
 
@@ -69,14 +69,17 @@ down: setup ## stop the local control plane and the job queue; nothing is left
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS)
-# Areas of tests run whole where files have changed since this commit, and those of ALWAYS (tests/sampling.py).
+# Which tests each target takes: tests/selection.yaml.
 SINCE ?= HEAD
 
-test: go ## the tests, the real control plane included; where code is unchanged a fixed share
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest $(PARALLEL) $(PYTEST_ARGS)
+test-fast: setup ## tests that start no long-lived program: three minutes
+	@GPUPOOL_TESTS=fast pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-fast: setup ## tests that need no cluster and are quick: two minutes
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest --ignore tests/cluster -m "not cluster and not slow" $(PARALLEL) $(PYTEST_ARGS)
+test: go ## the same, and the contracts of each requirement on one control plane: ten minutes
+	@GPUPOOL_TESTS=contracts pytest $(PARALLEL) $(PYTEST_ARGS)
+
+test-changed: go ## `make test`, and the whole areas that files changed since commit SINCE call for
+	@areas="$$(python -m tests.selection $(SINCE))" && GPUPOOL_TESTS="$$areas" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: go ## every test that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
 	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)

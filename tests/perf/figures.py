@@ -25,7 +25,6 @@ from tests.perf import (
     borrowing_figures,
     flood_figures,
     idle_figures,
-    job_figures,
     large,
     policy_figures,
     queue_figures,
@@ -144,18 +143,6 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     (
         flood_figures.floods,
         ("flood-p50", "flood-p99", "flood-healthz-p99", "flood-failed", "flood-memory"),
-    ),
-    (
-        job_figures.side_by_side,
-        (
-            "jobs-against-kueue",
-            "jobs-against-bare",
-            "arrays-against-bare",
-            "jobs-enforced-against-bare",
-            "jobs-cpu",
-            "jobs-paced-p99",
-            "jobs-queued-10000",
-        ),
     ),
 )
 

@@ -6,7 +6,6 @@ Each function yields (name, value) pairs; they are registered in `figures`. Othe
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import time
@@ -45,13 +44,6 @@ def peak(bundle: Path, policies: Path, folder: Path) -> float:
     """Highest MiB of `policy check`, all its processes together."""
     command = _command(bundle, policies)
     return max(run(command, folder, accepted=(DENIED,), tree=True)[1] for _ in range(2))
-
-
-def violations(bundle: Path, policies: Path, folder: Path) -> int:
-    """How many denials `policy check` reports."""
-    said = folder / "report.json"
-    run([*_command(bundle, policies), "-o", "json"], folder, accepted=(DENIED,), output=said)
-    return sum(finding["level"] == "deny" for finding in json.loads(said.read_text())["findings"])
 
 
 def _command(bundle: Path, policies: Path) -> list[str | Path]:

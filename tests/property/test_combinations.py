@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
@@ -28,7 +27,6 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan, resolve
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
-from tests import sampling
 from tests.conftest import FIGURE
 from tests.custom_resources import Definition, definitions
 from tests.environment_combinations import (
@@ -43,14 +41,15 @@ from tests.environment_combinations import (
 from tests.environment_strategies import Data, environments, plan_of, text_of
 from tests.examples import examples
 from tests.programs import require_definitions
+from tests.selection import some
 from vapcheck.policy.compiled_policy import Compiler
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
 TODAY = date(2026, 11, 1)
 COMPILER = Compiler()
-DRAWN = sorted({*COVERING, *sampling.drawn("environments", LEGAL, 200)})
-JUDGED = sorted({*COVERING, *random.Random(sampling.SEED).sample(LEGAL, 160)})
+CHOSEN = sorted({*COVERING, *some("environments", LEGAL, 200)})
+JUDGED = sorted({*COVERING, *LEGAL[:: len(LEGAL) // 160]})
 """Combinations for policies, of which each takes 50 milliseconds."""
 
 
@@ -88,9 +87,9 @@ def illegal() -> Iterator[Combination]:
 
 def test_all_others_are_refused() -> None:
     """So that none which is legal is missing from `LEGAL`."""
-    drawn = sampling.drawn("environments", list(illegal()), 200)
+    chosen = some("environments", list(illegal()), 200)
     accepted = []
-    for combination in drawn:
+    for combination in chosen:
         try:
             plan_of(environment_of(combination))
         except SpecError:
@@ -109,7 +108,7 @@ def test_definitions_take_every_object(
 ) -> None:
     judged: dict[str, list[str]] = {}
     kinds = Counter[str]()
-    for combination in DRAWN:
+    for combination in CHOSEN:
         for manifest in generate(plan_of(environment_of(combination))):
             definition = served.get((manifest.api_version, manifest.kind))
             text = json.dumps(manifest.body, sort_keys=True)
@@ -122,7 +121,7 @@ def test_definitions_take_every_object(
     assert [row for rows in judged.values() for row in rows] == []
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     record_property(
-        FIGURE, f"combinations whose objects the CRDs take: {len(DRAWN)} of {len(LEGAL)} ({counted})"
+        FIGURE, f"combinations whose objects the CRDs take: {len(CHOSEN)} of {len(LEGAL)} ({counted})"
     )
 
 

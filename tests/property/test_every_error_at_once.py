@@ -22,7 +22,7 @@ from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import parse_source, read_source
 from tests.examples import examples
-from tests.sampling import drawn
+from tests.selection import some
 
 Data = dict[Any, Any]
 
@@ -218,7 +218,7 @@ def judge(case: str, *names: str) -> None:
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_second_mistake_hides_no_finding(name: str) -> None:
-    for case in drawn("environments", list(CASES), 20):
+    for case in some("environments", list(CASES), 20):
         judge(case, name)
     assert any(found(case, with_mistakes(case, name)) - found(case, CASES[case]) for case in CASES)
 

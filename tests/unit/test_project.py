@@ -63,7 +63,7 @@ def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('of the project')\n")
     command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
 
 

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 
-pytestmark = engine_mark("argocd")
 _CLEAN = "the cluster matches the file"
 
 

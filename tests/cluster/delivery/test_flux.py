@@ -14,10 +14,9 @@ import pytest
 
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.delivery import flux
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.delivery.git_server import Repository
 
-pytestmark = engine_mark("kustomize-controller")
 _API = "kustomize.toolkit.fluxcd.io/v1"
 _STEPS = {f"gpupool-trial-{step}" for step in ("foundation", "operators", "machines", "pools")}
 

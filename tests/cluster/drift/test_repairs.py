@@ -1,7 +1,4 @@
-"""Drift of nodes, slices, Karpenter and policies, one at a time: the right reason, a repair that works.
-
-A run takes those that its seed draws, `make test-all` takes all.
-"""
+"""Drift of nodes, slices, Karpenter and policies, one at a time: the right reason, a repair that works."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ import pytest
 from gpupool.drift import Drift
 from tests.cluster.drift.own_cases import CASES, Case
 from tests.cluster.drift.world import World
-from tests.sampling import drawn
 
 PROSE = re.compile(r"\b(or|then) |;")
 """Repairs that say what to decide, which no shell runs."""
 
 
-@pytest.mark.parametrize("case", drawn("drift", CASES, 8), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_drift_is_reported_with_its_reason_and_its_repair_works(case: Case, world: World) -> None:
     case.inject(world)
     node = world.node(case.pool) if "{node}" in case.repair else ""

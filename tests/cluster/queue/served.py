@@ -32,8 +32,6 @@ from gpupool.queue.records import Job, JobState, Level
 from tests.cluster.kube import Kube
 
 Object = dict[str, Any]
-WHOLE = os.environ.get("GPUPOOL_TESTS") == "all"
-"""Whether tests take minutes: hundreds of jobs instead of dozens."""
 DATABASE = "0190b0f0-0000-4000-8000-0000000000db"
 """The id of a database."""
 PATIENCE_S = 120.0

@@ -25,10 +25,11 @@ from tests.cluster.queue import verdict
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.proxy import Proxy
-from tests.cluster.queue.served import WHOLE, Queue, apply
-from tests.sampling import SEED
+from tests.cluster.queue.served import Queue, apply
+from tests.examples import SEED
+from tests.selection import LONG
 
-JOBS, KILLS, OTHERS = (300, 20, 3) if WHOLE else (40, 3, 1)
+JOBS, KILLS, OTHERS = (300, 20, 3) if LONG else (40, 3, 1)
 """`kill -9` of the queue's processes, and how often each of the other things happens."""
 RUNS_S = 2
 DRAIN_S = 400

@@ -12,15 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gpupool.queue.store import attempts, jobs, logs
 from gpupool.simulate.formats import read as read_trace
 from gpupool.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, running, sql
-
-pytestmark = pytest.mark.slow
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 Done = subprocess.CompletedProcess[str]

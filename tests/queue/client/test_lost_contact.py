@@ -19,8 +19,6 @@ from tests.queue.client.test_command_line import GPUPOOL
 from tests.queue.client.test_outages import Remote, behind
 from tests.queue.store.samples import dispatched
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["behind"]
 SUBMIT = ("submit", "--pool", "t4", "--url", "http://example")
 Ended = tuple[int, str, str]

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.records import Decision
+from tests.examples import examples
 from tests.queue.domain.naive import BEGAN, DAY, Load, Naive, fresh, made, play, text
 
 MOST_ROUNDS = 200
@@ -56,7 +57,7 @@ def differences(load: Load) -> list[str]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples("queue", 60)
 @given(st.integers(0, 10**6))
 def test_the_same_starts_as_rounds_that_read_everything(seed: int) -> None:
     assert differences(made(seed)) == []

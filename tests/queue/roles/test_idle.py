@@ -33,8 +33,6 @@ from tests.queue.acting import As
 from tests.queue.exporter_page import Exporter, Gpu
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
-pytestmark = pytest.mark.slow
-
 FOR_S = 6
 NAMESPACE = next(tenant.namespace for tenant in SOURCE.plan().tenants if tenant.name == "vision")
 

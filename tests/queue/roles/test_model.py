@@ -7,7 +7,6 @@ passes. After each step the database must say what the model says, and every acc
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.errors import Deposed
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.roles.running import SOURCE, new, opened
+from tests.selection import LONG
 
 NUMBERS = count()
 HELD = "state IN ('scheduled', 'running')"
 RETRIES = 1
-HISTORIES = 100 if os.environ.get("GPUPOOL_TESTS") == "all" else 20
+HISTORIES = 100 if LONG else 20
 
 
 @dataclass

@@ -9,12 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from gpupool import shipped
 from tests.queue.service.test_checks import ROOT, serving
-
-pytestmark = pytest.mark.slow
 
 TEXT = (ROOT / "environments" / "local.yaml").read_text()
 BROKEN = TEXT.replace("weight: 2", "weight: heavy")

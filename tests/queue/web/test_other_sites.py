@@ -19,8 +19,6 @@ from tests.programs import absent
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB
 from tests.queue.web.conftest import Site
 
-pytestmark = pytest.mark.slow
-
 REBOUND = (
     "evil.example",
     "a{b.evil.example",

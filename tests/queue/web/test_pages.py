@@ -20,8 +20,6 @@ from tests.browser.conftest import PATIENCE
 from tests.browser.test_report_page import MEASURE
 from tests.queue.web.conftest import Site
 
-pytestmark = pytest.mark.slow
-
 DESK, PHONE = (1280, 800), (390, 844)
 HOSTILE = "<script>document.title = 'taken'</script>\u200fgpj.exe"
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")

@@ -18,8 +18,6 @@ from tests.queue.api.served import local_plan
 from tests.queue.web.conftest import Site
 from tests.unit.monitoring.environments import queries
 
-pytestmark = pytest.mark.slow
-
 OF_THE_QUEUE = re.compile(r"gpupool[:_]queue_")
 PLAN = local_plan()
 

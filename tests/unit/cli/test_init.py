@@ -17,7 +17,7 @@ GPUPOOL = str(Path(sys.executable).with_name("gpupool"))
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [GPUPOOL, "init", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def at_a_terminal(folder: Path, typed: str, *arguments: str) -> int:
@@ -27,7 +27,7 @@ def at_a_terminal(folder: Path, typed: str, *arguments: str) -> int:
     command = [GPUPOOL, "init", *arguments]
     try:
         return subprocess.run(
-            command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, timeout=300, check=False
+            command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, check=False
         ).returncode
     finally:
         os.close(ours)

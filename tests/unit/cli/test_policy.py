@@ -12,9 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import command
-from tests.sampling import drawn
-
-pytestmark = pytest.mark.slow
+from tests.selection import some
 
 ROOT = Path(__file__).parents[3]
 POLICY = """\
@@ -230,7 +228,6 @@ def test_nothing_that_a_folder_needs_none_of_is_imported(place: Path) -> None:
         cwd=place,
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
         env={"PYTHONPATH": str(ROOT)},
     )
@@ -480,7 +477,7 @@ def test_a_policy_without_fixtures_fails(place: Path) -> None:
 
 def test_fixtures_of_the_shipped_policies_prove_every_part_of_them(tmp_path: Path) -> None:
     policies = sorted((ROOT / "policies").glob("*.yaml"))
-    chosen = drawn("policies", policies, 4)
+    chosen = some("policies", policies, 4)
     for policy in chosen:
         shutil.copy(policy, tmp_path)
         shutil.copytree(policy.parent / "fixtures" / policy.stem, tmp_path / "fixtures" / policy.stem)

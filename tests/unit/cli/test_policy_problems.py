@@ -13,8 +13,6 @@ import pytest
 from tests import command
 from tests.unit.cli.test_policy import OWNED, POLICY, ROOT, UNOWNED, gpupool
 
-pytestmark = pytest.mark.slow
-
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 BROKEN = "kind: ValidatingAdmissionPolicy\nmetadata: [\n"
 

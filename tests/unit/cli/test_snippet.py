@@ -18,8 +18,6 @@ from gpupool.spec.load import environment_names
 from tests import command
 from tests.admission import without
 
-pytestmark = pytest.mark.slow
-
 Object = dict[str, Any]
 JUDGED_WHEN_CREATED = {"SparkApplication", "Workflow"}
 """Most of their pods is written by operators; tests/unit/snippet judges what comes of them."""
@@ -33,7 +31,6 @@ def gpupool(*arguments: str, folder: Path = ROOT, given: str = "") -> subprocess
         input=given,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 

@@ -37,7 +37,7 @@ def test_every_verb_can_be_made(name: str) -> None:
 def test_help_lists_the_verbs_in_their_order_each_with_a_whole_sentence() -> None:
     environment = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run(
-        [str(GPUPOOL), "--help"], capture_output=True, text=True, timeout=300, check=True, env=environment
+        [str(GPUPOOL), "--help"], capture_output=True, text=True, check=True, env=environment
     )
     shown = done.stdout.split(next(iter(GROUPS)) + ":\n")[1].splitlines()
     listed = [tuple(line.split(maxsplit=1)) for line in shown if line.startswith("  ")]
@@ -53,7 +53,6 @@ def test_help_of_a_group_cuts_no_sentence(group: str) -> None:
         [str(GPUPOOL), group, "--help"],
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
         env=environment,
     )
@@ -63,7 +62,7 @@ def test_help_of_a_group_cuts_no_sentence(group: str) -> None:
 
 
 def test_a_typing_error_is_wrong_use_with_a_suggestion() -> None:
-    done = subprocess.run([str(GPUPOOL), "polcy"], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([str(GPUPOOL), "polcy"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "policy" in done.stderr
 
@@ -74,7 +73,6 @@ def test_a_verb_imports_nothing_of_the_others(verb: str) -> None:
         [sys.executable, "-c", LISTING, *verb.split()],
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     )
     loaded = set(done.stdout.splitlines()[-1].split())

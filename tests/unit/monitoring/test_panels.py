@@ -15,8 +15,6 @@ from tests.unit.monitoring.environments import SHIPPED, everything, queries, shi
 from tests.unit.monitoring.queue_page import queue_page
 from tests.unit.monitoring.scraped import Scraped, cards
 
-pytestmark = pytest.mark.slow
-
 OF_SOME = ("Idle GPUs with a pod", "GPUs on spot")
 """Panels that are not about every pool."""
 

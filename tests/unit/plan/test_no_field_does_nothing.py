@@ -30,8 +30,6 @@ from gpupool.spec.environment import Environment
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[3]
 EXAMPLES = (
     *sorted(Path(__file__).parent.glob("every-field*.yaml")),

@@ -21,8 +21,6 @@ from gpupool.spec.load import environment_names
 from tests.admission import judge_of, said, without
 from vapcheck.judging.judge import Judge
 
-pytestmark = pytest.mark.slow
-
 Object = dict[str, Any]
 WAIT: Object = {"name": "wait", "image": "registry.example/argoexec:3.7"}
 """What Argo puts beside the container of each step."""

@@ -57,7 +57,7 @@ def test_a_pipe_that_is_named_is_read_once(tmp_path: Path) -> None:
     writer = threading.Thread(target=pipe.write_text, args=(OBJECT,), daemon=True)
     writer.start()
     documents, findings = read_files([pipe, pipe])
-    writer.join(10)
+    writer.join()
     assert ([one.file for one in documents], findings) == ([str(pipe)], [])
 
 
