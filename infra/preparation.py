@@ -95,13 +95,13 @@ def prepared(request: Request, verdict: Verdict = tuple) -> Iterator[Ready]:
     """Every stage up to the engine's run, in order. Raises what they raise, GpupoolError."""
     report = request.report
     with started(request) as session:
-        # Judging goes on beside the stages up to here; what it denies has changed nothing.
+        # Policy is judged in parallel up to here. A denial has changed nothing.
         recorded = _read(session, verdict)
         report("comparing the state with the cluster")
         notes = [*session.notes, *_compare(session, recorded)]
         report("looking for objects of the environment")
         surveyed = _survey(session, recorded.deployment)
-        # Nothing is taken out of a state that may be of another cluster.
+        # Needs to know that the state is of this cluster: notes of begun operations are removed from it.
         report("looking for interrupted runs")
         resumed = _resume(session, recorded)
         notes += (*surveyed.notes, *resumed.notes)
