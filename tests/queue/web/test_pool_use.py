@@ -105,7 +105,7 @@ def test_what_runs_now_is_priced_by_pool_and_tenant(pages) -> None:
         assert float(amounts[1]) == pytest.approx(total, abs=0.02)
         hourly = dict(
             re.findall(
-                r"<bdi>(\w+)</bdi></th>.*?data-label=\"An hour now\" class=\"number\">\$([\d.]+)",
+                r"<bdi>(\w+)</bdi></th>.*?data-label=\"Cost per hour\" class=\"number\">\$([\d.]+)",
                 page,
                 re.DOTALL,
             )
