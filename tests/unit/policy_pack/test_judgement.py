@@ -112,12 +112,12 @@ def test_the_stack_is_judged_at_the_clusters_minor() -> None:
     assert violations(objects, [], [], "1.34") == []
     (refused,) = violations(objects, [], [], "1.33")
     assert refused.level == "deny"
-    assert "Kubernetes 1.34 and newer take it" in refused.message
+    assert "Kubernetes 1.34 and newer support it" in refused.message
     notes = [one.message for one in violations(objects, [], [], "1.32") if "unknown-minor" in one.message]
     assert len(notes) == 1
 
 
 def test_a_version_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv(VERSION_VARIABLE, "latest")
-    with pytest.raises(ValueError, match="'latest' is no version of Kubernetes"):
+    with pytest.raises(ValueError, match="'latest' is not a Kubernetes version"):
         stack_policies(folder)
