@@ -41,7 +41,7 @@ def test_without_one_it_is_the_checkout_and_without_that_the_working_directory(
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (None, r"no Pulumi\.yaml here or above; `gpupool init` makes a project"),
+        (None, r"no Pulumi\.yaml here or above; `gpupool init` creates a project"),
         ("name: other\n", r"Pulumi\.yaml: name is 'other' and must be gpupool"),
         ("- name\n", r"Pulumi\.yaml: name is None and must be gpupool"),
         ("name: [\n", r"Pulumi\.yaml: can't be read: "),

@@ -108,12 +108,12 @@ CASES = (
         "counts physical GPUs",
     ),
     Case(
-        "overlay counts other slices",
+        "overlay counts different slices",
         _edit(OVERLAY, "NodeOverlay", "models", {"spec": {"capacity": {"nvidia.com/mig-3g.40gb": "4"}}}),
         "karpenter",
         "changed",
         "NodeOverlay models",
-        "counts other slices",
+        "counts different slices",
         "kubectl-edit",
     ),
     Case(

@@ -48,7 +48,7 @@ def test_what_a_tenant_has_too_much_of_and_what_somebody_took_away(world: World)
     world.commands.change(less)
     used = world.found("what is used", lambda drift: drift.kind == "quota-exceeded")
     assert used.object == "tenant vision"
-    assert used.reason.startswith("it uses 2 gpu and the file gives 1: what runs stays")
+    assert used.reason.startswith("it uses 2 gpu but the file grants 1: running pods stay")
     assert "raise tenants[vision].pools (notebooks) in the file" in used.repair
     left = world.found("the namespace that is left", lambda drift: drift.object == "Namespace team-audio")
     assert left.kind == "extra"
@@ -75,7 +75,7 @@ def _namespace_deleted(world: World) -> None:
     world.api.delete("v1", "Namespace", "team-vision")
     going = world.found("it is being deleted", lambda drift: drift.kind == "going")
     assert (going.layer, going.object) == ("tenants", "Namespace team-vision")
-    assert "somebody has deleted it" in going.reason
+    assert "it is being deleted" in going.reason
     world.api.patch("v1", "ConfigMap", "held", {"metadata": {"finalizers": None}}, "team-vision")
     world.run(going.repair)
     world.clean()

@@ -71,14 +71,14 @@ def test_a_pool_that_was_removed_after_the_state_was_lost_goes_with_consent(
 
     seen = world.preview()
     assert pools <= deletions(seen)
-    assert "in neither its file nor the stack's state: " in "\n".join(seen.notes)
+    assert "neither in its file nor in the stack's state: " in "\n".join(seen.notes)
     assert "NodePool models" in "\n".join(seen.notes)
 
     repairs = {drift.repair for drift in extra(world) if drift.object.startswith("NodePool")}
     assert repairs == {f"gpupool up {world.file}"}
     refused = gpupool(world, environment_variables, repairs.pop())
     assert refused.returncode == 1
-    assert "and there is no terminal to ask; nothing was changed" in refused.stderr
+    assert "and there is no terminal to ask for confirmation; nothing was changed" in refused.stderr
     assert extra(world)
     done = gpupool(world, environment_variables, f"gpupool up {world.file} --yes")
     assert done.returncode == 0, done.stderr
@@ -186,7 +186,7 @@ def test_what_another_program_has_created_is_not(world: Any, labels: dict[str, s
     created_by_a_provider(world, "trial-vision", labels)
     before = world.everything()
     with pytest.raises(
-        orphans.ForeignError, match=r"^Namespace trial-vision already exists and was not made"
+        orphans.ForeignError, match=r"^Namespace trial-vision already exists and was not created"
     ):
         getattr(world, command)()
     assert world.everything() == before

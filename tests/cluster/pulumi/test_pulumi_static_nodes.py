@@ -114,7 +114,7 @@ def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     offers(2)
     homelab.refresh()
     restored = homelab.up()
-    assert [note for note in restored.notes if note.startswith("removed what a repartition had left")]
+    assert [note for note in restored.notes if note.startswith("removed leftovers of a repartition")]
     offers(4)
     assert maps() == before
 

@@ -188,7 +188,7 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
 
     def enough(step: str) -> None:
-        if "as many nodes are down" in step and lab.shapes()["node-2"][4] is None:
+        if "the maximum number of nodes is unavailable" in step and lab.shapes()["node-2"][4] is None:
             raise KeyboardInterrupt
 
     lab.notify = enough  # type: ignore[method-assign]
@@ -291,10 +291,10 @@ def test_who_may_not_begin(lab: Lab) -> None:
     api = lab.mortal(dies_after=7)
     assert lab.dies(api, now=True)
     assert [write for write in api.writes if "/nodes/" in write] == ["PATCH /api/v1/nodes/node-0"] * 2
-    with pytest.raises(GpupoolError, match="a repartition of pool parted has begun at"):
+    with pytest.raises(GpupoolError, match="a repartition of pool parted started at"):
         lab.repartition(pool="desk")
     lab.share(0, mode="mig", layout={"7g.80gb": 1})
-    with pytest.raises(GpupoolError, match="another shape than the file now asks for"):
+    with pytest.raises(GpupoolError, match="different configuration than that of the file"):
         lab.repartition(now=True)
     # The window is shut: the node that was begun is brought to an end, and no other is begun.
     lab.share(0, mode="mig", layout=SMALL)

@@ -72,7 +72,7 @@ def test_five_facts_are_enough_but_for_mig(project: Path, sharing: str, slices: 
     (pool,) = read_plan("home").pools
     assert pool.slices_per_node == {"nvidia.com/gpu": slices}
     (finding,) = findings_of(home(project, sharing="{mode: mig, layout: {1g.4gb: 2}}"))
-    assert "catalog/rtx-2080.yaml describes no MIG profiles" in finding.message
+    assert "catalog/rtx-2080.yaml has no MIG profiles" in finding.message
     assert "add its profiles to the file" in finding.hint
 
 
@@ -158,7 +158,7 @@ def test_a_broken_file_leaves_nothing_to_be_judged_by_the_shipped_one(project: P
 
 def test_names_of_files_are_keys(project: Path) -> None:
     (finding,) = said(project, CARD, "RTX 2080.yaml")
-    assert "'RTX 2080' can't be the key of a GPU; use lower-case letters" in finding
+    assert "'RTX 2080' can't be the key of a GPU; use lowercase letters" in finding
     (project / "catalog" / "RTX 2080.yaml").unlink()
     (project / "catalog" / "notes.txt").write_text("not read")
     said(project, CARD, "rtx-2080.yaml")
@@ -170,7 +170,7 @@ def test_an_instance_type_belongs_to_one_model(project: Path) -> None:
     machine = "instanceTypes: [{name: g6.xlarge, gpus: 1, vcpus: 4, memoryGib: 16}]\n"
     (finding,) = said(project, CARD + machine)
     assert finding.startswith(
-        "catalog/rtx-2080.yaml:6:18: instanceTypes[0].name: g6.xlarge is an instance type of the NVIDIA L4"
+        "catalog/rtx-2080.yaml:6:18: instanceTypes[0].name: g6.xlarge is already an instance type of the NVIDIA L4"
     )
 
 

@@ -92,7 +92,7 @@ def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("--name", "Not A Name"), "not a valid name of an environment"),
+        (("--name", "Not A Name"), "not a valid environment name"),
         (("--platform", "gke"), "no platform"),
         (("-o", "a.yaml", "--name", "b"), "the same name"),
     ],
@@ -134,5 +134,5 @@ def test_an_empty_argument_is_wrong_use(tmp_path: Path, arguments: tuple[str, ..
 
 
 def test_an_empty_name_is_no_name() -> None:
-    with pytest.raises(UsageError, match="'' is not a valid name of an environment"):
+    with pytest.raises(UsageError, match="'' is not a valid environment name"):
         environment_name("", Path("prod.yaml"))

@@ -205,7 +205,7 @@ def test_render_leaves_the_rendering_of_another_environment_alone(tmp_path: Path
         done = gpupool("render", "dev", "-o", str(tmp_path), *more)
         assert (done.returncode, done.stdout) == (1, "")
         reported = (
-            f"{tmp_path}/index.json: the folder holds the rendering of environment 'homelab', not of 'dev'"
+            f"{tmp_path}/index.json: the folder contains the rendering of environment 'homelab', not of 'dev'"
         )
         assert done.stderr.startswith(reported)
     assert sorted(tmp_path.rglob("*")) == before
@@ -216,7 +216,7 @@ def test_render_into_what_is_no_folder(tmp_path: Path) -> None:
     done = gpupool("render", "dev", "-o", str(tmp_path / "file"))
     assert done.returncode == 1
     assert str(tmp_path / "file") in done.stderr
-    assert "choose a folder" in done.stderr
+    assert "choose a writable folder" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["validate", "show", "render"])

@@ -331,7 +331,7 @@ def test_namespaces_and_bindings_can_be_said(place: Path) -> None:
     assert (said.returncode, "ConfigMap shop/stray" in said.stdout) == (1, True)
     assert "not given" not in said.stdout
     (place / "guards" / "owners.yaml").write_text(POLICY.partition("---")[0])
-    assert "or judge it as if there were one with --bind deny" in (
+    assert "or evaluate it as if bound with --bind deny" in (
         gpupool(*options, folder=place, text=chart).stdout
     )
     assert gpupool(*options, "--bind", "deny", folder=place, text=chart).returncode == 1
@@ -366,7 +366,7 @@ def test_uid_and_extra_of_who_asks(place: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (["team"], "--namespace-labels team: no label; write KEY=VALUE"),
+        (["team"], "--namespace-labels team: not a label; write KEY=VALUE"),
         (["a b=c"], "--namespace-labels a b=c: no label"),
         (["team=x"], "stdin:1 has the namespace 'shop'"),
     ],
@@ -456,7 +456,7 @@ def test_mutants_that_nothing_notices_are_named(place: Path) -> None:
     assert (
         "owners: spec.validations[1].expression: no fixture detects this change: always true" in done.stdout
     )
-    assert "spec.validations[0].expression: no fixture notices" not in done.stdout
+    assert "spec.validations[0].expression: no fixture detects" not in done.stdout
     answer = json.loads(gpupool("test", "guards", "--mutate", "--format", "json", folder=place).stdout)
     assert answer["passed"] is False
     (policy,) = answer["policies"]

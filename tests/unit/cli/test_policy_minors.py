@@ -82,7 +82,7 @@ def test_a_refusal_says_which_minor_takes_it(place: Path) -> None:
     file = environment(place, "one", "1.33")
     done = gpupool("policy", "check", file, "--policies", "guard.yaml", folder=place)
     assert "undeclared reference to 'semver'" in done.stdout
-    assert "Kubernetes 1.34 and newer take it" in done.stdout
+    assert "Kubernetes 1.34 and newer support it" in done.stdout
 
 
 def test_an_unknown_minor_is_said_once_with_its_place(place: Path) -> None:
@@ -104,7 +104,7 @@ def test_manifests_are_judged_at_the_version_that_is_named(place: Path) -> None:
     assert rules(gpupool(*check, "1.32", folder=place)).count("unknown-minor") == 1
     done = gpupool(*check, "latest", folder=place)
     assert done.returncode == 2
-    assert "'latest' is no version of Kubernetes" in done.stderr
+    assert "'latest' is not a Kubernetes version" in done.stderr
 
 
 def test_manifests_beside_an_environment_are_judged_at_its_version(place: Path) -> None:

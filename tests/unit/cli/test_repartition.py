@@ -36,7 +36,7 @@ def test_a_pool_that_is_none() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--now", "--wait"), "--now begins outside the maintenance window and --wait waits for it"),
+        (("--now", "--wait"), "--now ignores the maintenance window and --wait waits for it"),
         (("--rollback", "--dry-run"), "give --rollback or --dry-run"),
     ],
 )

@@ -101,7 +101,7 @@ def test_every_format_can_be_written_to_a_file(project: Path, run: Run) -> None:
 def test_an_invalid_file_is_reported_and_fails(project: Path, run: Run) -> None:
     (project / "environments" / "rack.yaml").write_text("kind: Environment\n")
     said = run(project, "--base", "main", code=1).stdout
-    assert "environments/rack.yaml can't be used after the change" in said
+    assert "environments/rack.yaml is not valid after the change" in said
     assert "Traceback" not in said
 
 
@@ -130,7 +130,7 @@ def test_a_folder_without_environments(tmp_path: Path, run: Run) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "x")
     done = run(tmp_path, "--base", "main", code=2)
-    assert "no environments here: environments has none, neither in main nor in working tree" in done.stderr
+    assert "no environments in environments, neither in main nor in working tree" in done.stderr
 
 
 def test_an_environment_that_gets_another_name_is_said(project: Path, run: Run) -> None:
@@ -138,7 +138,7 @@ def test_an_environment_that_gets_another_name_is_said(project: Path, run: Run) 
     (project / "environments" / "prod.yaml").unlink()
     put(project, "production", data | {"metadata": {"name": "production"}})
     said = run(project, "--base", "main", "--format", "markdown", *TODAY).stdout
-    assert "production is for the cluster of prod, as if that were renamed." in said
+    assert "production is for the cluster of prod, as if it were renamed." in said
 
 
 def test_outside_of_a_repository(tmp_path: Path, run: Run) -> None:

@@ -105,7 +105,7 @@ def test_a_quota_above_what_there_is_gives_what_there_is() -> None:
     quota = thing("ResourceQuota", "gpus", namespace="team", spec={"hard": {"requests.nvidia.com/gpu": "9"}})
     data, result = imported(node("a", "NVIDIA-L4", 4), thing("Namespace", "team"), quota)
     assert data["tenants"] == [{"name": "team", "namespace": "team", "pools": {"l4": {"gpus": 4}}}]
-    assert any("5 more than the pools can have" in entry.why for entry in result.leftovers)
+    assert any("5 more than the maximum of all pools" in entry.why for entry in result.leftovers)
 
 
 def test_what_no_object_shows_of_tenants_is_reported_at_a_tenant() -> None:

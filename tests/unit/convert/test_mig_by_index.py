@@ -26,7 +26,7 @@ spec:
 SEVENTHS = "mig-enabled: true, mig-devices: {1g.10gb: 7}"
 HALVES = "mig-enabled: true, mig-devices: {3g.40gb: 2}"
 OFF = "mig-enabled: false"
-ONE_LAYOUT = "the file expresses one layout for all GPUs of a pool"
+ONE_LAYOUT = "the file has one layout for all GPUs of a pool"
 
 
 def parted(*entries: str) -> str:
@@ -92,11 +92,11 @@ def test_a_configuration_that_switches_mig_off_is_said_to(entries: tuple[str, ..
 @pytest.mark.parametrize(
     ("entries", "why"),
     [
-        ((f"devices: all, {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU is in several of them"),
-        ((f"devices: [0, 1], {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU is in several of them"),
+        ((f"devices: all, {SEVENTHS}", f"devices: [1], {HALVES}"), "several include the same GPU"),
+        ((f"devices: [0, 1], {SEVENTHS}", f"devices: [1], {HALVES}"), "several include the same GPU"),
         ((f"devices: some, {SEVENTHS}",), "devices is neither all nor a list of indices of GPUs"),
         ((SEVENTHS,), "devices is neither all nor a list of indices of GPUs"),
-        (("devices: all, mig-enabled: true",), "no instance is made"),
+        (("devices: all, mig-enabled: true",), "enabled without instances"),
     ],
 )
 def test_what_is_wrong_stays_wrong(entries: tuple[str, ...], why: str) -> None:

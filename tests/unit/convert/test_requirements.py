@@ -88,12 +88,12 @@ def test_no_pool_buys_what_was_excluded(rows: list[tuple[str, list[str]]]) -> No
     [
         ([(BOUGHT, "In", "reserved")], RESERVED),
         ([("karpenter.k8s.aws/capacity-reservation-type", "In", "capacity-block")], RESERVED),
-        ([(BOUGHT, "DoesNotExist")], "no capacity type satisfies"),
-        ([(BOUGHT, "In", "spot"), (BOUGHT, "NotIn", "spot")], "no capacity type satisfies"),
-        ([ON_DEMAND, (ZONE, "NotIn", "us-east-1a")], "where its nodes may be"),
-        ([ON_DEMAND, (ZONE, "In", "us-east-1a"), (ZONE, "NotIn", "us-east-1a")], "where its nodes may be"),
-        ([ON_DEMAND, ("topology.k8s.aws/zone-id", "In", "use1-az1")], "where its nodes may be"),
-        ([ON_DEMAND, ("topology.kubernetes.io/region", "NotIn", "us-west-2")], "where its nodes may be"),
+        ([(BOUGHT, "DoesNotExist")], "no capacity type meets"),
+        ([(BOUGHT, "In", "spot"), (BOUGHT, "NotIn", "spot")], "no capacity type meets"),
+        ([ON_DEMAND, (ZONE, "NotIn", "us-east-1a")], "the zones of its nodes"),
+        ([ON_DEMAND, (ZONE, "In", "us-east-1a"), (ZONE, "NotIn", "us-east-1a")], "the zones of its nodes"),
+        ([ON_DEMAND, ("topology.k8s.aws/zone-id", "In", "use1-az1")], "the zones of its nodes"),
+        ([ON_DEMAND, ("topology.kubernetes.io/region", "NotIn", "us-west-2")], "the zones of its nodes"),
     ],
 )
 def test_what_cant_be_worked_out_makes_no_pool(requirements: list[tuple[str, ...]], why: str) -> None:
@@ -110,7 +110,7 @@ def test_unknown_properties_of_machines(operator: str) -> None:
     unknown = ("karpenter.k8s.aws/instance-network-bandwidth", operator, "9999")
     result = converted(pool(family, ON_DEMAND, unknown))
     assert result.pools == ()
-    assert "which machines it may start can't be worked out" in result.left_out[0]
+    assert "can't resolve which machines it may start" in result.left_out[0]
     assert converted(pool(TYPES, ON_DEMAND, unknown)).pools == ("gpus",)
 
 
@@ -164,7 +164,7 @@ def test_reservations_of_the_node_class_are_the_pools(
     assert row["nodes"].get("reserved") == reserved
     assert row["nodes"].get("capacity") == capacity
     listed = "\n".join(str(entry) for entry in result.leftovers)
-    assert ("when reservations of gpus end" in listed) == (reserved is not None)
+    assert ("the end of the reservations of gpus" in listed) == (reserved is not None)
     assert ("capacityReservationSelectorTerms" in listed) == (reserved is None)
 
 

@@ -112,7 +112,7 @@ def test_one_that_disagrees_leaves_the_pool_out_and_names_both_numbers(requireme
 def test_an_overlay_for_other_machines_says_nothing_of_the_pool(requirements: str) -> None:
     result = converted(POOL, QUARTERS, overlay(requirements, 8))
     assert result.pools == ("gpus",)
-    assert "for no machine of a pool that was carried over" in said(result, "left")
+    assert "matches no machine of a converted pool" in said(result, "left")
 
 
 def test_what_is_unknown_is_listed() -> None:
@@ -147,9 +147,9 @@ def test_of_bottlerocket_all_else_is_said_to_be_left() -> None:
         assert yaml.safe_load(result.text)["karpenter"]["amiAlias"] == pinned_image()
         assert "image" not in yaml.safe_load(result.text)["pools"][0]["nodes"]
         assert "amiSelectorTerms = " in left
-        assert "Bottlerocket has a device plugin of its own" in left
+        assert "Bottlerocket has its own device plugin" in left
         assert "only its number of slices is carried over, to the pool's sharing" in left
-        assert f"{pinned_image()} takes the place of Bottlerocket" in said(result, "assumed")
+        assert f"{pinned_image()} replaces Bottlerocket" in said(result, "assumed")
 
 
 def test_bottlerocket_and_a_configuration_that_disagree_leave_the_pool_out() -> None:
@@ -199,6 +199,6 @@ def test_two_defaults_that_disagree_leave_pools_without_a_label_out() -> None:
     other = yaml.safe_dump({"config": {"map": {"other": data(6)["any"]}, "default": "other"}})
     result = converted(plain, operator, other)
     assert result.pools == ()
-    assert "time-slicing with 6 replicas for all nodes, and another file time-slicing with 4" in said(
+    assert "time-slicing with 6 replicas for all nodes, but another file time-slicing with 4" in said(
         result, "wrong"
     )

@@ -33,7 +33,7 @@ def said(result: Conversion, kind: str) -> str:
 
 def test_a_layout_that_fits_no_gpu_asks_which_one_was_meant() -> None:
     todo = said(converted(layout("{1g.10gb: 8}")), "todo")
-    assert "fits none of the GPUs that have profiles: a100-40gb, a100-80gb, h100-80gb;" in todo
+    assert "does not fit any GPU with its profiles: a100-40gb, a100-80gb, h100-80gb;" in todo
     assert "--gpu eighths=KEY" in todo
     wrong = said(converted(layout("{1g.10gb: 8}"), eighths="h100-80gb"), "wrong")
     assert "8 x 1g.10gb requested, but one GPU has at most 7" in wrong
@@ -76,7 +76,7 @@ def test_halves_are_one_pool_where_one_alone_has_budgets(on_demand: str, spot: s
     (pool,) = yaml.safe_load(result.text)["pools"]
     assert pool["nodes"]["spotShare"] == 0.7
     assert pool.get("maintenance", {}).get("maxUnavailable") == (2 if half else None)
-    reported = [str(entry) for entry in result.leftovers if "those of the other half hold" in str(entry)]
+    reported = [str(entry) for entry in result.leftovers if "those of the other NodePool apply" in str(entry)]
     assert len(reported) == (half is not None)
     assert half is None or f"NodePool {half}:" in reported[0]
 

@@ -103,7 +103,7 @@ def test_values_are_read_where_they_are(tool: str) -> None:
     assert data["gpuOperator"]["values"]["toolkit"] == VALUES["toolkit"]
     assert data["gpuOperator"].get("version") == (None if tool == "RKE2's own chart" else VERSION)
     assert data["pools"][0]["sharing"] == {"mode": "time-slicing", "replicas": 4}
-    assert not [str(entry) for entry in result.leftovers if "not something that" in str(entry)]
+    assert not [str(entry) for entry in result.leftovers if "not part of" in str(entry)]
 
 
 @pytest.mark.parametrize(("style", "line"), [("|", 7), ("'", 5)])
@@ -153,7 +153,7 @@ def test_values_that_are_elsewhere_are_said(case: str) -> None:
 NAMED = {
     "no values": (
         thing("helm.toolkit.fluxcd.io", "HelmRelease", {"chart": {"spec": {"chart": "gpu-operator"}}}),
-        "has no values of it",
+        "has no values for it",
     ),
     "eksctl": (
         {"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "managedNodeGroups": [{"name": "g"}]},
@@ -299,7 +299,7 @@ OTHERS = {
         {"instanceType": "g5.xlarge"},
         "no pool",
     ),
-    "MachineSet": ("machine.openshift.io/v1beta1", {"instanceType": "p4d.24xlarge"}, "no pool of Karpenter"),
+    "MachineSet": ("machine.openshift.io/v1beta1", {"instanceType": "p4d.24xlarge"}, "not a Karpenter pool"),
     "ClusterConfig": ("k0s.k0sproject.io/v1beta1", {"charts": [{"name": "gpu-operator"}]}, "installs charts"),
     "ClusterProfile": ("config.projectsveltos.io/v1beta1", {"chartName": "nvidia/gpu-operator"}, "charts"),
     "NVIDIADriver": ("nvidia.com/v1alpha1", {"version": "595.91.07"}, "driver of some nodes"),

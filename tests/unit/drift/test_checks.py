@@ -150,7 +150,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "node not ready for long": (_not_ready(limits.NOT_READY + 1), "not-ready", "drift", "kubelet stopped"),
     "MIG manager at work": (_mig_state("pending", 60), "operator-applying", "settling", "pending for 60 s"),
     "MIG manager reboots": (_mig_state("rebooting", 300), "operator-applying", "settling", "rebooting"),
-    "MIG manager stuck": (_mig_state("pending", limits.MIG + 1), "mig-stuck", "drift", "does not end"),
+    "MIG manager stuck": (_mig_state("pending", limits.MIG + 1), "mig-stuck", "drift", "has not finished"),
     "GPU unhealthy": (_unhealthy, "device-unhealthy", "drift", "1 nvidia.com/gpu as unhealthy"),
     "plugin silent": (_silent, "plugin-silent", "drift", "has registered nothing"),
     "plugin crashes": (_crash_loop, "plugin-crashed", "drift", "CrashLoopBackOff no such configuration"),

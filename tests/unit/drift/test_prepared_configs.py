@@ -68,5 +68,5 @@ def test_a_node_that_failed_for_another_reason_tries_again() -> None:
     cluster = Cluster()
     cluster.node("parted", "node-1", **{STATE: "failed"})
     found = _of(cluster, "mig-failed")
-    assert "tries again only when the label changes" in found.reason
+    assert "retries only when the label changes" in found.reason
     assert found.repair.startswith("kubectl label node node-1 nvidia.com/mig.config=all-disabled")

@@ -114,5 +114,5 @@ def test_what_a_cluster_would_refuse_is_refused_here(tmp_path: Path, given: str,
 
 def test_an_image_of_another_registry_is_refused(tmp_path: Path) -> None:
     limits = "policies: {limits: {registries: [internal.example/team]}}\n"
-    with pytest.raises(SpecError, match=r"of no registry in policies\.limits\.registries"):
+    with pytest.raises(SpecError, match=r"not from a registry in policies\.limits\.registries"):
         read_plan(str(project(tmp_path, WANTED % "" + limits)))

@@ -137,7 +137,7 @@ def test_the_rendering_of_another_environment_is_left_alone(tmp_path: Path) -> N
     write(LOCAL, tmp_path)
     before = content(tmp_path)
     for verb in (write, check):
-        with pytest.raises(GpupoolError, match="environment 'local', not of 'dev'; choose another folder"):
+        with pytest.raises(GpupoolError, match="environment 'local', not of 'dev'; use another folder"):
             verb(DEV, tmp_path)
     assert content(tmp_path) == before
 

@@ -35,9 +35,9 @@ def test_only_protected_things_that_go_are_losses() -> None:
 def test_consent_to_what_does_not_go_is_refused() -> None:
     kept = ["NodePool/a"]
     require_going(["Namespace/team-x"], STATE, kept)
-    with pytest.raises(UsageError, match=r"nonsense: .* can be named now is Namespace/team-x"):
+    with pytest.raises(UsageError, match=r"nonsense: .* it would delete Namespace/team-x"):
         require_going(["nonsense"], STATE, kept)
-    with pytest.raises(UsageError, match="nothing protected goes"):
+    with pytest.raises(UsageError, match="nothing protected would be deleted"):
         require_going(["Namespace/team-x"], STATE, ["Namespace/team-x", *kept])
     unprotected = {"resources": [{"urn": NAMESPACE}]}
     require_going(["Namespace/team-x"], unprotected, [])  # a run that was stopped is repeated

@@ -18,7 +18,7 @@ def test_without_a_control_plane_nothing_begins(
     verb: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "none"))
-    with pytest.raises(KubeconfigError, match=r"none is at .*none; start it with: gpupool local up"):
+    with pytest.raises(KubeconfigError, match=r"there is none in .*none; start it with: gpupool local up"):
         verb("local" if verb is stack.destroy else stack.read("local"))  # type: ignore[operator]
     assert not (tmp_path / "none").exists()
 
@@ -65,7 +65,5 @@ def test_what_is_done_to_running_nodes_is_said_in_plain_words() -> None:
         "pool notebooks: `up` changes how GPUs are shared on 2 nodes at once, and 2 GPU pods run there.",
         "pool inference-mig: `up` makes Karpenter replace 1 node, and 1 GPU pod runs there.",
     ]
-    after = (
-        "change one node after the other, each when its jobs have ended: gpupool repartition local notebooks"
-    )
+    after = "change one node at a time, after its jobs have ended: gpupool repartition local notebooks"
     assert said[0].partition(" To ")[2] == after

@@ -219,4 +219,4 @@ def test_rows_are_of_the_pools_and_of_what_their_gpus_can_show() -> None:
     assert "Pool notebooks: shared GPUs" in prod
     assert "Pool training-h100: whole GPUs" in prod
     assert "Pool training-h100: inside the GPU" in prod
-    assert "inside of the GPU" not in homelab, "GeForce cards can't be profiled"
+    assert "inside the GPU" not in homelab, "GeForce cards can't be profiled"

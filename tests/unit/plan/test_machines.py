@@ -110,7 +110,7 @@ def test_jobs_over_several_nodes_ask_for_all_cards_and_one_zone() -> None:
             {"gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 2}}
             | {"sharing": {"mode": "mig", "layout": {"1g.10gb": 7}}},
             "shared by mig",
-            "a pool of their own",
+            "use a separate pool",
         ),
     ],
 )
@@ -135,7 +135,7 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         ({"rootVolume": {"throughput": 751}}, "rootVolume.throughput", "125 to 750 MiB"),
         ({"rootVolume": {"iops": 4000, "throughput": 1001}}, "rootVolume.throughput", "125 to 1000 MiB"),
         ({"rootVolume": {"iops": 80000, "throughput": 2001}}, "rootVolume.throughput", "125 to 2000 MiB"),
-        ({"rootVolume": {"type": "gp2", "iops": 3000}}, "rootVolume.iops", "follow from its size"),
+        ({"rootVolume": {"type": "gp2", "iops": 3000}}, "rootVolume.iops", "depend on its size"),
         ({"rootVolume": {"type": "io2"}}, "rootVolume", "needs iops"),
         ({"rootVolume": {"type": "io1", "iops": 10001}}, "rootVolume.iops", "100 to 10000 iops"),
         (
@@ -146,10 +146,14 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         ({"rootVolume": {"size": "59001Gi"}}, "rootVolume.size", "59001Gi"),
         ({"rootVolume": {"size": "17Ti", "type": "gp2"}}, "rootVolume.size", "1 to 16384 GiB, not 17Ti"),
         ({"rootVolume": {"size": "3Gi", "type": "io2", "iops": 100}}, "rootVolume.size", "4 to 65536 GiB"),
-        ({"subnets": [{"id": "subnet-0", "tags": {"a": "b"}}]}, "subnets[0]", "id and tags select by two"),
+        (
+            {"subnets": [{"id": "subnet-0", "tags": {"a": "b"}}]},
+            "subnets[0]",
+            "id and tags can't be combined",
+        ),
         ({"securityGroups": [{}]}, "securityGroups[0]", "selects nothing"),
         ({"subnets": [{"id": "sg-0"}]}, "subnets[0].id", "sg-0"),
-        ({"placementGroup": {"name": "a", "id": "pg-0"}}, "placementGroup", "id and name select by two"),
+        ({"placementGroup": {"name": "a", "id": "pg-0"}}, "placementGroup", "id and name can't be combined"),
         ({"kubelet": {"maxPods": 7}}, "kubelet.maxPods", "7 pods can't use the 8 slices"),
         ({"kubelet": {"evictionSoft": {"memory.available": "1Gi"}}}, "kubelet", "no evictionSoftGracePeriod"),
         (

@@ -40,8 +40,8 @@ def test_it_may_cost_little_and_is_held_for_as_if_it_cost_most() -> None:
         ({"capacity": ["spot"]}, "capacity [spot] is not", "use spotShare: 1"),
         ({"capacity": ["on-demand"]}, "capacity [on-demand] is not", "remove it"),
         ({"capacity": ["on-demand", "spot"]}, "[on-demand, spot] is not", "use [spot, on-demand]"),
-        ({"capacity": BOTH, "spotShare": 0.5}, "both set the share of spot nodes", "leave one of them out"),
-        ({"capacity": BOTH, "spotShare": 0}, "both set the share of spot nodes", "leave one of them out"),
+        ({"capacity": BOTH, "spotShare": 0.5}, "both set the share of spot nodes", "remove one of them"),
+        ({"capacity": BOTH, "spotShare": 0}, "both set the share of spot nodes", "remove one of them"),
     ],
 )
 def test_what_says_something_else_is_refused(nodes: dict[str, Any], message: str, hint: str) -> None:

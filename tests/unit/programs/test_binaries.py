@@ -46,7 +46,7 @@ def test_every_program_has_a_pinned_version_and_its_ldflags_are_filled_in() -> N
 def test_a_module_that_is_not_required_is_an_error() -> None:
     with pytest.raises(LocalError, match=r"does not require example\.com/nothing"):
         binaries.pinned_version("etcd", "example.com/nothing")
-    with pytest.raises(LocalError, match=r"install gpupool again"):
+    with pytest.raises(LocalError, match=r"reinstall gpupool"):
         binaries.pinned_version("nothing", "example.com/nothing")
 
 

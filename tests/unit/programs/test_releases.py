@@ -158,7 +158,7 @@ def test_what_was_swapped_is_refused_whatever_its_host_says_of_it(server: Server
     refused(
         release(server, "/tiny"),
         tmp_path,
-        rf"/tiny is refused: its sha256 is {sha256(swapped)}, and releases\.yaml says {sha256(PROGRAM)}",
+        rf"/tiny is rejected: its sha256 is {sha256(swapped)}, but releases\.yaml has {sha256(PROGRAM)}",
     )
     assert server.asked == ["/tiny"]
 

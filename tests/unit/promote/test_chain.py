@@ -24,7 +24,7 @@ def test_one_step_is_fine() -> None:
             "prod",
             r"would skip staging: dev -> staging -> prod; start with: gpupool promote dev staging",
         ),
-        ("prod", "dev", r"prod comes after dev: dev -> staging -> prod; a change goes the other way"),
+        ("prod", "dev", r"prod comes after dev: dev -> staging -> prod; promote in the other direction"),
         ("lab", "prod", r"prod comes from staging; write promotion: \{from: lab\}"),
         ("lab", "dev", r"dev has no promotion source"),
     ],

@@ -210,7 +210,7 @@ def test_shared_values_are_refused_and_nothing_is_guessed() -> None:
     source = shared.replace("&s ", "").replace("*s", "{mode: time-slicing, replicas: 2}")
     with pytest.raises(GpupoolError, match="anchor"):
         into(source.replace("replicas: 2", "replicas: 3", 1), shared)
-    with pytest.raises(GpupoolError, match=r"\*s brings a value from elsewhere"):
+    with pytest.raises(GpupoolError, match=r"\*s refers to a value elsewhere"):
         into(source[::-1].replace("2 :sacilper", "3 :sacilper", 1)[::-1], shared)
     anchored = into(shared, POOL.replace("  - name: a", "  - name: z"), PromotionOptions(frozenset({"b"})))
     assert "- {name: b, gpu: t4, sharing: {mode: time-slicing, replicas: 2}, nodes:" in anchored.text
@@ -235,7 +235,7 @@ def test_a_merge_key_is_overridden_where_that_can_be_and_else_refused() -> None:
     assert body(into(source, MERGED)) == MERGED
     mps = source + "    sharing: {mode: mps, replicas: 3}\n"
     assert body(into(mps, MERGED)) == MERGED + "    sharing: {mode: mps, replicas: 3}\n"
-    with pytest.raises(GpupoolError, match=r"line 11: labels comes by a merge key"):
+    with pytest.raises(GpupoolError, match=r"line 11: labels comes from a merge key"):
         into(first + source.removeprefix(first).replace("    labels: {team: ml}\n", ""), MERGED)
     with pytest.raises(GpupoolError, match=r"anchor"):
         into(first + source.removeprefix(first).replace("max: 1}", "max: 1, expireAfter: 24h}"), MERGED)

@@ -146,7 +146,7 @@ def test_characters_beyond_the_basic_plane_do_not_shift_places() -> None:
 
 def test_an_alias_is_not_changed_behind_its_owner() -> None:
     text = Text("a: &x {b: 1}\nc: *x\n")
-    with pytest.raises(SharedValueError, match=r"line 2: \*x brings a value"):
+    with pytest.raises(SharedValueError, match=r"line 2: \*x refers to a value"):
         text.set(("c", "b"), "2")
 
 

@@ -148,7 +148,7 @@ def test_what_is_read_of_a_node() -> None:
     [
         ({}, None),
         ({"ready": False}, "not Ready"),
-        ({"mig": None}, "labels ask for pool"),
+        ({"mig": None}, "labels request pool"),
         ({"mig_state": "rebooting"}, "running (rebooting)"),
         ({"mig_state": "failed"}, "reports failed"),
         ({"mig_state": None}, "reports nothing yet"),

@@ -69,9 +69,9 @@ def test_a_removal_that_deletes_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_nodes_of_others_keep_what_gitops_wrote_on_them(tmp_path: Path) -> None:
     (risk,) = found(tmp_path, NAMED, lambda data: data["pools"].pop(0), "left")
-    assert risk.text.startswith("Flux takes nothing off nodes: n1, n2 keep the labels")
+    assert risk.text.startswith("Flux removes no labels from nodes: n1, n2 keep the labels")
     (effect,) = change(tmp_path, NAMED, lambda data: data["pools"][0]["nodes"].update(names=["n1"])).effects
-    assert "it keeps the pool's labels until somebody takes them off" in effect.what
+    assert "it keeps the pool's labels until somebody removes them" in effect.what
     moved = found(
         tmp_path,
         NAMED,
@@ -86,7 +86,7 @@ def test_a_removal_that_deletes_from_now_on(tmp_path: Path) -> None:
         data["delivery"]["onRemoval"] = "delete"
 
     (risk,) = found(tmp_path, delivered(EKS), delete, "removal")
-    assert "onRemoval goes from keep to delete" in risk.text
+    assert "onRemoval changes from keep to delete" in risk.text
     back = delivered(EKS, onRemoval="delete")
     assert not found(tmp_path, back, lambda data: data["delivery"].update(onRemoval="keep"), "removal")
 
@@ -111,12 +111,12 @@ def classes(**changes: Any) -> Edit:
 
 PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
     "value": (classes(value=600), ["value goes from 500 to 600. The class is deleted and recreated"]),
-    "preempts": (classes(preempts=True), ["preempts is switched on, so its pods push out"]),
+    "preempts": (classes(preempts=True), ["preempts is enabled, so its pods preempt"]),
     "order": (
         lambda data: data.update(priorities=[CLASSES[1], {**CLASSES[0], "value": 100}]),
         ["value goes from 500 to 100", "batch goes before train now"],
     ),
-    "renamed": (classes(name="fit"), ["train is renamed to fit: running pods keep their number"]),
+    "renamed": (classes(name="fit"), ["train is renamed to fit: running pods keep their priority"]),
     "removed": (lambda data: data.update(priorities=CLASSES[1:]), ["train is removed"]),
     "added": (lambda data: data["priorities"].append({"name": "x", "value": 1, "level": "low"}), []),
     "described": (classes(description="words"), []),

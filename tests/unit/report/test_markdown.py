@@ -84,5 +84,5 @@ def test_a_large_change_fits_a_comment(tmp_path: Path, count: int) -> None:
     )
     said = comment(made)
     assert len(said) <= LONGEST + 200
-    assert f"and {count - 40} more: `gpupool report --format html`" in said
+    assert f"and {count - 40} more; see `gpupool report --format html`" in said
     assert f"pool-{count - 1}:" in text(made), "the terminal has all of it"

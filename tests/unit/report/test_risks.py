@@ -36,11 +36,11 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         section("karpenter", amiAlias="al2023@v2"),
         ("caution", "drain", "pool shared: up to 2 nodes may be replaced"),
     ),
-    "expiry": (nodes(expireAfter="720h"), ("caution", "expire", "720h after they came")),
-    "dearer": (nodes(max=5), ("caution", "cost", "a month costs at most ")),
+    "expiry": (nodes(expireAfter="720h"), ("caution", "expire", "720h after they start")),
+    "dearer": (nodes(max=5), ("caution", "cost", "the monthly cost is at most ")),
     "warm": (
         lambda d: (d["pools"][0]["nodes"].update(warm=1), d["tenants"][0].pop("budget")),
-        ("caution", "cost", "a month costs at least "),
+        ("caution", "cost", "the monthly cost is at least "),
     ),
     "no budget": (
         tenant(budget=None),
@@ -60,7 +60,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         pool(maintenance={"maxUnavailable": 2, "window": "Sat 02:00-06:00 UTC"}),
         ("caution", "window", "up to 2 nodes instead of 1"),
     ),
-    "no taint": (pool(taints=[]), ("caution", "taint", "pool shared has no taint any more")),
+    "no taint": (pool(taints=[]), ("caution", "taint", "pool shared no longer has a taint")),
     "cluster": (section("cluster", kubeContext="other"), ("danger", "cluster", "from the default to other")),
     "rename": (
         lambda d: (d["pools"][0].update(name="new"), d["tenants"][0].update(pools={"new": {"gpus": 8}})),
@@ -111,7 +111,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "acted for less": (
         tenant(access=OPEN),
         tenant(access={**OPEN, "serviceAccounts": []}),
-        ("access", "ci/runner may act for a no more"),
+        ("access", "ci/runner can no longer act for a"),
     ),
     "people cut off": (
         tenant(access=OPEN),
@@ -141,7 +141,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "from MPS": (
         pool(sharing={"mode": "mps", "replicas": 4}),
         pool(sharing={"mode": "time-slicing", "replicas": 4}),
-        ("isolation", "pool shared goes from mps to time-slicing: a job may take the memory"),
+        ("isolation", "pool shared goes from mps to time-slicing: a job may use the memory"),
     ),
     "to MPS": (
         pool(sharing={"mode": "time-slicing", "replicas": 4}),
@@ -151,7 +151,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "an older operator": (
         section("gpuOperator", version="v26.7.0"),
         section("gpuOperator", version="v26.3.3"),
-        ("downgrade", "gpuOperator.version goes back from v26.7.0 to v26.3.3"),
+        ("downgrade", "gpuOperator.version is downgraded from v26.7.0 to v26.3.3"),
     ),
     "a newer operator": (
         section("gpuOperator", version="v26.3.3"),
@@ -161,7 +161,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "an older Karpenter": (
         section("karpenter", version="1.14.1"),
         section("karpenter", version="1.9.2"),
-        ("downgrade", "karpenter.version goes back from 1.14.1 to 1.9.2"),
+        ("downgrade", "karpenter.version is downgraded from 1.14.1 to 1.9.2"),
     ),
 }
 """Base, change, and kind and words of the caution; None: none of these kinds."""

@@ -82,7 +82,7 @@ def test_an_origin_that_comes_is_not_there_before(tmp_path: Path, committed: boo
     before = {**left_out, "prod": after["prod"]}
     prod = reported(tmp_path / "project", before, after, committed=committed)["prod"]
     (note,) = prod.invalid.before
-    assert (note.path, note.message) == ("promotion.from", "there is no environment 'staging'")
+    assert (note.path, note.message) == ("promotion.from", "environment 'staging' does not exist")
     assert note.fix == "defined: dev"
     assert (prod.invalid.after, prod.change) == ((), "changed")
 
@@ -94,7 +94,7 @@ def test_a_file_that_stays_may_lose_its_origin(tmp_path: Path, committed: bool) 
     after = {name: data for name, data in before.items() if name != "staging"}
     prod = reported(tmp_path / "project", before, after, committed=committed)["prod"]
     assert prod.invalid.before == ()
-    assert [note.message for note in prod.invalid.after] == ["there is no environment 'staging'"]
+    assert [note.message for note in prod.invalid.after] == ["environment 'staging' does not exist"]
     assert [risk.kind for risk in prod.risks] == ["invalid"]
 
 

@@ -99,7 +99,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "dev",
             lambda d: d.one("ResourceQuota", "gpupool.notebooks")["spec"].pop("scopeSelector"),
             "ResourceQuota team-platform/gpupool.notebooks",
-            "grants on other pools pay for it",
+            "they count against grants on other pools",
         ),
     ],
     "quotas-as-granted": [
@@ -250,7 +250,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "cost.monthlyUsdMax",
             "cost $512,168.08 a month",
         ),
-        ("prod", unpriced, "cost.monthlyUsdMax", "no price is known for notebooks"),
+        ("prod", unpriced, "cost.monthlyUsdMax", "there is no known price for notebooks"),
     ],
     "budgets-within-ceiling": [
         (

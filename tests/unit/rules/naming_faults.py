@@ -37,7 +37,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.drop("Namespace", TENANT),
             "metadata.namespace",
-            "'team-vision' is created by nothing",
+            "nothing creates namespace 'team-vision'",
         ),
         ("prod", lambda d: d.drop("Namespace", "gpu-operator"), "ConfigMap", "and 3 more objects"),
     ],
@@ -179,9 +179,9 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.values("gpu-operator").pop("devicePlugin"),
             "NodePool",
-            "pointed at no ConfigMap",
+            "uses no ConfigMap",
         ),
-        ("dev", lambda d: d.releases.clear(), "NodePool", "pointed at no ConfigMap"),
+        ("dev", lambda d: d.releases.clear(), "NodePool", "uses no ConfigMap"),
     ],
     "exporter-fields-exist": [
         ("prod", without_config("gpupool-dcgm"), "HelmRelease", "does not exist"),
@@ -212,7 +212,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "config.yaml",
             "no mapping",
         ),
-        ("prod", lambda d: d.values("gpu-operator").pop("migManager"), "NodePool", "pointed at no ConfigMap"),
+        ("prod", lambda d: d.values("gpu-operator").pop("migManager"), "NodePool", "uses no ConfigMap"),
     ],
     "operator-tolerates-pools": [
         (

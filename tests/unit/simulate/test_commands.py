@@ -64,7 +64,7 @@ def test_against_a_commit() -> None:
     assert "LOCAL AT HEAD" in text
     wrong = gpupool("simulate", "local", "--trace", MADE, "--against", "no-such-thing", code=2)
     assert "--against no-such-thing: no environment" in wrong
-    assert "nor is it a commit" in wrong
+    assert "and it is not a commit" in wrong
 
 
 def test_what_does_not_hold_is_exit_1() -> None:
@@ -79,7 +79,7 @@ def test_wrong_use_is_said_in_one_line(tmp_path: Path) -> None:
         ("--zone", "CET"): "--zone 'CET'",
         ("--set", "startup"): "--set startup",
         ("--trace-format", "slurm"): "--trace-format slurm",
-        ("--out", str(HERE / "poor.yaml")): "choose a folder",
+        ("--out", str(HERE / "poor.yaml")): "choose a writable folder",
     }
     for options, words in cases.items():
         assert words in gpupool("simulate", "local", "--trace", MADE, *options, code=2), options

@@ -90,7 +90,7 @@ def test_verdicts(outcome: Outcome) -> None:
     assert "no such figure" in words.verdict(verdicts[2])
     check([expectation("vision.wait.p95<1h"), expectation("hours<9")], ["vision"])
     for wrong in ("waits<1", "wait.p96<1", "visoin.wait.p95<1"):
-        with pytest.raises(UsageError, match="no figure is called"):
+        with pytest.raises(UsageError, match="unknown figure"):
             check([expectation(wrong)], ["vision"])
     assert set(named(outcome.figures)) >= {*PLAIN, *TIMES, "vision.wait.p95", "serving.to_gpu.p50"}
 

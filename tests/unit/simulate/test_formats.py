@@ -111,8 +111,8 @@ def test_every_format_has_a_trace_here() -> None:
         ("submitted,tenant,gpus,seconds\n1,,1,5\n", r"2:2: tenant: the tenant is missing"),
         ("submitted,tenant,gpus,seconds\n1,a,1\n", r"2:1: submitted: 3 cells, but the header has 4"),
         ("submitted,tenant,gpus,seconds,prio\n1,a,1,5,x\n", r"1:5: prio: unknown column 'prio'"),
-        ("when,who\n1,2\n", r"1:1: is no table of jobs that is known"),
-        ("", r"1:1: is no table of jobs that is known"),
+        ("when,who\n1,2\n", r"1:1: is not a known job table"),
+        ("", r"1:1: is not a known job table"),
     ],
 )
 def test_what_can_t_be_read_is_refused_at_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -172,7 +172,7 @@ def test_a_format_that_is_named_must_fit(tmp_path: Path) -> None:
         (
             "days: 366\ntenants:\n- tenant: a\n  jobsPerDay: 99999\n"
             '  gpus: {"1": 1}\n  seconds: {median: 9, sigma: 0}\n',
-            r"makes some .* jobs, and 2,000,000 are the most",
+            r"generates about .* jobs, more than the maximum of 2,000,000",
         ),
         (
             "days: 1\ntenants:\n- tenant: a\n  jobsPerDay: 9\n"

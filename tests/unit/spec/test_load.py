@@ -257,7 +257,7 @@ def test_an_unknown_field_called_like_a_mode() -> None:
 def test_twins_are_named_by_their_place_in_the_file() -> None:
     text = HEAD + "pools:\n  - {name: broken}\n" + POOL + POOL
     twin = next(finding for finding in found(text) if finding.path == "pools[2].name")
-    assert "already that of pools[1]" in twin.message
+    assert "already used by pools[1]" in twin.message
 
 
 def test_a_reference_to_a_broken_pool_is_no_second_finding() -> None:

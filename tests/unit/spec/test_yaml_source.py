@@ -68,7 +68,7 @@ def test_an_unresolved_conflict_is_named(text: str, line: int, marker: str) -> N
     finding = only(text)
     assert (finding.line, finding.column) == (line, 1)
     assert finding.message == f"{marker}: a merge conflict is not resolved"
-    assert "keep what is right of both sides" in finding.hint
+    assert "resolve it, and remove the lines" in finding.hint
 
 
 def test_what_only_looks_like_a_conflict_is_text() -> None:

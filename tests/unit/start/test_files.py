@@ -60,7 +60,7 @@ def test_a_link_that_leads_nowhere_is_kept(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "policies").write_text("")
-    with pytest.raises(GpupoolError, match=r"policies: is a file and must be a folder, for README\.md"):
+    with pytest.raises(GpupoolError, match=r"policies: is a file but must be a folder, for README\.md"):
         write(tmp_path, files(LOCAL))
 
 
@@ -138,7 +138,7 @@ def test_the_policy_that_the_readme_shows_is_proved_by_its_fixtures(tmp_path: Pa
         (Answers("dev", "local", "t5"), "--gpu t5: "),
         (
             Answers("dev", "eks", "rtx-4090"),
-            "--gpu rtx-4090: AWS has no machine with the NVIDIA GeForce RTX 4090",
+            "--gpu rtx-4090: Karpenter can start no AWS machine with the NVIDIA GeForce RTX 4090",
         ),
     ],
 )

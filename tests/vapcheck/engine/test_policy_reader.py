@@ -116,7 +116,7 @@ def test_everything_is_read() -> None:
             "matchConstraints.resourceRules.0.resources",
             ["pods/*", "pods/status"],
             "resources[1]",
-            "take it out",
+            "remove it",
         ),
         ("matchConstraints.resourceRules.0.resourceNames", ["a", "a"], "resourceNames[1]", "given twice"),
         ("validations.0.message", " ", "spec.validations[0].message", "leave it out"),

@@ -120,7 +120,7 @@ mig-configs:
     ("entry", "said"),
     [
         ("{devices: all, mig-enabled: true, mig-devices: {9g.999gb: 1}}", "9g.999gb"),
-        ("{devices: all, mig-enabled: true, mig-devices: {3g.40gb: 0}}", "from 1 on"),
+        ("{devices: all, mig-enabled: true, mig-devices: {3g.40gb: 0}}", "of 1 or more"),
         ("{devices: [], mig-enabled: true}", "devices"),
         ("{devices: [0, 0], mig-enabled: true}", "different"),
         ("{devices: [-1], mig-enabled: true}", "devices"),

@@ -49,13 +49,13 @@ def findings(pool: dict[str, Any], *grants: dict[str, Any], **changes: Any) -> t
         (
             EXCLUSIVE,
             [{"gpus": 16}, {"gpus": 8, "upTo": 16}],
-            "24 x nvidia.com/gpu, and the pool has 16: t0 16",
+            "24 x nvidia.com/gpu, but the pool has 16: t0 16",
         ),
-        (SLICED, [{"slices": 5}, {"gpus": 1}], "9 x nvidia.com/gpu, and the pool has 8: t0 5, t1 4"),
+        (SLICED, [{"slices": 5}, {"gpus": 1}], "9 x nvidia.com/gpu, but the pool has 8: t0 5, t1 4"),
         (
             PARTED,
             [{"profiles": {"2g.20gb": 32}}, {"gpus": 1}],
-            "34 x nvidia.com/mig-2g.20gb, and the pool has 32",
+            "34 x nvidia.com/mig-2g.20gb, but the pool has 32",
         ),
         (EXCLUSIVE, [{"gpus": 4}] * 6, "t0 4, t1 4, t2 4, t3 4 and 2 more"),
     ],

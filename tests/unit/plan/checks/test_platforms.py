@@ -132,13 +132,13 @@ def test_where_the_cloud_shares_gpus_instances_have_one_name_and_nothing_of_the_
 @pytest.mark.parametrize(
     ("sharing", "changes", "message"),
     [
-        ({"mode": "mig", "layout": {"3g.20gb": 1, "2g.10gb": 2}}, {}, "one profile, as often as it fits"),
-        ({"mode": "mig", "layout": {"1g.5gb": 6}}, {}, "one profile, as often as it fits"),
+        ({"mode": "mig", "layout": {"3g.20gb": 1, "2g.10gb": 2}}, {}, "one profile, as many times as fits"),
+        ({"mode": "mig", "layout": {"1g.5gb": 6}}, {}, "one profile, as many times as fits"),
         ({"mode": "time-slicing", "replicas": 49}, {}, "2 to 48 pods, not 49"),
         (
             {"mode": "exclusive"},
             {"gpuOperator": {"install": False}},
-            "gpuOperator has no meaning on platform gke",
+            "gpuOperator has no effect on platform gke",
         ),
     ],
 )
