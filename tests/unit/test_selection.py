@@ -112,6 +112,9 @@ def test_every_path_exists() -> None:
         path for path in tests if path.split("::")[1].split("[")[0] not in functions(path.split("::")[0])
     ]
     assert missing == []
+    cases = [path.rstrip("]").partition("[") for path in tests if path.endswith("]")]
+    files = {test: (ROOT / test.split("::")[0]).read_text(encoding="utf-8") for test, _, _ in cases}
+    assert [case for test, _, case in cases if f'"{case}"' not in files[test]] == []
 
 
 @cache
