@@ -24,9 +24,9 @@ from gpupool.infra.stack_result import Result
 from gpupool.plan.model import Plan
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
+    from gpupool.findings import Finding
 
-Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
+Verdict = Callable[[], "tuple[Finding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""
 
 
@@ -45,7 +45,7 @@ class RunContext:
         self.plan, self.bundle, self.operation, self.report = plan, bundle, operation, report
         self.verdict, self.allow_delete = verdict, frozenset(allow_delete)
         self.started = time.monotonic()
-        self.warnings: tuple[PolicyFinding, ...] = ()
+        self.warnings: tuple[Finding, ...] = ()
         self.notes: list[str] = []
         self.stack: EngineStack
         self.command: Command

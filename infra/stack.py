@@ -26,7 +26,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
+    from gpupool.findings import Finding
 
 _WITHOUT_FILE = (
     "destroy reads the file to know the cluster, and which nodes to give back: fix it, or restore it "
@@ -126,7 +126,7 @@ def _verdict(desired: Desired) -> Verdict:
     judged = thread.submit(policy_gate.judge, desired.plan, today, bundle=desired.bundle)
     thread.shutdown(wait=False)
 
-    def wait() -> tuple[PolicyFinding, ...]:
+    def wait() -> tuple[Finding, ...]:
         report = judged.result()
         policy_gate.require(desired.environment, report)
         return policy_gate.shown(report)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpupool.cli.findings.json import finding_json
 from gpupool.cli.output import Format, FormatOption, print_json
 from gpupool.findings import GpupoolError, SpecError, UsageError
 from gpupool.terminal import BOLD, PLAIN
@@ -201,7 +202,7 @@ def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
         "platform": result.platform,
         "pools": list(result.pools),
         "leftovers": [entry.as_dict() for entry in result.leftovers],
-        "findings": [finding.as_dict() for finding in result.findings],
+        "findings": [finding_json(finding) for finding in result.findings],
         "values": result.counts,
         "leftOut": list(result.left_out),
     }

@@ -50,8 +50,8 @@ def recommend(
     """
     from gpupool.plan.resolve import read_plan
     from gpupool.simulate import run
-    from gpupool.simulate.recommend import recommend as tried
     from gpupool.simulate.numbers import numbers
+    from gpupool.simulate.recommend import recommend as tried
     from gpupool.spec.load import find_environment
 
     settings = run.Settings(numbers(set or ()), seed, 1, names(map))

@@ -125,7 +125,7 @@ def _count(entry: Part) -> int | None:
         entry.note("wrong", "no replicas are given, which the plugin refuses", "write replicas: 2 or more")
     elif replicas is not None and replicas < MIN_REPLICAS:
         problem = too_few_replicas(replicas)[0]
-        part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.hint)
+        part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.remediation)
     if not entry.says("all", "devices"):
         why = "the plugin shares every GPU of a node and ignores the selection"
         entry.at("devices").wrong(why, "remove it")

@@ -125,6 +125,6 @@ def check(text: str, draft: Draft, account: ConversionAccount) -> tuple[Finding,
     except SpecError as error:
         findings = error.findings
     for finding in findings:
-        entry = about(draft, finding.path, finding.message, finding.hint, "todo")
+        entry = about(draft, finding.path, finding.what, finding.remediation, "todo")
         account.note(replace(entry, line=finding.line, column=finding.column))
     return findings

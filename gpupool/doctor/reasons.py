@@ -29,7 +29,7 @@ class Reason(Enum):
 
     # The file and what follows from it.
     FILE_VALID = (_OK, False, "valid", "")
-    FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {hint}")
+    FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {remediation}")
     NOT_CHECKED_FILE = (_UNKNOWN, False, "not checked: the file has to be valid first", "")
     NOT_CHECKED_CLUSTER = (_UNKNOWN, False, "not checked: the cluster can't be used", "")
     NOT_BY_UP = (_OK, False, "not needed here: {engine} applies this environment", "")

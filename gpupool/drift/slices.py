@@ -94,7 +94,7 @@ def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[D
             object=f"Node {row.name}",
             path=f"metadata.labels[{DRIVER}]",
             found=version,
-            reason=f"{problem.message}; {problem.hint} (pool {row.pool.name})",
+            reason=f"{problem.message}; {problem.remediation} (pool {row.pool.name})",
             repair=in_file if live == planned else _driver_back(inputs, view, planned),
         )
 

@@ -71,8 +71,8 @@ def _violation(finding: PolicyFinding, urns: Mapping[Identity, str]) -> Violatio
     urn = urns.get((ref.api_version, ref.kind, ref.namespace or "default", ref.name)) if ref else None
     subject = f" {ref}{f' {finding.path}' if finding.path else ''}:" if ref else ""
     lines = [f"{finding.rule}:{subject} {finding.message}"]
-    if finding.fix:
-        lines.append(f"fix: {' '.join(finding.fix.split())}")
+    if finding.remediation:
+        lines.append(f"fix: {' '.join(finding.remediation.split())}")
     return Violation(finding.level, "\n".join(lines), urn)
 
 

@@ -148,8 +148,8 @@ def _invalid(finding: Finding, snapshot: ProjectFiles) -> PolicyNote:
         rule="validate",
         object=f"{file}:{finding.line}:{finding.column}",
         path=finding.path,
-        message=finding.message,
-        fix=finding.hint,
+        message=finding.what,
+        fix=finding.remediation,
     )
 
 

@@ -109,5 +109,5 @@ def _note(finding: PolicyFinding, plain: Callable[[str], str]) -> PolicyNote:
         object=_HASHED.sub(r"\1", str(finding.object or "")),
         path=finding.path,
         message=plain(finding.message),
-        fix=plain(finding.fix),
+        fix=plain(finding.remediation),
     )

@@ -57,8 +57,8 @@ class MigSharing(Sharing):
         if gpu.mig is None:
             return [SharingProblem(found.reason, "share it by time-slicing or mps, or choose a GPU with MIG")]
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
-        hint = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
-        return [SharingProblem(found.reason, hint, "layout")]
+        remediation = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
+        return [SharingProblem(found.reason, remediation, "layout")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class SingleMigSharing(MigSharing):
         message = (
             f"a node pool of the cloud has one profile, as often as it fits, and not {_spell(self.layout)}"
         )
-        hint = f"use {{{profile}: {most}}}, and a pool for each other profile"
-        return [SharingProblem(message, hint, "layout")]
+        remediation = f"use {{{profile}: {most}}}, and a pool for each other profile"
+        return [SharingProblem(message, remediation, "layout")]
 
 
 def _spell(layout: Mapping[str, int]) -> str:

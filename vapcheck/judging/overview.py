@@ -36,7 +36,7 @@ def overview(found: PolicySet, tally: Tally, operation: str) -> Iterator[PolicyF
             object=ObjectRef(api_version, kind, None, ""),
             file=file,
             line=line,
-            fix="Give the CustomResourceDefinition, beside the manifests or with --policies.",
+            remediation="Give the CustomResourceDefinition, beside the manifests or with --policies.",
         )
     yield from _unmatched(found.policies, tally, operation)
 
@@ -56,7 +56,7 @@ def _unseen(name: str, unseen: UnseenNamespace) -> PolicyFinding:
         object=ObjectRef("v1", "Namespace", None, name),
         file=unseen.file,
         line=unseen.line,
-        fix="Give the Namespace, beside the manifests or with --policies; or say "
+        remediation="Give the Namespace, beside the manifests or with --policies; or say "
         f"--namespace {name} --namespace-labels KEY=VALUE.",
     )
 
@@ -73,7 +73,7 @@ def _unmatched(policies: Iterable[BoundPolicy], tally: Tally, operation: str) ->
         if binding and binding.param_ref and policy.param_kind:
             message = f"was not applied: no {wanted(policy, binding)} is given as its parameter"
             finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
-            finding = replace(finding, binding=binding.name, fix=missing(policy, binding))
+            finding = replace(finding, binding=binding.name, remediation=missing(policy, binding))
         yield replace(finding, title=policy.text("title"))
 
 

@@ -106,7 +106,7 @@ def read_policies(
                 finding = engine_finding(
                     "invalid-policy", document, row.path, row.message, expression=row.expression
                 )
-                findings.append(replace(finding, fix=row.fix))
+                findings.append(replace(finding, remediation=row.remediation))
     if bind:
         unbound = known.keys() - {binding.policy for binding in bindings.values()}
         for name in sorted(unbound & compiled.keys()):
@@ -139,7 +139,8 @@ def other_minor(kinds: Kinds) -> Iterator[PolicyFinding]:
             f"Kubernetes {kinds.kubernetes} is not known, only {MINORS[0]} to {MINORS[-1]}; "
             f"it is judged as {kinds.minor}",
             origin="engine",
-            fix="What only that version has or lacks is not seen; its API server shows it in a dry run.",
+            remediation="What only that version has or lacks is not seen; its API server shows it in a dry "
+            "run.",
         )
 
 
@@ -151,7 +152,8 @@ def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:
             message = "is not applied: objects are judged as they are given, without what it would change"
             finding = engine_finding("mutating-policy", document, "", message, level="audit")
             yield replace(
-                finding, fix="If policies depend on its changes, give the objects as they are after it."
+                finding,
+                remediation="If policies depend on its changes, give the objects as they are after it.",
             )
 
 
@@ -192,7 +194,7 @@ def _loose_ends(known: dict[str, Document], bindings: Sequence[Binding]) -> list
         if name not in bound:
             message = "no binding names this policy, so nothing enforces it"
             finding = engine_finding("unbound-policy", document, "", message, level="warn")
-            findings.append(replace(finding, fix=_BIND))
+            findings.append(replace(finding, remediation=_BIND))
     return findings
 
 

@@ -124,8 +124,8 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
         if without:
             has = [name for name, cards in types.items() if cards]
             message = f"{', '.join(without)} has no EFA that gpupool knows of"
-            hint = f"use {' or '.join(has)}, or leave efa out" if has else "leave it out"
-            yield PlanProblem(loc, message, hint)
+            remediation = f"use {' or '.join(has)}, or leave efa out" if has else "leave it out"
+            yield PlanProblem(loc, message, remediation)
 
 
 def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
@@ -139,8 +139,8 @@ def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
         if down_to >= from_on:
             message = f"images are removed from {from_on} % on, down to {down_to} %, which is no less"
             if low is None:
-                hint = f"write more than {down_to}, or imageGCLowThresholdPercent as well"
-                yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, hint)
+                remediation = f"write more than {down_to}, or imageGCLowThresholdPercent as well"
+                yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, remediation)
             else:
                 yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"write less than {from_on}")
         soft, grace = kubelet.eviction_soft or {}, kubelet.eviction_soft_grace_period or {}

@@ -36,11 +36,11 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
         for resource, (total, most) in overgranted(resolved.slices_max, grants.values()).items():
             shares = _shares(grants, resource)
             message = f"tenants are granted {total} x {resource}, and the pool has {most}: {shares}"
-            hint = (
+            remediation = (
                 f"grant less (upTo lends what others leave idle), raise {resolved.bounded_by}, or set "
                 "overcommit: true on the pool if it is meant"
             )
-            yield PlanProblem(loc, message, hint, judged_by)
+            yield PlanProblem(loc, message, remediation, judged_by)
             break  # what is said of one profile holds for the others
 
 

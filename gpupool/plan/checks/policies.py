@@ -46,8 +46,8 @@ def waivers(context: CheckContext) -> Iterator[PlanProblem]:
             yield PlanProblem(("policies", "waivers", index), message, "keep one of them")
         elif waiver.namespace and waiver.policy in _without_namespace(context):
             message = f"policy {waiver.policy!r} judges objects that are in no namespace"
-            hint = "leave `namespace` out to waive it for the whole cluster"
-            yield PlanProblem(("policies", "waivers", index, "namespace"), message, hint)
+            remediation = "leave `namespace` out to waive it for the whole cluster"
+            yield PlanProblem(("policies", "waivers", index, "namespace"), message, remediation)
 
 
 def _without_namespace(context: CheckContext) -> set[str]:

@@ -27,8 +27,8 @@ def origin(context: CheckContext) -> Iterator[PlanProblem]:
     if promotion is None:
         return
     if promotion.from_ is None:
-        hint = "say from: and the environment that changes are tried in first"
-        yield PlanProblem(("promotion",), "does not say where changes come from", hint)
+        remediation = "say from: and the environment that changes are tried in first"
+        yield PlanProblem(("promotion",), "does not say where changes come from", remediation)
         return
     loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
     if promotion.from_ == own:

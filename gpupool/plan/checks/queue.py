@@ -63,8 +63,8 @@ def engine(context: CheckContext) -> Iterator[PlanProblem]:
     """The one that there is."""
     if context.environment.queue.engine != "builtin":
         message = "gpupool writes no objects for Kueue yet, and its own queue is the only engine"
-        hint = "leave it out; where Kueue is in charge write queue.enabled: false"
-        yield PlanProblem(("queue", "engine"), message, hint)
+        remediation = "leave it out; where Kueue is in charge write queue.enabled: false"
+        yield PlanProblem(("queue", "engine"), message, remediation)
 
 
 def chart(context: CheckContext) -> Iterator[PlanProblem]:
@@ -77,8 +77,8 @@ def chart(context: CheckContext) -> Iterator[PlanProblem]:
         yield PlanProblem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.database is None:
         message = "several processes share one PostgreSQL, and queue.database names none"
-        hint = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
-        yield PlanProblem(loc, message, hint, judged_by=(loc, ("queue", "database")))
+        remediation = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
+        yield PlanProblem(loc, message, remediation, judged_by=(loc, ("queue", "database")))
 
 
 def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:

@@ -66,13 +66,15 @@ def _twice(loc: Loc, pool: spec.Pool, reservation: spec.Reservation, other: spec
         what, field = "what these tags find", "tags"
     if pool is other:
         message = f"{what} is listed twice"
-        hint = "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
+        remediation = (
+            "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
+        )
     else:
         message = f"{what} is pool {other.name}'s as well, and would be counted twice"
-        hint = (
+        remediation = (
             "give it to one of them" if reservation.id else "add to the tags of both what distinguishes them"
         )
-    return PlanProblem((*loc, field), message, hint)
+    return PlanProblem((*loc, field), message, remediation)
 
 
 def _bounded(context: CheckContext, loc: Loc, pool: spec.Pool) -> Iterator[PlanProblem]:

@@ -32,8 +32,8 @@ def selectors(context: CheckContext) -> Iterator[PlanProblem]:
             message = (
                 f"the label {theirs[0]} is on nodes that Karpenter starts, and they are not to be taken over"
             )
-            hint = "use a label of the node group, or describe the pool by instanceTypes"
-            yield PlanProblem(loc, message, hint)
+            remediation = "use a label of the node group, or describe the pool by instanceTypes"
+            yield PlanProblem(loc, message, remediation)
             continue
         known = pool.nodes.selector and not context.gaps.touches(loc)
         for other in bought if known else ():

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpupool.plan.resolve import read_plan, resolve
-from gpupool.simulate.recommend import COARSE, Recommendations, recommend, better, busiest
 from gpupool.simulate.changes import changed, changes
 from gpupool.simulate.numbers import numbers
+from gpupool.simulate.recommend import COARSE, Recommendations, better, busiest, recommend
 from gpupool.simulate.run import Settings
 from gpupool.simulate.trace import MONDAY, Arrival, Trace
 from gpupool.spec.load import check_shape
