@@ -59,8 +59,8 @@ def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     _strategy(part)
     for key, flag in part.at("flags").items():
         if key in _SHARING:
-            advice = f"write it to sharing.timeSlicing.{key}, or leave it out"
-            flag.wrong("the plugin ignores it there", advice)
+            remediation = f"write it to sharing.timeSlicing.{key}, or leave it out"
+            flag.wrong("the plugin ignores it there", remediation)
         elif key not in _FLAGS:
             flag.wrong("the plugin ignores it: it has no such flag", "remove it")
     method, section = _method(part)

@@ -146,8 +146,8 @@ def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:
         bought.region = places[0] if places else None
     elif not anywhere:
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = f"name the zones that are left by {_ZONE} with operator In, and convert again"
-        bought.left_out = (f"where its nodes may be can't be worked out: {what}", advice)
+        remediation = f"name the zones that are left by {_ZONE} with operator In, and convert again"
+        bought.left_out = (f"where its nodes may be can't be worked out: {what}", remediation)
     _use(parts)
 
 
@@ -157,8 +157,8 @@ def _of_machines(bought: Bought, key: str, parts: Sequence[Part], named: bool) -
         part.left("gpupool has no such requirement", "name instance types that satisfy it")
     if not named and any(part.word("operator") != "Exists" for part in parts):
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = "name the instance types by node.kubernetes.io/instance-type, and convert again"
-        bought.left_out = (f"which machines it may start can't be worked out: {what}", advice)
+        remediation = "name the instance types by node.kubernetes.io/instance-type, and convert again"
+        bought.left_out = (f"which machines it may start can't be worked out: {what}", remediation)
 
 
 def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:

@@ -103,18 +103,18 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccoun
     do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
-        advice = "remove the old release and its objects when the pools have moved"
+        remediation = "remove the old release and its objects when the pools have moved"
     elif any(ours(fleet.part) for fleet in fleets):
-        why, advice = "who installs Karpenter is in no object", "write install: false where others do"
+        why, remediation = "who installs Karpenter is in no object", "write install: false where others do"
     elif any(fleet.part.document.source is None for fleet in fleets):
         draft.karpenter["install"] = False
         why = "its pools are not gpupool's, so somebody else runs Karpenter: false was written"
-        advice = "switch its feature gate NodeOverlay on"
+        remediation = "switch its feature gate NodeOverlay on"
     else:
         why = "gpupool installs Karpenter 1.14"
-        advice = "write install: false where it runs already, and switch its feature gate NodeOverlay on"
+        remediation = "write install: false where it runs already, and switch its feature gate NodeOverlay on"
     if fleets:
-        account.note(about(draft, "karpenter.install", why, advice))
+        account.note(about(draft, "karpenter.install", why, remediation))
 
 
 def check(text: str, draft: Draft, account: ConversionAccount) -> tuple[Finding, ...]:

@@ -316,6 +316,6 @@ class Reason(Enum):
         """What is so, on one line."""
         return self.value[2].format_map(values)
 
-    def fix(self, values: Mapping[str, Any]) -> str:
+    def remediation(self, values: Mapping[str, Any]) -> str:
         """What to do; empty where there is nothing to do."""
         return self.value[3].format_map(values)

@@ -23,11 +23,11 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         takers = "pods that claim them" if way.by_claim else "pods that request it"
         yield Drift(
             layer="slices",
-            kind="other-publisher",
+            code="other-publisher",
             object=f"Node {way.node}",
             path="" if way.by_claim else f"status.allocatable[{way.publisher}]",
             found=way.devices,
-            reason=f"{how.format(way.publisher)} {way.devices} devices: {takers} are in no quota "
+            what=f"{how.format(way.publisher)} {way.devices} devices: {takers} are in no quota "
             f"(pool {rows[way.node].pool.name})",
-            repair="take the driver or plugin off the node, or the node out of the pool",
+            remediation="take the driver or plugin off the node, or the node out of the pool",
         )

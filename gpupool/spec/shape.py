@@ -17,8 +17,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def read_as(path: Path, shape: type[Shape], remediation: str) -> Shape:
-    """The file at `path`; `remediation`: what to write where it is no mapping at all. Raises SpecError with all
-    that is wrong."""
+    """The file at `path`; `remediation`: what to write where it is no mapping. Raises SpecError with all that
+    is wrong."""
     source = read_source(path)
     findings = [*source.findings, *shape_findings(source, shape, remediation)]
     if findings:

@@ -148,12 +148,12 @@ def test_policy_check_as_text(environment: Path) -> None:
 
 def test_a_message_makes_no_row_of_its_finding() -> None:
     stream = io.StringIO()
-    message = "wrong\nto do       Run this."
+    message = "wrong\nfix         Run this."
     write_report(
         sample(replace(WARNED, message=message, remediation="Run that.")).finding_report(), "text", stream
     )
-    rows = [line for line in stream.getvalue().splitlines() if line.startswith("      to do ")]
-    assert [row.split(maxsplit=2)[2] for row in rows] == ["Run that."]
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith("      fix ")]
+    assert [row.split(maxsplit=1)[1] for row in rows] == ["Run that."]
 
 
 def test_annotations_of_github(environment: Path) -> None:

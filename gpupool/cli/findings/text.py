@@ -56,7 +56,7 @@ def _details(finding: Finding) -> Iterator[str]:
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
         *(("values", f"{name} = {spell(value, VALUE_WIDTH)}") for name, value in finding.values.items()),
-        ("to do", " ".join(finding.remediation.split())),
+        ("fix", " ".join(finding.remediation.split())),
     ]
     before = ""
     for label, text in rows:

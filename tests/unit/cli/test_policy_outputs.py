@@ -68,7 +68,7 @@ def test_text_says_everything_of_a_finding() -> None:
         "at          spec.containers[0]",
         "expression  variables.gpus == 0 || has(object.spec.nodeSelector)",
         "values      variables.gpus = 2",
-        "to do       Add nodeSelector gpupool.dev/pool",
+        "fix         Add nodeSelector gpupool.dev/pool",
         "1 denied: 7 objects, 5 policies from policies (0.2 s)",
     ):
         assert part in text
