@@ -25,7 +25,7 @@ from tests.unit.report.test_git_states import commit, git
 
 ROOT = Path(__file__).parents[3]
 WRONG = ROOT / "tests" / "golden" / "wrong_environments" / "a100-80gb-on-p4d.yaml"
-MADE = ROOT / "tests" / "unit" / "simulate" / "made.yaml"
+MADE = ROOT / "tests" / "unit" / "simulate" / "traces" / "made.yaml"
 SUBSET = json.loads(Path(__file__).with_name("sarif_subset.schema.json").read_text(encoding="utf-8"))
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: m, image: a:1, resources: "
 DRIFTS = (
@@ -53,7 +53,7 @@ def validate(folder: Path) -> tuple[tuple[str, ...], Path, str]:
 
 
 def policy(folder: Path) -> tuple[tuple[str, ...], Path, str]:
-    (folder / "pod.yaml").write_text(POD + '{limits: {nvidia.com/gpu: 1}}}]}}')
+    (folder / "pod.yaml").write_text(POD + "{limits: {nvidia.com/gpu: 1}}}]}}")
     return ("policy", "check", "pod.yaml"), folder, "gpu-pods-name-a-pool"
 
 
@@ -81,7 +81,7 @@ def report(folder: Path) -> tuple[tuple[str, ...], Path, str]:
 
 
 def convert(folder: Path) -> tuple[tuple[str, ...], Path, str]:
-    return ("convert", str(ROOT / "tests" / "golden" / "convert" / "mistakes" / "input.yaml")), folder, ""
+    return ("convert", str(ROOT / "tests" / "golden" / "convert" / "mistakes" / "input")), folder, ""
 
 
 def simulate(folder: Path) -> tuple[tuple[str, ...], Path, str]:
