@@ -49,7 +49,7 @@ def put(folder: Path, name: str, data: dict[str, object]) -> Path:
 
 
 def validate(folder: Path) -> tuple[tuple[str, ...], Path, str]:
-    return ("validate", str(WRONG)), folder, "machines-"
+    return ("validate", str(WRONG)), folder, "pools-instance-types"
 
 
 def policy(folder: Path) -> tuple[tuple[str, ...], Path, str]:
