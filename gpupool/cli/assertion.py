@@ -57,8 +57,8 @@ def assert_(
         ),
     ] = True,
 ) -> None:
-    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and repair of
-    each.
+    """Compare the live cluster with the environment file; exit 1 on drift, with the reason of each and
+    what to do.
 
     Changes in progress (a node that starts, an operator that partitions) are reported as
     settling and are not drift, unless they last.

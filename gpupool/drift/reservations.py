@@ -57,13 +57,13 @@ def _of(
         )
 
 
-def _drift(pool: Pool, kind: str, reason: str, repair: str, level: Category) -> Drift:
+def _drift(pool: Pool, kind: str, reason: str, remediation: str, category: Category) -> Drift:
     return Drift(
         layer="karpenter",
         code=kind,
         object=f"{_KIND} {pool.name}",
         path="status.capacityReservations",
         what=f"{reason} (pool {pool.name})",
-        remediation=repair,
-        category=level,
+        remediation=remediation,
+        category=category,
     )

@@ -7,14 +7,12 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 import yaml
 
-from gpupool.cli.findings.outputs import FindingFormat
 from gpupool.drift import Drift, check
 from gpupool.drift.check import DriftCheck
 from gpupool.findings import Category, Severity, exit_code
@@ -93,17 +91,18 @@ COMMANDS = (validate, policy, rules, doctor, assertion, report, convert, simulat
 
 
 @pytest.mark.parametrize("prepare", COMMANDS)
-def test_every_command_has_every_format(
+def test_every_command_has_the_formats_of_machines(
     prepare: Callable[[Path], tuple[tuple[str, ...], Path, str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = DriftCheck("trial", DRIFTS, datetime(2026, 11, 21, tzinfo=UTC), 0.5, 2, 3)
-    monkeypatch.setattr(access, "require_cluster", lambda plan: None)
-    monkeypatch.setattr(access, "connect", lambda plan: None)
-    monkeypatch.setattr(check, "assert_environment", lambda *_, **__: seen)
     arguments, folder, code = prepare(tmp_path)
-    done = {name: gpupool(*arguments, "-o", name, folder=folder) for name in get_args(FindingFormat)}
+    seen = DriftCheck("trial", DRIFTS, datetime(2026, 11, 21, tzinfo=UTC), 0.5, 2, 3)
+    if arguments[0] == "assert":
+        monkeypatch.setattr(access, "require_cluster", lambda plan: None)
+        monkeypatch.setattr(access, "connect", lambda plan: None)
+        monkeypatch.setattr(check, "assert_environment", lambda *_, **__: seen)
+    done = {name: gpupool(*arguments, "-o", name, folder=folder) for name in ("sarif", "junit", "github")}
     assert len({each.returncode for each in done.values()}) == 1, done
 
     log = json.loads(done["sarif"].stdout)
