@@ -87,7 +87,16 @@ def simulate(folder: Path) -> tuple[tuple[str, ...], Path, str]:
     return ("simulate", "local", *asserted), ROOT, "served_gpu_hours"
 
 
-COMMANDS = (validate, policy, rules, doctor, assertion, report, convert, simulate)
+COMMANDS = (
+    validate,
+    policy,
+    pytest.param(rules, marks=pytest.mark.slow),
+    doctor,
+    assertion,
+    report,
+    convert,
+    simulate,
+)
 
 
 @pytest.mark.parametrize("prepare", COMMANDS)
