@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpupool.findings import Finding, GpupoolError
+from gpupool.findings import Category, Finding, GpupoolError
+from gpupool.findings.of_policy import policy_finding
 from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
@@ -32,7 +33,7 @@ class PolicyRefusalError(GpupoolError):
     def __init__(self, environment: str, report: Report) -> None:
         self.report = report
         self.findings = shown(report)
-        denied = sum(finding.level == "deny" for finding in self.findings)
+        denied = sum(finding.category is Category.deny for finding in self.findings)
         lines = [
             *map(describe, self.findings),
             f"policy refuses {environment}: {denied} denial{'s' if denied != 1 else ''}; the expressions and "
@@ -41,7 +42,7 @@ class PolicyRefusalError(GpupoolError):
         super().__init__("\n".join(lines))
 
 
-def passed(environment: str, plan: Plan, bundle: Bundle) -> tuple[PolicyFinding, ...]:
+def passed(environment: str, plan: Plan, bundle: Bundle) -> tuple[Finding, ...]:
     """Judge what `plan` generates, as of today: what policy warns of. Raises PolicyRefusalError where it
     denies anything. `environment` is what the user called it."""
     report = judge(plan, datetime.now(UTC).date(), bundle=bundle)
@@ -124,6 +125,7 @@ def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
             section_of(violation, plan),
             f"{violation.object}: {violation.message}" if violation.object else violation.message,
             "write fewer or shorter entries, or split the environment in two",
+            code="objects-within-limits",
         )
         for violation in exceeded(whole)
     ]
@@ -158,7 +160,7 @@ def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
                 path=f"policies.waivers[{number}].until",
                 title="Waivers end",
                 why="An exception that is not renewed has no responsible owner.",
-                fix=f"{waiver.owner} must renew it, or remove it and fix the violations.",
+                remediation=f"{waiver.owner} must renew it, or remove it and fix the violations.",
             )
 
 
@@ -178,7 +180,7 @@ def _ended_reservations(plan: Plan, today: date) -> Iterator[PolicyFinding]:
                     path=f"pools[{number}].nodes.reserved",
                     title="Reservations end",
                     why="Quotas, cost and the pool's maximum still include an ended reservation.",
-                    fix="Remove it from the file and lower max, or add the new reservation.",
+                    remediation="Remove it from the file and lower max, or add the new reservation.",
                 )
 
 
@@ -188,18 +190,15 @@ def require(environment: str, report: Report) -> None:
         raise PolicyRefusalError(environment, report)
 
 
-def shown(report: Report) -> tuple[PolicyFinding, ...]:
+def shown(report: Report) -> tuple[Finding, ...]:
     """What is shown: denials first, then warnings. Audit findings are only recorded."""
-    order = {"deny": 0, "warn": 1}
-    reported = [finding for finding in report.findings if finding.level in order]
-    return tuple(
-        sorted(reported, key=lambda one: (order[one.level], one.rule, str(one.object or ""), one.path))
-    )
+    reported = [policy_finding(row) for row in report.findings if row.level != "audit"]
+    return tuple(sorted(reported, key=lambda one: (one.severity.rank, one.code, one.object, one.path)))
 
 
-def describe(finding: PolicyFinding) -> str:
-    """A finding on one line: level, policy, object, what is wrong, how to fix it."""
+def describe(finding: Finding) -> str:
+    """A finding on one line: category, policy, object, what is wrong, what to do."""
     where = [f"{part}:" for part in (finding.object, finding.path) if part]
-    fix = f"; {finding.fix}" if finding.fix else ""
-    text = " ".join([f"{finding.level} {finding.rule}:", *where, f"{finding.message}{fix}"])
+    todo = f"; {finding.remediation}" if finding.remediation else ""
+    text = " ".join([f"{finding.category} {finding.code}:", *where, f"{finding.what}{todo}"])
     return in_sentence(" ".join(text.split()))

@@ -31,9 +31,9 @@ from gpupool.infra.run_marks import Marks, cluster_id
 from gpupool.infra.session import Request, Session, started
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
+    from gpupool.findings import Finding
 
-Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
+Verdict = Callable[[], "tuple[Finding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""
 
 
@@ -44,7 +44,7 @@ class Recorded:
     marks: Marks
     """Whether an earlier run ended before it saved its state."""
     deployment: dict[str, Any]
-    warnings: tuple[PolicyFinding, ...]
+    warnings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Ready:
     deployment: dict[str, Any]
     gone: frozenset[orphans.Key]
     orphans: tuple[Manifest, ...]
-    warnings: tuple[PolicyFinding, ...]
+    warnings: tuple[Finding, ...]
     notes: tuple[str, ...]
 
     @property

@@ -40,7 +40,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
+    from gpupool.findings import Finding
 
 _WITHOUT_FILE = (
     "destroy needs the file for the cluster and the nodes to release: fix it, or restore it from version "
@@ -61,7 +61,7 @@ class Desired:
     bundle: Bundle
 
     @cached_property
-    def _judgement(self) -> Future[tuple[PolicyFinding, ...]]:
+    def _judgement(self) -> Future[tuple[Finding, ...]]:
         """Begun at the first use, once for preview and up: judging takes as long as the engine needs to start
         and to read the state, so the two go side by side."""
         thread = ThreadPoolExecutor(1, "policy")

@@ -11,7 +11,7 @@ from gpupool.findings import GpupoolError
 from gpupool.infra.stack_events import EngineOutcome, ObjectChange
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
+    from gpupool.findings import Finding
 
 
 class StackError(GpupoolError):
@@ -36,7 +36,7 @@ class Result:
     """What else was done or found: a stale lock removed, objects that are not ready yet."""
     refused: str | None = None
     """Of a preview: why `up` will refuse this, and how to consent."""
-    findings: tuple[PolicyFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What policy warns of; what it denies is never run."""
 
     @property

@@ -84,8 +84,8 @@ class Catalog:
         refuse_other_vendors(key)
         close = [other for other in self.models if other.startswith(f"{key.lower()}-")]
         close = close or self._like(key)
-        hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists all GPUs"
-        raise CatalogError(f"GPU {key!r} is not in the catalog", hint)
+        remediation = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists all GPUs"
+        raise CatalogError(f"GPU {key!r} is not in the catalog", remediation)
 
     def against(self, name: str) -> str:
         """Why no pool can use an instance type, a family or a GPU name; empty where one may."""

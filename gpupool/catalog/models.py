@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 
 class CatalogError(LookupError):
-    """A name that the catalog does not have; `message` says what is wrong and `hint` what would be right."""
+    """A name that the catalog does not have; `message` and `remediation` say what is wrong and right."""
 
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(f"{message}; {hint}")
+    def __init__(self, message: str, remediation: str) -> None:
+        super().__init__(f"{message}; {remediation}")
         self.message = message
-        self.hint = hint
+        self.remediation = remediation
 
 
 class OtherVendorError(CatalogError):
@@ -87,8 +87,8 @@ class Mig:
                 return profile
         names = [profile.name for profile in self.profiles]
         close = difflib.get_close_matches(name, names, n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(close)}?" if close else "profiles: " + ", ".join(names)
-        raise CatalogError(f"no MIG profile {name!r}", hint)
+        remediation = f"did you mean {' or '.join(close)}?" if close else "profiles: " + ", ".join(names)
+        raise CatalogError(f"no MIG profile {name!r}", remediation)
 
 
 @dataclass(frozen=True, slots=True)

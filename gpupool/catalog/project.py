@@ -17,7 +17,7 @@ from typing import cast
 from gpupool.catalog.gpu_file import GpuFile
 from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
 from gpupool.catalog.models import GpuModel
-from gpupool.findings import Finding, SpecError
+from gpupool.findings import Finding, SpecError, file_finding
 from gpupool.project import environments_folder
 from gpupool.spec.shape import shape_findings
 from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source
@@ -113,7 +113,7 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
         if isinstance(content, str):
             problem = f"can't be read: {content}", "make the file readable"
         if problem or isinstance(content, str):
-            findings.append(Finding(shown, 1, 1, "", *(problem or ("", ""))))
+            findings.append(file_finding(shown, 1, 1, "", *(problem or ("", ""))))
             continue
         try:
             source = sources[path.stem] = parse_source(shown, content)
@@ -133,8 +133,8 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
 
 def _name_problem(path: Path, before: Mapping[str, YamlSource]) -> tuple[str, str] | None:
     if not _KEY.fullmatch(path.stem):
-        hint = "use lowercase letters, digits, - and ., such as rtx-3060.yaml"
-        return f"{path.stem!r} can't be the key of a GPU", hint
+        remediation = "use lowercase letters, digits, - and ., such as rtx-3060.yaml"
+        return f"{path.stem!r} can't be the key of a GPU", remediation
     if path.stem in before:
         return f"{path.stem} is also described in {before[path.stem].file}", "keep one of the two files"
     return None

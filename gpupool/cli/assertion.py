@@ -5,6 +5,7 @@ Thin: `gpupool.drift` finds what is wrong and how to fix it.
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.cli.output import EnvArgument, print_error
 from gpupool.cli.progress import progress
+from gpupool.findings import exit_code
 
 if TYPE_CHECKING:
     from gpupool.cluster.kube_api import KubeApi
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from gpupool.plan.model import Plan
 
 
-AssertFormat = Literal["text", "json", "prometheus"]
+AssertFormat = Literal[FindingFormat, "prometheus"]
 
 
 def assert_(
@@ -30,12 +33,14 @@ def assert_(
     format: Annotated[
         AssertFormat,
         typer.Option(
-            "--format", help="text for people, json for machines, prometheus for its textfile collector."
+            "-o",
+            "--format",
+            help="text for people; json, sarif, junit or github for machines; prometheus for its collector.",
         ),
     ] = "text",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the output to FILE, atomically."),
+        typer.Option("--output", metavar="FILE", help="Write the output to FILE, atomically."),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print changes.")] = False,
     every: Annotated[
@@ -52,7 +57,8 @@ def assert_(
         ),
     ] = True,
 ) -> None:
-    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and fix of each.
+    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and
+    remediation of each.
 
     Changes in progress (a starting node, an operator that partitions a GPU) are reported as settling. They
     count as drift only if they last.
@@ -61,17 +67,17 @@ def assert_(
     """
     from gpupool.infra import access
     from gpupool.plan.resolve import read_plan
+    from gpupool.spec.load import find_environment
 
     plan = read_plan(env)
-    answer = _answer(format, output, push)
+    answer = _answer(str(find_environment(env)), format, output, push)
     if watch:
         _watch(env, plan, access.connect(plan), answer, every, record)
     with progress(f"assert {env}"):
         access.require_cluster(plan)
         outcome = _examine(env, plan, access.connect(plan), record)
     answer(outcome)
-    if not outcome.clean:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(drift.category for drift in outcome.drifts))
 
 
 def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
@@ -105,7 +111,7 @@ def _watch(
     while True:
         try:
             outcome = _examine(env, plan, api, record and last is None)
-            now: object = [(d.layer, d.kind, d.object, d.path, d.level) for d in outcome.drifts]
+            now: object = [(d.layer, d.code, d.object, d.path, d.category) for d in outcome.drifts]
             if now != last:
                 answer(outcome)
         except UnreachableError as error:
@@ -116,7 +122,9 @@ def _watch(
         time.sleep(every)
 
 
-def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[DriftCheck], None]:
+def _answer(
+    file: str, format: AssertFormat, output: Path | None, push: str | None
+) -> Callable[[DriftCheck], None]:
     """Print and push an outcome."""
 
     def answer(outcome: DriftCheck) -> None:
@@ -124,10 +132,10 @@ def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Call
 
         if format == "prometheus":
             text = metrics.text(outcome)
-        elif format == "json":
-            import json
-
-            text = json.dumps(outcome.as_dict(), indent=2, ensure_ascii=False) + "\n"
+        elif format != "text":
+            stream = io.StringIO()
+            write_report(outcome.finding_report(file), format, stream)
+            text = stream.getvalue()
         else:
             from gpupool.cli import assertion_text
 

@@ -10,12 +10,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import GpupoolError, SpecError, UsageError
+from gpupool.cli.findings.outputs import FindingFormat, write_report
+from gpupool.cli.output import FindingFormatOption
+from gpupool.findings import FindingReport, GpupoolError, SpecError, UsageError
 from gpupool.terminal import BOLD, PLAIN
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _TITLES = {
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+    Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of stdout.")
 ]
 NameOption = Annotated[
     str | None, typer.Option("--name", help="Name of the environment; default: the output file's.")
@@ -59,7 +60,7 @@ def convert(
     max: MaxOption = 1,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
     """Convert existing GPU settings into an environment file; list what can't be converted.
 
@@ -71,7 +72,7 @@ def convert(
     Exit 0: written, and valid. 1: the file needs values filled in, a pool is left out, nothing could be read,
     or (--strict) something is listed. 2: usage error.
 
-    Example: gpupool convert karpenter/ values.yaml -o environments/prod.yaml
+    Example: gpupool convert karpenter/ values.yaml --output environments/prod.yaml
     """
     from gpupool.convert.convert import convert as converted
     from gpupool.convert.draft import Choices
@@ -162,12 +163,12 @@ def _read(files: Sequence[str]) -> list[Document]:
     return documents
 
 
-def finish(result: Conversion, output: Path | None, strict: bool, format: Format) -> None:
+def finish(result: Conversion, output: Path | None, strict: bool, format: FindingFormat) -> None:
     """Write the file, print the list, and leave with the right code."""
     if output is not None:
         _write(output, result.text)
-    if format == "json":
-        print_json(_as_json(result, output))
+    if format != "text":
+        write_report(_report(result, output), format)
     else:
         if output is None:
             sys.stdout.write(result.text)
@@ -190,24 +191,29 @@ def _write(output: Path, text: str) -> None:
         raise GpupoolError(f"{output}: {error.strerror}; choose a writable path") from error
 
 
-def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
-    return {
-        "output": str(output) if output else None,
-        "environment": result.text,
-        "platform": result.platform,
-        "pools": list(result.pools),
-        "leftovers": [entry.as_dict() for entry in result.leftovers],
-        "findings": [finding.as_dict() for finding in result.findings],
-        "values": result.counts,
-        "leftOut": list(result.left_out),
-    }
+def _report(result: Conversion, output: Path | None) -> FindingReport:
+    return FindingReport(
+        command="convert",
+        findings=tuple(result.leftovers),
+        summary=_summary(result, output).strip(),
+        targets=(str(output),) if output else (),
+        more={
+            "output": str(output) if output else None,
+            "environment": result.text,
+            "valid": not result.findings,
+            "platform": result.platform,
+            "pools": list(result.pools),
+            "values": result.counts,
+            "leftOut": list(result.left_out),
+        },
+    )
 
 
 def print_leftovers(leftovers: Sequence[Leftover]) -> None:
     """Print the list to stderr, by kind, each entry on a line."""
     bold, plain = (BOLD, PLAIN) if sys.stderr.isatty() else ("", "")
     for kind, title in _TITLES.items():
-        entries = [entry for entry in leftovers if entry.kind == kind]
+        entries = [entry for entry in leftovers if entry.category == kind]
         if entries:
             sys.stderr.write(f"\n{bold}{title} ({len(entries)}):{plain}\n")
             for entry in entries:

@@ -1,4 +1,4 @@
-"""`gpupool doctor ENV`: the prerequisites of `up`, their state, and the fix for each that is not met.
+"""`gpupool doctor ENV`: the prerequisites of `up`, their state, and the remediation for each that is not met.
 
 Arguments and printing only; `gpupool.doctor` looks.
 """
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_line
+from gpupool.cli.findings.outputs import write_report
+from gpupool.cli.output import EnvArgument, FindingFormatOption, print_line
 from gpupool.cli.progress import progress
+from gpupool.findings import exit_code
 from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
 
 if TYPE_CHECKING:
@@ -28,13 +30,13 @@ _WIDTH = 80
 
 def doctor(
     env: EnvArgument,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
     grant: Annotated[
         bool,
         typer.Option("--grant", help="Print a ClusterRole and binding that grant the missing permissions."),
     ] = False,
 ) -> None:
-    """Check the prerequisites of `up`, and print the fix for each that is not met; change nothing.
+    """Check the prerequisites of `up`, and print what to do for each that is not met; change nothing.
 
     Checks this machine (programs, plugins, charts), the cluster (context, version, permissions, kinds,
     Karpenter's feature gates, operators), and what the file refers to (nodes, Secrets). Exits with 1 where
@@ -48,10 +50,11 @@ def doctor(
         diagnosis = diagnose(env, notify)
     if grant:
         _print_grant(diagnosis)
+    elif format == "text":
+        _print(diagnosis)
     else:
-        print_answer(format, diagnosis.as_dict(), lambda: _print(diagnosis))
-    if not diagnosis.ready:
-        raise typer.Exit(1)
+        write_report(diagnosis.finding_report(), format)
+    raise typer.Exit(exit_code(finding.category for finding in diagnosis.finding_report().findings))
 
 
 def _print_grant(diagnosis: Diagnosis) -> None:
@@ -73,13 +76,13 @@ def _print(diagnosis: Diagnosis) -> None:
         print_line(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
         for line in rest:
             print_line(f"{' ' * beside}{line}")
-        for number, line in enumerate(_wrapped(row.fix, _WIDTH - below)):
+        for number, line in enumerate(_wrapped(row.remediation, _WIDTH - below)):
             print_line(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
     if diagnosis.grant:
         name = diagnosis.environment
         print(f"\nMissing permissions, for an administrator: gpupool doctor {name} --grant")
     print()
-    sys.stdout.write(f"{BOLD}{_summary(diagnosis)}{PLAIN}\n" if colours else f"{_summary(diagnosis)}\n")
+    sys.stdout.write(f"{BOLD}{diagnosis.summary}{PLAIN}\n" if colours else f"{diagnosis.summary}\n")
 
 
 def _gathered(results: Sequence[CheckResult]) -> list[CheckResult]:
@@ -123,14 +126,3 @@ def _colours() -> dict[CheckState, str]:
         CheckState.DIFFERS: RED,
         CheckState.UNKNOWN: YELLOW,
     }
-
-
-def _summary(diagnosis: Diagnosis) -> str:
-    from gpupool.doctor.reasons import CheckState
-
-    blocking = sum(row.blocks for row in diagnosis.results)
-    unknown = sum(row.state is CheckState.UNKNOWN for row in diagnosis.results)
-    tail = f"; {unknown} could not be checked" if unknown else ""
-    if not blocking:
-        return f"{diagnosis.environment}: all prerequisites met{tail}"
-    return f"{diagnosis.environment}: {blocking} prerequisite{'s' if blocking != 1 else ''} not met{tail}"

@@ -12,16 +12,24 @@ import typer
 from gpupool.catalog.models import PRICE_REGION
 from gpupool.cli.output import (
     EnvArgument,
+    FindingFormatOption,
     FormatOption,
     counted,
-    finding_json,
     print_error,
     print_json,
     print_line,
     print_table,
     print_text,
 )
-from gpupool.findings import Finding, GpupoolError, SpecError, UsageError, ready_files
+from gpupool.findings import (
+    Finding,
+    FindingReport,
+    GpupoolError,
+    SpecError,
+    UsageError,
+    exit_code,
+    ready_files,
+)
 from gpupool.plan.changes import wording
 
 if TYPE_CHECKING:
@@ -40,12 +48,15 @@ def validate(
     env: Annotated[
         list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
     ] = None,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
     """Check environment files; report every error with its place. `policy check` reports warnings.
 
     Example: gpupool validate prod staging
     """
+    from gpupool.cli.findings.outputs import write_report
+    from gpupool.findings.finding import INVALID_FILE
+    from gpupool.plan.resolve import check_codes
     from gpupool.project import environments_folder
     from gpupool.spec.load import environment_names, find_environment
 
@@ -56,17 +67,24 @@ def validate(
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
     findings = list(dict.fromkeys(finding for path in paths for finding in _findings(path)))
-    if format == "json":
-        print_json(finding_json(findings))
+    named = ", ".join(path.stem for path in paths)
+    report = FindingReport(
+        command="validate",
+        findings=tuple(findings),
+        summary=f"{named}: {len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}",
+        targets=tuple(map(str, paths)),
+        judged=dict.fromkeys([INVALID_FILE, "objects-within-limits", *check_codes()], ""),
+    )
+    if format != "text":
+        write_report(report, format)
     else:
         for finding in findings:
             print(finding)
         for ready in ready_files(findings):
             print(f"\n{ready}", end="")
         if not findings:
-            print_line(f"{', '.join(path.stem for path in paths)}: fine")
-    if findings:
-        raise typer.Exit(1)
+            print_line(f"{named}: fine")
+    raise typer.Exit(exit_code(finding.category for finding in findings))
 
 
 def _findings(path: Path) -> Sequence[Finding]:

@@ -21,7 +21,7 @@ from gpupool.cli.convert import (
     finish,
     refuse_overwriting,
 )
-from gpupool.cli.output import FormatOption
+from gpupool.cli.output import FindingFormatOption
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
@@ -46,7 +46,7 @@ def import_(
     ] = True,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
     """Write an environment file for a live cluster, and list what its objects do not show.
 
@@ -54,7 +54,7 @@ def import_(
     ConfigMaps that it names, PriorityClasses, namespaces with quotas, and gpupool's own objects. The cluster
     is not changed. Exit codes are those of `gpupool convert`.
 
-    Example: gpupool import prod --context ml-prod -o environments/prod.yaml
+    Example: gpupool import prod --context ml-prod --output environments/prod.yaml
     """
     from gpupool.cluster.kube_api import KubeApi
     from gpupool.cluster.local_layout import Layout, default_folder

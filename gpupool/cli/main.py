@@ -12,6 +12,7 @@ import gc
 import io
 import os
 import sys
+from itertools import pairwise
 
 from gpupool.terminal import protect
 
@@ -45,17 +46,17 @@ def _run() -> None:
     from gpupool.findings import GpupoolError
 
     arguments = _own(sys.argv[1:])
-    as_json = _asks_for_json(arguments)
+    format = _format(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
-        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
+        sys.stdout.reconfigure(encoding="utf-8" if format == "json" else None, errors="backslashreplace")
     try:
         _refuse_empty(arguments)
         _run_verb(sys.argv[1:])
     except GpupoolError as error:
         from gpupool.cli.output import print_failure
 
-        print_failure(error, as_json=as_json)
+        print_failure(error, format)
         sys.exit(error.exit_code)
     finally:
         sys.stdout.flush()  # here, where its error can be reported
@@ -111,7 +112,7 @@ def _start_verb(arguments: list[str]) -> None:
 
         asked = plain_question(arguments[2:])
         if asked is not None:
-            from gpupool.cli.policy.outputs import answer
+            from gpupool.cli.policy.answer import answer
 
             sys.exit(answer(*asked))
     from gpupool.cli.app import app
@@ -119,10 +120,11 @@ def _start_verb(arguments: list[str]) -> None:
     app(prog_name="gpupool")
 
 
-def _asks_for_json(arguments: list[str]) -> bool:
-    """Whether the answer is read by a machine; `-o` names a folder for `render` and a format for `policy`."""
-    said = " ".join(arguments).replace("=", " ") + " "
-    return "--format json " in said or (arguments[:1] == ["policy"] and "-o json " in said)
+def _format(arguments: list[str]) -> str:
+    """The format that is asked for; text where none is. `-o` names a folder for `render` alone."""
+    options = ("--format",) if arguments[:1] == ["render"] else ("--format", "-o")
+    said = " ".join(arguments).replace("=", " ").split(" ")
+    return next((value for option, value in pairwise(said) if option in options), "text")
 
 
 if __name__ == "__main__":

@@ -44,11 +44,11 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
 
 def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
     if checked.gate:
-        hint = (
+        remediation = (
             f"restore promotion: {{from: {checked.origin}}}, or remove it in a separate pull request that "
             "changes nothing else of this environment"
         )
-        print_error(str(environment_file.loaded.source.finding(("promotion",), checked.gate, hint)))
+        print_error(str(environment_file.loaded.source.finding(("promotion",), checked.gate, remediation)))
     for standing in checked.ahead:
         finding = _finding(environment_file, checked, standing)
         if standing in checked.failing:
@@ -81,11 +81,11 @@ def _finding(environment_file: EnvironmentFile, checked: Checked, standing: Judg
     if standing in checked.failing and standing.part in checked.together:
         change = "change" if standing.part in _PLURAL else "changes"
         message = f"{standing.part} {change} in {origin} and {target} at once: {'; '.join(shown)}"
-    hint = (
+    remediation = (
         f"bring it to {origin} first, merge that, then run: gpupool promote {origin} {target}; or declare "
         "that it differs: promotion.keep, or temporarily promotion.exceptions"
     )
-    return environment_file.loaded.source.finding(loc, message, hint)
+    return environment_file.loaded.source.finding(loc, message, remediation)
 
 
 def _as_dict(checked: Checked) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from datetime import UTC, datetime
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
+from gpupool.findings import UsageError, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from gpupool.simulate.figures import RunFigures
 
 
-ReportFormat = Literal["text", "markdown", "html", "json"]
+ReportFormat = Literal[FindingFormat, "markdown", "html"]
 
 
 def report(
@@ -60,10 +62,11 @@ def report(
         Path | None, typer.Option("--map", metavar="FILE", help="YAML: names in the trace -> names here.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of stdout.")
     ] = None,
     format: Annotated[
-        ReportFormat, typer.Option("--format", help="markdown for a comment, html for a page to keep.")
+        ReportFormat,
+        typer.Option("-o", "--format", help="markdown for a comment, html for a page, sarif, ...: risks."),
     ] = "text",
 ) -> None:
     """Show how a change affects nodes, quotas, cost and policy.
@@ -99,8 +102,7 @@ def report(
         sys.stdout.write(text)
     else:
         _write(output, text)
-    if not made.valid:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(finding.category for finding in made.finding_report().findings))
 
 
 def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures] | None:
@@ -121,6 +123,10 @@ def _text(made: Report, format: ReportFormat, colour: bool) -> str:
         from gpupool.report.as_json import as_json
 
         return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
+    if format in ("sarif", "junit", "github"):
+        stream = io.StringIO()
+        write_report(made.finding_report(), format, stream)
+        return stream.getvalue()
     if format == "markdown":
         from gpupool.report.markdown import comment
 

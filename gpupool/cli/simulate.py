@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
+from gpupool.cli.findings.outputs import write_report
+from gpupool.cli.output import EnvArgument, FindingFormatOption, print_table
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
+from gpupool.findings import UsageError, exit_code
 from gpupool.money import usd
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write report.html and figures.json to DIR.")
     ] = None,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
     """Simulate an environment file on a job trace, without a cluster.
 
@@ -100,6 +101,7 @@ def simulate(
     from gpupool.plan.resolve import read_plan
     from gpupool.simulate import assertions, run
     from gpupool.simulate.numbers import numbers
+    from gpupool.spec.load import find_environment
 
     expectations = [assertions.expectation(text) for text in expect or ()]
     settings = run.Settings(numbers(set or ()), seed, repeat, names(map))
@@ -115,9 +117,12 @@ def simulate(
     answer = _answer(jobs, settings, outcomes, weak, verdicts)
     if out is not None:
         _write(out, answer, outcomes, verdicts)
-    print_answer(format, answer, lambda: _print(jobs, settings, outcomes, weak, verdicts, out))
-    if not all(verdict.holds for verdict in verdicts):
-        raise typer.Exit(1)
+    report = assertions.finding_report(verdicts, str(find_environment(env)), answer)
+    if format == "text":
+        _print(jobs, settings, outcomes, weak, verdicts, out)
+    else:
+        write_report(report, format)
+    raise typer.Exit(exit_code(finding.category for finding in report.findings))
 
 
 def _plan_of(env: str, against: str) -> Plan:
@@ -247,7 +252,7 @@ def _print(
         mark = " (weak)" if number.weak else ""
         print(f"  {name}={settings.numbers[name]:g} {number.unit}{mark}: {number.source}")
     for verdict in verdicts:
-        print(words.verdict(verdict))
+        print(verdict)
     if out is not None:
         print(f"written: {out / 'report.html'}, {out / 'figures.json'}")
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpupool.cli.findings.json import finding_json
 from gpupool.cli.output import (
     EnvArgument,
     Format,
     FormatOption,
-    finding_json,
     print_error,
     print_json,
     print_line,
@@ -167,7 +167,7 @@ def _show(result: Result, output: Format) -> None:
 
 
 def _as_json(result: Result) -> dict[str, Any]:
-    return {**result.as_dict(), **finding_json(result.findings)}
+    return {**result.as_dict(), "findings": [finding_json(finding) for finding in result.findings]}
 
 
 def _table(objects: Sequence[ObjectChange]) -> None:

@@ -17,6 +17,7 @@ from gpupool.convert.documents import Document
 from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
 from gpupool.convert.reasons import reasons
 from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, walk
+from gpupool.findings import Category
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, path_text, value_at
 
@@ -30,8 +31,8 @@ class _Entry:
     """A reason that was given for some leaves."""
 
     kind: Kind
-    why: str
-    advice: str
+    what: str
+    remediation: str
     loc: Loc
     """The part that the reason was given for."""
 
@@ -88,7 +89,7 @@ class ConversionAccount:
         listed = [*self._notes, *(entry for part in self.parts for entry in part.listed())]
         files = list(dict.fromkeys(page.document.file for page in self._pages))
         order = {name: number for number, name in enumerate(files)}
-        return sorted(listed, key=lambda e: (KINDS.index(e.kind), order.get(e.file, -1), e.line))
+        return sorted(listed, key=lambda e: (KINDS.index(e.category), order.get(e.file, -1), e.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +165,10 @@ class Part:
         """The cluster writes what below it bears no mark yet."""
         self._mark_rest(_CLUSTER)
 
-    def leave(self, why: str) -> None:
+    def leave(self, what: str) -> None:
         """List what of each field bears no mark yet, with one reason."""
         for section in dict(self.items()).values():
-            section._mark_rest(_Entry("left", why, "", section.loc))
+            section._mark_rest(_Entry("left", what, "", section.loc))
 
     def untouched(self) -> bool:
         """Whether no part of it is marked yet."""
@@ -219,17 +220,17 @@ class Part:
         for name in names:
             self.at(name).derived()
 
-    def left(self, why: str, advice: str = "", kind: Kind = "left") -> None:
+    def left(self, what: str, remediation: str = "", kind: Kind = "left") -> None:
         """The result does not say it, and here is why."""
-        self._mark(_Entry(kind, why, advice, self.loc))
+        self._mark(_Entry(kind, what, remediation, self.loc))
 
-    def wrong(self, why: str, advice: str) -> None:
+    def wrong(self, what: str, remediation: str) -> None:
         """It can't have worked as it is written."""
-        self.left(why, advice, "wrong")
+        self.left(what, remediation, "wrong")
 
-    def note(self, kind: Kind, why: str, advice: str = "", *path: str | int) -> None:
+    def note(self, kind: Kind, what: str, remediation: str = "", *path: str | int) -> None:
         """List something about this part that is not a value of it, such as a field that is missing."""
-        self.account.note(self.at(*path)._leftover(kind, why, advice))
+        self.account.note(self.at(*path)._leftover(kind, what, remediation))
 
     def take(self, wanted: Callable[[Any], T | None], what: str, *path: str | int) -> T | None:
         """The value at `path` as `wanted` makes of it, marked as used. None where there is nothing; where
@@ -278,7 +279,7 @@ class Part:
             reason = _Entry("left", *self._reason(), self.loc)
         if isinstance(reason, _Entry) and self.loc[: len(reason.loc)] == reason.loc:
             value = shown(self.value) if self.loc else ""
-            yield self._leftover(reason.kind, reason.why, reason.advice, value)
+            yield self._leftover(reason.kind, reason.what, reason.remediation, value)
         elif found or isinstance(reason, _Entry):
             for child in (*dict(self.items()).values(), *self.each()):
                 yield from child.listed()
@@ -288,9 +289,18 @@ class Part:
         if isinstance(self.value, Unclear):
             return _UNCLEAR
         known = reasons().get(str(self.loc[-1]) if self.loc else "", {})
-        return known.get("why", NO_PLACE), known.get("advice", "")
+        return known.get("what", NO_PLACE), known.get("remediation", "")
 
-    def _leftover(self, kind: Kind, why: str, advice: str, value: str = "") -> Leftover:
+    def _leftover(self, kind: Kind, what: str, remediation: str, value: str = "") -> Leftover:
         line, column = self.document.place(self.loc)
-        where = (self.document.file, line, column, self.document.title, path_text(self.loc), value)
-        return Leftover(kind, *where, why, advice)
+        return Leftover(
+            category=Category[kind],
+            file=self.document.file,
+            line=line,
+            column=column,
+            object=self.document.title,
+            path=path_text(self.loc),
+            value=value,
+            what=what,
+            remediation=remediation,
+        )

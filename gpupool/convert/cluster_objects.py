@@ -70,12 +70,12 @@ class ClusterObjects:
         return part.word("data", key) if part else ""
 
 
-def foreign(part: Part, why: str, advice: str = "") -> None:
+def foreign(part: Part, why: str, remediation: str = "") -> None:
     """Record an object that gpupool did not make: of a cluster it is no setting, in a file it is listed."""
     if part.document.source is None:
         part.of_cluster()
     else:
-        part.left(why, advice)
+        part.left(why, remediation)
 
 
 def ours(part: Part) -> bool:

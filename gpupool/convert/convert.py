@@ -163,8 +163,10 @@ def _unfilled(part: Part, given: _Input) -> bool:
         part.account.note(item.leftover(part.document))
     if unfilled:
         form = unfilled[0].form
-        part.left(f"not read: {form.why}", form.advice, "todo")
-        given.unread.append(f"{part.document.title}: {path_text(unfilled[0].loc)}: {form.why}; {form.advice}")
+        part.left(f"not read: {form.what}", form.remediation, "todo")
+        given.unread.append(
+            f"{part.document.title}: {path_text(unfilled[0].loc)}: {form.what}; {form.remediation}"
+        )
     return bool(unfilled)
 
 

@@ -59,8 +59,8 @@ def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     _strategy(part)
     for key, flag in part.at("flags").items():
         if key in _SHARING:
-            advice = f"move it to sharing.timeSlicing.{key}, or remove it"
-            flag.wrong("the plugin ignores it there", advice)
+            remediation = f"move it to sharing.timeSlicing.{key}, or remove it"
+            flag.wrong("the plugin ignores it there", remediation)
         elif key not in _FLAGS:
             flag.wrong("the plugin ignores it: unknown flag", "remove it")
     method, section = _method(part)
@@ -123,7 +123,7 @@ def _count(entry: Part) -> int | None:
         entry.note("wrong", "replicas are missing, so the plugin rejects it", "write replicas: 2 or more")
     elif replicas is not None and replicas < MIN_REPLICAS:
         problem = too_few_replicas(replicas)[0]
-        part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.hint)
+        part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.remediation)
     if not entry.says("all", "devices"):
         why = "the plugin shares every GPU of a node and ignores the selection"
         entry.at("devices").wrong(why, "remove it")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.convert.values import as_text
-from gpupool.findings import Finding, SpecError
+from gpupool.findings import Finding, SpecError, file_finding
 from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source, value_at
 from vapcheck.reading import TooLargeError, read_file
 
@@ -97,10 +97,10 @@ def read_documents(path: Path, *, streams: bool = False) -> tuple[list[Document]
     try:
         raw = read_file(path, MAX_BYTES, streams=streams)
     except TooLargeError:
-        return [], [Finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
+        return [], [file_finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
     except OSError as error:
         reason = error.strerror or str(error)
-        return [], [Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]
+        return [], [file_finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]
     return parse_documents(name, raw)
 
 
@@ -108,12 +108,12 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
     """The objects in `raw`, the content of the file shown as `name`, and what of it could not be read. One
     broken document does not spoil the others."""
     if len(raw) > MAX_BYTES:
-        return [], [Finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
+        return [], [file_finding(name, 1, 1, "", "the file is larger than 1 MiB", _SPLIT)]
     documents, findings = list[Document](), list[Finding]()
     for number, (first_line, chunk) in enumerate(_chunks(raw.removeprefix(b"\xef\xbb\xbf"))):
         if number >= MAX_DOCUMENTS:
             message = f"more than {MAX_DOCUMENTS} documents"
-            findings.append(Finding(name, first_line, 1, "", message, "split the file"))
+            findings.append(file_finding(name, first_line, 1, "", message, "split the file"))
             break
         try:
             source = parse_source(name, chunk).sound()

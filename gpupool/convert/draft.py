@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.convert.leftovers import Kind, Leftover
+from gpupool.findings import Category
 
 Values = dict[str, Any]
 
@@ -119,6 +120,13 @@ class Choices:
     """GPU model by name of a configuration or pool; under "" the model of all others."""
 
 
-def about(draft: Draft, path: str, why: str, advice: str, kind: Kind = "assumed") -> Leftover:
+def about(draft: Draft, path: str, what: str, remediation: str, kind: Kind = "assumed") -> Leftover:
     """An entry of the list about what the written file says at `path` and no input did."""
-    return Leftover(kind, f"{draft.name}.yaml", 0, 0, "the written file", path, "", why, advice)
+    return Leftover(
+        category=Category[kind],
+        file=f"{draft.name}.yaml",
+        object="the written file",
+        path=path,
+        what=what,
+        remediation=remediation,
+    )

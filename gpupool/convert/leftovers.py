@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpupool.findings import Finding
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.terminal import one_line
 
@@ -23,34 +24,23 @@ _SHOWN = 60
 """Characters of a value that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """One thing that the written file does not say as the input does."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover(Finding):
+    """One thing that the written file does not say as the input does: `what` says why. Its line is 0 for an
+    object of a cluster."""
 
-    kind: Kind
-    file: str
-    line: int
-    """0 for an object of a cluster, as is `column`."""
-    column: int
-    object: str
-    path: str
-    """Where in the object; empty for the object as a whole."""
-    value: str
+    code: str = "conversion"
+    value: str = ""
     """What stands there, cut short; empty where nothing does."""
-    why: str
-    advice: str
-    """What to do, empty where nothing needs doing."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", {"value": self.value})
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         path = f": {self.path}" if self.path else ""
         value = f" = {self.value}" if self.value else ""
-        advice = f"; {self.advice}" if self.advice else ""
-        return one_line(f"{where}: {self.object}{path}{value}: {self.why}{advice}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The entry with the keys that `convert --format json` promises."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        todo = f"; {self.remediation}" if self.remediation else ""
+        return one_line(f"{self.place}: {self.object}{path}{value}: {self.what}{todo}")
 
 
 def shown(value: Any) -> str:

@@ -121,9 +121,11 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
     draft.add(pool)
     if draft.platform == "static":
         pool.selector, pool.max, pool.taints = {SELECTOR: pool.name}, choices.max, []
-        advice = f"kubectl label node NODE {SELECTOR}={pool.name}, then correct nodes.max and nodes.gpus"
+        remediation = f"kubectl label node NODE {SELECTOR}={pool.name}, then correct nodes.max and nodes.gpus"
         part.note(
-            "todo", f"its nodes are unknown: pool {pool.name} selects those with the label {SELECTOR}", advice
+            "todo",
+            f"its nodes are unknown: pool {pool.name} selects those with the label {SELECTOR}",
+            remediation,
         )
     else:
         types = catalog_here()[pool.gpu].instance_types

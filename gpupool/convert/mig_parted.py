@@ -119,7 +119,7 @@ def _entry(entry: Part, gpu: GpuModel) -> tuple[dict[str, Any], str, tuple[str, 
     ):
         return {}, "not all counts are whole numbers of 1 or more", ("mig-devices",)
     for problem in MigSharing(counts).problems(gpu):
-        return {}, f"{problem.message}; {problem.hint}", ("mig-devices",)
+        return {}, f"{problem.message}; {problem.remediation}", ("mig-devices",)
     return {"mode": "mig", "layout": dict(counts)}, "", ()
 
 

@@ -28,8 +28,8 @@ def drop(part: Part, draft: Draft) -> None:
         if not leaf.value or path[-1] == "repository":
             leaf.derived()  # as the chart has it
         else:
-            advice = f"add it to gpuOperator.values to use it with {release}"
-            leaf.left(f"GPU Operator {release} has its own image of {path[0]}", advice)
+            remediation = f"add it to gpuOperator.values to use it with {release}"
+            leaf.left(f"GPU Operator {release} has its own image of {path[0]}", remediation)
     if "version" in draft.operator or draft.operator.get("install") is False:
         return
     paths = [path for path, leaf in pins if leaf.value]
@@ -38,8 +38,8 @@ def drop(part: Part, draft: Draft) -> None:
     why = (
         f"no input names the operator's release: {release}, which gpupool is tested with, is installed{like}"
     )
-    advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
-    part.account.note(about(draft, "gpuOperator.version", why, advice))
+    remediation = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
+    part.account.note(about(draft, "gpuOperator.version", why, remediation))
     kept = part.at("driver", "version")
     if paths and kept and draft.operator.get("driver", {}).get("version"):
         brought = driver(release) or "its own"

@@ -124,10 +124,10 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
             draft.operator["install"] = False
             if part.document.name != CLUSTER_POLICY:
                 draft.operator["clusterPolicy"] = part.document.name
-            advice = "remove it from the ClusterPolicy"
+            remediation = "remove it from the ClusterPolicy"
             for setting in undoing(part.value, bool(draft.partitioned)):
                 for loc in setting.locs:
-                    part.at(*loc).wrong(f"gpupool derives it: {setting.why}", advice)
+                    part.at(*loc).wrong(f"gpupool derives it: {setting.why}", remediation)
         else:
             _driver(part, draft, chart=True)
             _monitoring(part, draft)

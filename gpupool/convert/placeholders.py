@@ -19,6 +19,7 @@ import yaml
 
 from gpupool.convert.documents import Document
 from gpupool.convert.leftovers import Leftover, shown
+from gpupool.findings import Category
 from gpupool.spec.yaml_source import Loc, path_text
 
 _SOPS = "sops"
@@ -31,8 +32,8 @@ class Form:
 
     name: str
     pattern: re.Pattern[str]
-    why: str
-    advice: str
+    what: str
+    remediation: str
     secret: bool
 
 
@@ -48,15 +49,27 @@ class Placeholder:
         """Its entry in the list of what is left."""
         line, column = document.place(self.loc)
         value = "" if self.form.secret else shown(self.text)
-        where = (document.file, line, column, document.title, path_text(self.loc), value)
-        return Leftover("todo", *where, self.form.why, self.form.advice)
+        return Leftover(
+            code="placeholder",
+            category=Category.todo,
+            file=document.file,
+            line=line,
+            column=column,
+            object=document.title,
+            path=path_text(self.loc),
+            value=value,
+            what=self.form.what,
+            remediation=self.form.remediation,
+        )
 
 
 @functools.cache
 def forms() -> tuple[Form, ...]:
     rows = yaml.safe_load((Path(__file__).parent / "placeholders.yaml").read_bytes())
     return tuple(
-        Form(row["name"], re.compile(row["pattern"]), row["why"], row["advice"], row.get("secret", False))
+        Form(
+            row["name"], re.compile(row["pattern"]), row["what"], row["remediation"], row.get("secret", False)
+        )
         for row in rows
     )
 

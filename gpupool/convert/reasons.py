@@ -10,7 +10,7 @@ import yaml
 
 @cache
 def reasons() -> dict[str, dict[str, str]]:
-    """Name of a field -> `why` and `advice`."""
+    """Name of a field -> `what` and `remediation`."""
     text = (Path(__file__).parent / "reasons.yaml").read_text(encoding="utf-8")
     data: dict[str, dict[str, str]] = yaml.safe_load(text)
     return data

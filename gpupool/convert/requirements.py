@@ -146,8 +146,8 @@ def _place(bought: Bought, key: str, parts: Sequence[Part]) -> None:
         bought.region = places[0] if places else None
     elif not anywhere:
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = f"list the remaining zones in {_ZONE} with operator In, and convert again"
-        bought.left_out = (f"can't resolve the zones of its nodes: {what}", advice)
+        remediation = f"list the remaining zones in {_ZONE} with operator In, and convert again"
+        bought.left_out = (f"can't resolve the zones of its nodes: {what}", remediation)
     _use(parts)
 
 
@@ -157,8 +157,8 @@ def _of_machines(bought: Bought, key: str, parts: Sequence[Part], named: bool) -
         part.left("gpupool does not support this requirement", "list instance types that meet it")
     if not named and any(part.word("operator") != "Exists" for part in parts):
         what = f"{key} {'; '.join(map(_spelled, parts))}"
-        advice = "list the instance types in node.kubernetes.io/instance-type, and convert again"
-        bought.left_out = (f"can't resolve which machines it may start: {what}", advice)
+        remediation = "list the instance types in node.kubernetes.io/instance-type, and convert again"
+        bought.left_out = (f"can't resolve which machines it may start: {what}", remediation)
 
 
 def _own_label(bought: Bought, key: str, parts: Sequence[Part]) -> None:

@@ -138,7 +138,7 @@ def leave_out(part: Part, problem: str) -> None:
 def problem_of(sharing: Mapping[str, Any], gpu: GpuModel) -> str:
     """Why `gpu` can't be shared like that, and what to do; empty where it can."""
     problems = mode_of(sharing).problems(gpu)
-    return f"{problems[0].message}; {problems[0].hint}" if problems else ""
+    return f"{problems[0].message}; {problems[0].remediation}" if problems else ""
 
 
 def mode_of(given: Mapping[str, Any]) -> Sharing:

@@ -103,18 +103,18 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], account: ConversionAccoun
     do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
-        advice = "remove the old release and its objects after the pools have moved"
+        remediation = "remove the old release and its objects after the pools have moved"
     elif any(ours(fleet.part) for fleet in fleets):
-        why, advice = "no object shows who installs Karpenter", "write install: false if others do"
+        why, remediation = "no object shows who installs Karpenter", "write install: false if others do"
     elif any(fleet.part.document.source is None for fleet in fleets):
         draft.karpenter["install"] = False
         why = "its pools are not gpupool's, so others run Karpenter: false was written"
-        advice = "enable its feature gate NodeOverlay"
+        remediation = "enable its feature gate NodeOverlay"
     else:
         why = "gpupool installs Karpenter 1.14"
-        advice = "write install: false if it already runs, and enable its feature gate NodeOverlay"
+        remediation = "write install: false if it already runs, and enable its feature gate NodeOverlay"
     if fleets:
-        account.note(about(draft, "karpenter.install", why, advice))
+        account.note(about(draft, "karpenter.install", why, remediation))
 
 
 def check(text: str, draft: Draft, account: ConversionAccount) -> tuple[Finding, ...]:
@@ -125,6 +125,6 @@ def check(text: str, draft: Draft, account: ConversionAccount) -> tuple[Finding,
     except SpecError as error:
         findings = error.findings
     for finding in findings:
-        entry = about(draft, finding.path, finding.message, finding.hint, "todo")
+        entry = about(draft, finding.path, finding.what, finding.remediation, "todo")
         account.note(replace(entry, line=finding.line, column=finding.column))
     return findings

@@ -96,7 +96,7 @@ def named(document: Document) -> tuple[str, str] | None:
         if words and not any(word in text for word in words):
             continue
         if not fields or any(document.data.get(name) for name in fields):
-            return row["why"], row["advice"]
+            return row["what"], row["remediation"]
     return None
 
 

@@ -132,9 +132,9 @@ def _of_file(findings: Iterable[Finding]) -> Iterator[CheckResult]:
         yield result(
             finding.path or "file",
             Reason.FILE_FINDING,
-            problem=finding.message,
+            problem=finding.what,
             place=place,
-            hint=finding.hint,
+            remediation=finding.remediation,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.doctor.reasons import CheckState, Reason
+from gpupool.findings import Category, Finding, FindingReport
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.rights import Right
 from gpupool.json_output import JsonObject, read
@@ -43,9 +44,24 @@ class CheckResult:
         return self.reason.message(self.values)
 
     @property
-    def fix(self) -> str:
+    def remediation(self) -> str:
         """What to do; empty where there is nothing to do."""
-        return self.reason.fix(self.values)
+        return self.reason.remediation(self.values)
+
+    def finding(self, file: str) -> Finding | None:
+        """It as a finding about `file`; None where nothing is amiss."""
+        if self.state in (CheckState.OK, CheckState.WILL_BE_INSTALLED):
+            return None
+        advisory = Category.unknown if self.state is CheckState.UNKNOWN else Category.advisory
+        return Finding(
+            code=f"{self.check}-{self.reason.key}",
+            category=Category.blocking if self.blocks else advisory,
+            what=self.message,
+            remediation=self.remediation,
+            file=file,
+            object="" if self.subject == self.check else self.subject,
+            details={"check": self.check, "state": self.state.value, "reason": self.reason.key},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +117,28 @@ class Diagnosis:
         """Whether all prerequisites of `up` are met."""
         return not any(result.blocks for result in self.results)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as `doctor --format json` promises it."""
-        return _DiagnosisJson.of(self)
+    @property
+    def summary(self) -> str:
+        """All of it in one line."""
+        blocking = sum(row.blocks for row in self.results)
+        unknown = sum(row.state is CheckState.UNKNOWN for row in self.results)
+        tail = f"; {unknown} could not be checked" if unknown else ""
+        if not blocking:
+            return f"{self.environment}: all prerequisites met{tail}"
+        return f"{self.environment}: {blocking} prerequisite{'s' if blocking != 1 else ''} not met{tail}"
+
+    def finding_report(self) -> FindingReport:
+        """All of it for machines; JSON has the results of all checks too."""
+        found = [finding for row in self.results if (finding := row.finding(self.file))]
+        passed = [row.check for row in self.results if row.finding(self.file) is None]
+        return FindingReport(
+            command="doctor",
+            findings=tuple(found),
+            summary=self.summary,
+            targets=(self.file,),
+            judged=dict.fromkeys(passed, ""),
+            more=_DiagnosisJson.of(self),
+        )
 
 
 class _ResultJson(JsonObject):
@@ -113,7 +148,7 @@ class _ResultJson(JsonObject):
     reason: str = read("reason.key")
     blocks: bool
     message: str
-    fix: str
+    remediation: str
 
 
 class _DiagnosisJson(JsonObject):

@@ -29,7 +29,7 @@ class Reason(Enum):
 
     # The file and what follows from it.
     FILE_VALID = (_OK, False, "valid", "")
-    FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {hint}")
+    FILE_FINDING = (_DIFFERS, True, "{problem}", "{place}: {remediation}")
     NOT_CHECKED_FILE = (_UNKNOWN, False, "not checked: the file is not valid", "")
     NOT_CHECKED_CLUSTER = (_UNKNOWN, False, "not checked: the cluster is not usable", "")
     NOT_BY_UP = (_OK, False, "not needed here: {engine} applies this environment", "")
@@ -316,6 +316,6 @@ class Reason(Enum):
         """What is so, on one line."""
         return self.value[2].format_map(values)
 
-    def fix(self, values: Mapping[str, Any]) -> str:
+    def remediation(self, values: Mapping[str, Any]) -> str:
         """What to do; empty where there is nothing to do."""
         return self.value[3].format_map(values)

@@ -1,4 +1,4 @@
-"""Differences between a cluster and its environment's file, layer by layer, each with reason and repair.
+"""Differences between a cluster and its environment's file, layer by layer, each with reason and remediation.
 
 CHECKS is the only place where a check is registered. Each check is pure: it gets a DriftInput (plan,
 manifests, what the server holds, the time) and yields differences. It does not query the server or depend on
@@ -25,8 +25,9 @@ from gpupool.drift import (
     slices,
     tenants,
 )
-from gpupool.drift.drift import LAYERS, Drift, Severity
+from gpupool.drift.drift import LAYERS, Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.findings import Category
 from gpupool.generators.manifest import Bundle
 from gpupool.plan.model import Plan
 
@@ -44,6 +45,8 @@ CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     repartitions.check,
 )
 
+_RANK = {Category.drift: 0, Category.settling: 1, Category.warning: 2}
+
 
 def examine(
     plan: Plan, bundle: Bundle, snapshot: ClusterSnapshot, now: datetime, env: str = ""
@@ -58,8 +61,7 @@ def examine(
         return (elsewhere,)
     drifts = list(repartitions.softened(inputs, (drift for check in CHECKS for drift in check(inputs))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
-    levels = {level: number for number, level in enumerate(Severity)}
-    return tuple(sorted(drifts, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
+    return tuple(sorted(drifts, key=lambda d: (order[d.layer], _RANK[d.category], d.object, d.code, d.path)))
 
 
-__all__ = ["CHECKS", "LAYERS", "Drift", "DriftInput", "Level", "examine"]
+__all__ = ["CHECKS", "LAYERS", "Drift", "DriftInput", "examine"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from gpupool.cluster import snapshot
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.drift import examine
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
+from gpupool.findings import Category, FindingReport
 from gpupool.generators import generate
 from gpupool.plan.model import Plan
 
@@ -30,32 +30,44 @@ class DriftCheck:
     objects: int
     """Objects that were compared."""
 
-    def of(self, level: Severity) -> tuple[Drift, ...]:
-        """The differences of one level."""
-        return tuple(drift for drift in self.drifts if drift.level is level)
+    def of(self, category: Category) -> tuple[Drift, ...]:
+        """The differences of one category."""
+        return tuple(drift for drift in self.drifts if drift.category is category)
 
     @property
     def clean(self) -> bool:
         """Whether the cluster is what the file says, apart from changes in progress."""
-        return not self.of(Severity.drift)
+        return not self.of(Category.drift)
 
     @property
     def settled(self) -> bool:
         """Whether it is clean and no change is in progress."""
-        return self.clean and not self.of(Severity.settling)
+        return self.clean and not self.of(Category.settling)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Stable keys for `--format json`."""
-        return {
-            "environment": self.environment,
-            "clean": self.clean,
-            "settled": self.settled,
-            "taken": self.taken.isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "seconds": round(self.seconds, 3),
-            "objects": self.objects,
-            "listRequests": self.requests,
-            "drifts": [drift.as_dict() for drift in self.drifts],
-        }
+    def finding_report(self, file: str) -> FindingReport:
+        """All of it; `file` is the environment's."""
+        counts = [len(self.of(name)) for name in (Category.drift, Category.settling, Category.warning)]
+        drifts, settling, warnings = counts
+        text = f"{drifts} difference{'s' if drifts != 1 else ''}"
+        text = text if drifts else "the cluster matches the file"
+        text += f", {settling} settling" if settling else ""
+        text += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
+        return FindingReport(
+            command="assert",
+            findings=self.drifts,
+            summary=f"{self.environment}: {text} ({self.objects} objects, {self.seconds:.1f} s)",
+            targets=(file,),
+            seconds=self.seconds,
+            more={
+                "environment": self.environment,
+                "clean": self.clean,
+                "settled": self.settled,
+                "taken": self.taken.isoformat(timespec="seconds").replace("+00:00", "Z"),
+                "seconds": round(self.seconds, 3),
+                "objects": self.objects,
+                "listRequests": self.requests,
+            },
+        )
 
 
 def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, env: str = "") -> DriftCheck:

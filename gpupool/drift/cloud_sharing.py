@@ -77,15 +77,15 @@ def _labels(row: PoolNode) -> Iterator[Drift]:
         how = settings(row.pool) or "neither sharing nor a partition size"
         yield Drift(
             layer="slices",
-            kind="node-pool-setting",
+            code="node-pool-setting",
             object=f"Node {row.name}",
             path=f"metadata.labels[{label}]",
             wanted=planned,
             found=live,
-            reason=f"its node pool has {label.removeprefix(_GKE)} {live or 'none'}, planned is {planned}"
+            what=f"its node pool has {label.removeprefix(_GKE)} {live or 'none'}, planned is {planned}"
             f" (pool {row.pool.name})",
-            repair=f"create another node pool: gcloud container node-pools create --accelerator ...,{how}; "
-            "it can't be changed afterwards",
+            remediation="create another node pool: gcloud container node-pools create --accelerator "
+            f"...,{how}; it can't be changed afterwards",
         )
 
 
@@ -95,11 +95,11 @@ def _slices(row: PoolNode) -> Iterator[Drift]:
     if live != planned:
         yield Drift(
             layer="slices",
-            kind="slices-differ",
+            code="slices-differ",
             object=f"Node {row.name}",
             path="status.allocatable",
             wanted=planned,
             found=dict(live),
-            reason=f"it offers {dict(live)}, planned are {planned} (pool {row.pool.name})",
-            repair="correct nodes.gpus in the file, or use machines with that number of GPUs",
+            what=f"it offers {dict(live)}, planned are {planned} (pool {row.pool.name})",
+            remediation="correct nodes.gpus in the file, or use machines with that number of GPUs",
         )

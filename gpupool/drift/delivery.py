@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.findings import Category
 from gpupool.generators import delivery
 from gpupool.generators.delivery_halt import Halt, HaltCause
 
 _LEVELS = {
-    HaltCause.suspended: Severity.warning,
-    HaltCause.retrying: Severity.settling,
-    HaltCause.failing: Severity.drift,
+    HaltCause.suspended: Category.warning,
+    HaltCause.retrying: Category.settling,
+    HaltCause.failing: Category.drift,
 }
 
 
@@ -37,12 +38,12 @@ def _not_started(inputs: DriftInput) -> Drift:
     path = inputs.plan.delivery.path
     return Drift(
         layer="others",
-        kind="not-started",
+        code="not-started",
         object=f"environment {inputs.plan.environment}",
-        reason=f"{inputs.plan.delivery.by.title} delivers it according to the file, but is not set up yet: "
+        what=f"{inputs.plan.delivery.by.title} delivers it according to the file, but is not set up yet: "
         "commits do not reach the cluster",
-        repair=delivery.start(inputs.plan.delivery, path) or "",
-        level=Severity.warning,
+        remediation=delivery.start(inputs.plan.delivery, path) or "",
+        category=Category.warning,
     )
 
 
@@ -56,10 +57,10 @@ def _halted(inputs: DriftInput, body: dict[str, Any], halt: Halt) -> Drift:
     }[halt.cause]
     return Drift(
         layer="others",
-        kind=f"delivery-{halt.cause}",
+        code=f"delivery-{halt.cause}",
         object=f"{body['kind']} {body['metadata']['name']}",
-        reason=f"{sentence}: {halt.message}" if halt.message else sentence,
-        repair=halt.command
+        what=f"{sentence}: {halt.message}" if halt.message else sentence,
+        remediation=halt.command
         or f"correct it in the repository, or, if the error was temporary: {inputs.restore()}",
-        level=_LEVELS[halt.cause],
+        category=_LEVELS[halt.cause],
     )

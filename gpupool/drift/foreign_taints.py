@@ -10,8 +10,9 @@ from typing import Any
 
 from gpupool.cluster.live_objects import offered
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.pool_nodes import PoolNode
+from gpupool.findings import Category
 
 _KNOWN = (
     "node.kubernetes.io/",
@@ -52,14 +53,14 @@ def foreign_taints(row: PoolNode) -> Iterator[Drift]:
         text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
         yield Drift(
             layer="nodes",
-            kind="foreign-taint",
+            code="foreign-taint",
             object=f"Node {row.name}",
             path="spec.taints",
             found=taint,
-            reason=f"it has the taint {text}, which the pool does not: the pool's jobs can't run there"
+            what=f"it has the taint {text}, which the pool does not: the pool's jobs can't run there"
             f" (pool {row.pool.name})",
-            repair=repair.untaint(row.name, key, effect),
-            level=Severity.warning,
+            remediation=repair.untaint(row.name, key, effect),
+            category=Category.warning,
         )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration, going
+from gpupool.findings import Category
 from gpupool.generators.kinds import kind_of
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
@@ -55,14 +56,14 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
         )
         yield Drift(
             layer="karpenter",
-            kind="not-accepted",
+            code="not-accepted",
             object=str(manifest),
             path=f"status.conditions[{accepted}]",
             wanted="True",
             found=found.get("status"),
-            reason=f"Karpenter rejects it ({accepted} is {found.get('status', 'not known')}): {reason}",
-            repair=_accept(inputs, manifest.kind, manifest.name),
-            level=Severity.drift if late else Severity.settling,
+            what=f"Karpenter rejects it ({accepted} is {found.get('status', 'not known')}): {reason}",
+            remediation=_accept(inputs, manifest.kind, manifest.name),
+            category=Category.drift if late else Category.settling,
         )
 
 
@@ -99,11 +100,11 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
             name = row["metadata"]["name"]
             yield Drift(
                 layer="karpenter",
-                kind="overlay-over",
+                code="overlay-over",
                 object=f"NodeOverlay {name}",
-                reason=f"it is not in the file, has a higher weight ({row['spec']['weight']}, ours "
+                what=f"it is not in the file, has a higher weight ({row['spec']['weight']}, ours "
                 f"{_OVERLAY_WEIGHT}) and sets the number of slices of our pools' nodes",
-                repair=repair.delete("nodeoverlay", name),
+                remediation=repair.delete("nodeoverlay", name),
             )
     ours = {capacity.name for pool in inputs.plan.pools for capacity in pool.capacities}
     known = {pool.name for pool in inputs.plan.pools}
@@ -114,11 +115,11 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
         if name not in ours and label in known and not going(row) and POOL_LABEL not in labels(row):
             yield Drift(
                 layer="karpenter",
-                kind="node-pool-beside",
+                code="node-pool-beside",
                 object=f"NodePool {name}",
-                reason=f"it is not in the file and starts nodes with the label of pool {label}: "
+                what=f"it is not in the file and starts nodes with the label of pool {label}: "
                 "the pool's limits do not apply to them",
-                repair=repair.delete("nodepool", name),
+                remediation=repair.delete("nodepool", name),
             )
 
 
@@ -134,12 +135,13 @@ def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
     yield Drift(
         layer="karpenter",
-        kind="at-limit",
+        code="at-limit",
         object=f"pool {pool.name}",
-        reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
+        what=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        repair=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; or end jobs",
-        level=Severity.drift if longest >= limits.PENDING else Severity.settling,
+        remediation=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; "
+        "or end jobs",
+        category=Category.drift if longest >= limits.PENDING else Category.settling,
     )
 
 
@@ -188,7 +190,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
             held = condition(claim, "Drained").get("message") or "it waits for its pods"
             reason = f"it has been terminating for {duration(lasting)}: {held}"
             inspect = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-leaving", reason, inspect, Severity.warning)
+            yield _stuck(name, pool, "claim-leaving", reason, inspect, Category.warning)
         return
     for kind, allowed, meaning in _STEPS:
         found = condition(claim, kind)
@@ -199,20 +201,20 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
         late = lasting >= allowed
         reason = f"{meaning} for {duration(lasting)} ({kind}: {reason})"
         if late:
-            yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Severity.drift)
+            yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Category.drift)
         elif kind != "Initialized":
             # From then on the node exists, and its layer reports that it starts.
             inspect = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-starting", reason, inspect, Severity.settling)
+            yield _stuck(name, pool, "claim-starting", reason, inspect, Category.settling)
         return
 
 
-def _stuck(name: str, pool: Pool, kind: str, reason: str, command: str, level: Severity) -> Drift:
+def _stuck(name: str, pool: Pool, kind: str, reason: str, command: str, level: Category) -> Drift:
     return Drift(
         layer="karpenter",
-        kind=kind,
+        code=kind,
         object=f"NodeClaim {name}",
-        reason=f"{reason} (pool {pool.name})",
-        repair=command,
-        level=level,
+        what=f"{reason} (pool {pool.name})",
+        remediation=command,
+        category=level,
     )

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, Gauge, generate_latest, pushadd_to_gateway
 
 from gpupool.drift.check import DriftCheck
-from gpupool.drift.drift import LAYERS, Severity
-from gpupool.findings import GpupoolError, UsageError
+from gpupool.drift.drift import LAYERS
+from gpupool.findings import Category, GpupoolError, UsageError
 
 JOB = "gpupool_assert"
 _PUSH_SECONDS = 10.0
@@ -28,13 +28,13 @@ def registry(outcome: DriftCheck) -> CollectorRegistry:
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
-        Severity.drift: "Differences between the cluster and the file that do not resolve themselves.",
-        Severity.settling: "Differences that a change in progress explains.",
-        Severity.warning: "As the file says, but worth checking.",
+        Category.drift: "Differences between the cluster and the file that do not resolve themselves.",
+        Category.settling: "Differences that a change in progress explains.",
+        Category.warning: "As the file says, but worth checking.",
     }
-    for level, title in titles.items():
-        gauge = Gauge(f"gpupool_assert_{level}", title, known, registry=made)
-        found = Counter((drift.layer, drift.kind) for drift in outcome.of(level))
+    for category, title in titles.items():
+        gauge = Gauge(f"gpupool_assert_{category}", title, known, registry=made)
+        found = Counter((drift.layer, drift.code) for drift in outcome.of(category))
         silent = {layer: "" for layer in LAYERS if not any(layer == row[0] for row in found)}
         for (layer, kind), count in [*found.items(), *((row, 0) for row in silent.items())]:
             gauge.labels(outcome.environment, layer, kind).set(count)

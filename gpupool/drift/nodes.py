@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from gpupool.cluster.live_objects import STEERING
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.foreign_taints import foreign_taints
 from gpupool.drift.moments import duration, going
 from gpupool.drift.pool_nodes import Phase, PoolNode, selects
+from gpupool.findings import Category
 from gpupool.objects.owner import FIELD_MANAGER
 from gpupool.objects.ownership import Ownership
 from gpupool.plan.model import POOL_LABEL, Pool
@@ -29,7 +30,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         if row.phase is Phase.absent:
             yield _drift(row, "not-ready", row.why, _absent(row))
         elif row.phase in (Phase.starting, Phase.leaving):
-            yield _drift(row, str(row.phase), row.why, f"kubectl get node {row.name}", Severity.settling)
+            yield _drift(row, str(row.phase), row.why, f"kubectl get node {row.name}", Category.settling)
         elif row.phase is Phase.outdated:
             yield _waits(inputs, row)
         else:
@@ -38,13 +39,15 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
             yield from foreign_taints(row)
             if (row.node.get("spec") or {}).get("unschedulable"):
                 reason = "it is cordoned: it takes no new pods"
-                yield _drift(row, "cordoned", reason, f"kubectl uncordon {row.name}", Severity.warning)
+                yield _drift(row, "cordoned", reason, f"kubectl uncordon {row.name}", Category.warning)
     yield from _unplanned_nodes(inputs)
 
 
-def _drift(row: PoolNode, kind: str, reason: str, command: str, level: Severity = Severity.drift) -> Drift:
+def _drift(row: PoolNode, kind: str, reason: str, command: str, level: Category = Category.drift) -> Drift:
     of = f"{reason} (pool {row.pool.name})"
-    return Drift(layer="nodes", kind=kind, object=f"Node {row.name}", reason=of, repair=command, level=level)
+    return Drift(
+        layer="nodes", code=kind, object=f"Node {row.name}", what=of, remediation=command, category=level
+    )
 
 
 def _absent(row: PoolNode) -> str:
@@ -59,7 +62,7 @@ def _waits(inputs: DriftInput, row: PoolNode) -> Drift:
     template = inputs.snapshot.find("karpenter.sh/v1", "NodePool", labels(row.node).get(NODEPOOL_LABEL, ""))
     changed = Ownership(template).of(("spec",), "")[1] if template else ""
     lasting = inputs.since(changed) if changed else inputs.age(row.node)
-    level = Severity.settling if lasting < allowed else Severity.drift
+    level = Category.settling if lasting < allowed else Category.drift
     waits = " within its budget" + (" in the maintenance window" if row.pool.window else "")
     reason = f"{row.why}{waits}; waiting for {duration(lasting)}"
     return _drift(row, "outdated", reason, repair.repartition(inputs.env, row.pool.name), level)
@@ -81,15 +84,15 @@ def _labels(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
         restore = repair.label(row.name, key, value) if _by_hand(inputs, row) else inputs.restore()
         yield Drift(
             layer="nodes",
-            kind="label",
+            code="label",
             object=f"Node {row.name}",
             path=f"metadata.labels[{key}]",
             wanted=value,
             found=have.get(key),
             by=by,
-            reason=(reason if key != POOL_LABEL else f"{reason}: no job of the pool finds it")
+            what=(reason if key != POOL_LABEL else f"{reason}: no job of the pool finds it")
             + inputs.from_group(row.pool),
-            repair=restore,
+            remediation=restore,
         )
 
 
@@ -105,13 +108,13 @@ def _taints(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
         restore = repair.taint(row.name, taint.key, taint.value, taint.effect)
         yield Drift(
             layer="nodes",
-            kind="taint",
+            code="taint",
             object=f"Node {row.name}",
             path="spec.taints",
             wanted=taint.as_dict(),
             found=found,
-            reason=f"{reason}: any pod can run on it (pool {row.pool.name}){inputs.from_group(row.pool)}",
-            repair=restore if _by_hand(inputs, row) else inputs.restore(),
+            what=f"{reason}: any pod can run on it (pool {row.pool.name}){inputs.from_group(row.pool)}",
+            remediation=restore if _by_hand(inputs, row) else inputs.restore(),
         )
 
 
@@ -121,20 +124,20 @@ def _named(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
         if name not in inputs.snapshot.nodes:
             yield Drift(
                 layer="nodes",
-                kind="node-missing",
+                code="node-missing",
                 object=f"Node {name}",
-                reason=f"pool {pool.name} names it, but the cluster does not have it",
-                repair=f"join {name} to the cluster, or remove it from pool {pool.name} and run "
+                what=f"pool {pool.name} names it, but the cluster does not have it",
+                remediation=f"join {name} to the cluster, or remove it from pool {pool.name} and run "
                 f"{inputs.apply()}",
             )
     if pool.node_selector and not any(selects(pool, node) for node in inputs.snapshot.nodes.values()):
         wanted = ",".join(f"{key}={value}" for key, value in pool.node_selector.items())
         yield Drift(
             layer="nodes",
-            kind="node-missing",
+            code="node-missing",
             object=f"pool {pool.name}",
-            reason=f"no node has the labels {wanted}",
-            repair=f"kubectl label node NODE {wanted.replace(',', ' ')}"
+            what=f"no node has the labels {wanted}",
+            remediation=f"kubectl label node NODE {wanted.replace(',', ' ')}"
             + ("" if inputs.plan.labelled_by_group(pool) else f", then {inputs.apply()}"),
         )
 
@@ -163,4 +166,4 @@ def _unplanned_nodes(inputs: DriftInput) -> Iterator[Drift]:
 
 
 def _unplanned(name: str, kind: str, reason: str, command: str) -> Drift:
-    return Drift(layer="nodes", kind=kind, object=f"Node {name}", reason=reason, repair=command)
+    return Drift(layer="nodes", code=kind, object=f"Node {name}", what=reason, remediation=command)

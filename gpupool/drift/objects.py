@@ -13,10 +13,11 @@ from typing import Any
 from gpupool.cluster.live_objects import OPERANDS, config_name
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
 from gpupool.drift.moments import going
+from gpupool.findings import Category
 from gpupool.generators.delivery import delivering, keeps
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
@@ -71,10 +72,10 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
 def _nothing(inputs: DriftInput, wanted: list[Manifest]) -> Drift:
     return Drift(
         layer="objects",
-        kind="missing",
+        code="missing",
         object=f"environment {inputs.plan.environment}",
-        reason=f"none of its {len(wanted)} objects exists: it was never applied, or everything was deleted",
-        repair=inputs.apply(parts=wanted),
+        what=f"none of its {len(wanted)} objects exists: it was never applied, or everything was deleted",
+        remediation=inputs.apply(parts=wanted),
     )
 
 
@@ -83,10 +84,10 @@ def _missing(inputs: DriftInput, manifest: Manifest, wanted: list[Manifest]) -> 
     reason = "it is not in the cluster" + (f", nor are the {inside} objects in it" if inside else "")
     return Drift(
         layer=layer_of(manifest),
-        kind="missing",
+        code="missing",
         object=str(manifest),
-        reason=_because(reason, consequence(manifest, "missing")),
-        repair=inputs.restore(manifest),
+        what=_because(reason, consequence(manifest, "missing")),
+        remediation=inputs.restore(manifest),
     )
 
 
@@ -94,10 +95,10 @@ def _unknown_kind(inputs: DriftInput, kind: tuple[str, str], manifests: list[Man
     names = ", ".join(manifest.name for manifest in manifests[:3]) + (", ..." if len(manifests) > 3 else "")
     return Drift(
         layer=layer_of(manifests[0]),
-        kind="kind-unknown",
+        code="kind-unknown",
         object=f"{kind[1]} {names}",
-        reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
-        repair=repair.define(inputs.plan, inputs.env, inputs.bundle, kind[0]),
+        what=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
+        remediation=repair.define(inputs.plan, inputs.env, inputs.bundle, kind[0]),
     )
 
 
@@ -113,11 +114,11 @@ def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     reason = "; ".join(filter(None, stuck)) or (f"held by {held}" if held else "")
     return Drift(
         layer=layer_of(manifest),
-        kind="going",
+        code="going",
         object=str(manifest),
-        reason=_because("it is being deleted, by somebody else", reason)
+        what=_because("it is being deleted, by somebody else", reason)
         + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be undone"),
-        repair=repair.all_of(
+        remediation=repair.all_of(
             _wait_gone(manifest),
             inputs.restore(manifest),
         ),
@@ -141,13 +142,13 @@ def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[D
         reason = f"{text} was added by {manager}, the file does not have it"
         yield Drift(
             layer=layer_of(manifest),
-            kind="added",
+            code="added",
             object=str(manifest),
             path=text,
             by=manager,
-            reason=_because(reason, consequence(manifest, "added") if enforcing else ""),
-            repair=repair.remove_field(manifest.kind, manifest.name, manifest.namespace, path),
-            level=Severity.drift if enforcing else Severity.warning,
+            what=_because(reason, consequence(manifest, "added") if enforcing else ""),
+            remediation=repair.remove_field(manifest.kind, manifest.name, manifest.namespace, path),
+            category=Category.drift if enforcing else Category.warning,
         )
 
 
@@ -163,14 +164,14 @@ def _difference(inputs: DriftInput, manifest: Manifest, owners: Ownership, diffe
     reason = f"{change} in the cluster" + (f", set by {by}" if by else "")
     return Drift(
         layer=layer_of(manifest),
-        kind="changed",
+        code="changed",
         object=str(manifest),
         path=text,
         wanted=wanted,
         found=found,
         by=by,
-        reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
-        repair=repair.set_field(*where, path, wanted) if shared else inputs.restore(manifest),
+        what=_because(reason, consequence(manifest, "changed", path, wanted, found)),
+        remediation=repair.set_field(*where, path, wanted) if shared else inputs.restore(manifest),
     )
 
 
@@ -219,36 +220,36 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         reason, command, level = (
             "it is being deleted",
             f"kubectl get {kind.lower()} {name}",
-            Severity.settling,
+            Category.settling,
         )
     elif applied and keeps(inputs.plan.delivery, live["metadata"].get("annotations", {})):
         # The engine will not delete it, however often it is asked to.
         delivery = inputs.plan.delivery
         reason = f"the file no longer has it, and {delivery.by.title} leaves it until somebody deletes it"
         command = repair.delete(kind, name, namespace)
-        level = Severity.warning if delivery.on_removal == "keep" else Severity.drift
+        level = Category.warning if delivery.on_removal == "keep" else Category.drift
     elif applied and _unused(inputs, manifest):
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"
-        command, level = repair.delete(kind, name, namespace), Severity.drift
+        command, level = repair.delete(kind, name, namespace), Category.drift
     elif applied and ENVIRONMENT_LABEL not in manifest.labels and not inputs.plan.delivery.gitops:
         # One that is not in the engine's state `up` knows by its labels.
         reason = "the file no longer has it, and its labels were removed"
-        command, level = repair.delete(kind, name, namespace), Severity.drift
+        command, level = repair.delete(kind, name, namespace), Category.drift
     elif applied:
         reason = "the file no longer has it, but it was not removed"
-        command, level = inputs.apply(*options, parts=[manifest]), Severity.drift
+        command, level = inputs.apply(*options, parts=[manifest]), Category.drift
     else:
         makers = ", ".join(sorted(managers(live) - inputs.deliverers)) or "somebody"
         reason = f"it has the labels of this environment but is not in the file; created by {makers}"
-        command, level = repair.delete(kind, name, namespace), Severity.drift
+        command, level = repair.delete(kind, name, namespace), Category.drift
     return Drift(
         layer=layer_of(manifest),
-        kind="extra",
+        code="extra",
         object=str(manifest),
-        reason=_because(reason, consequence(manifest, "extra")),
-        repair=command,
-        level=level,
+        what=_because(reason, consequence(manifest, "extra")),
+        remediation=command,
+        category=level,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.drift import repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.findings import Category
 from gpupool.objects.managed_fields import managers
 from gpupool.plan.delivery import ENGINE_FACTS
 
@@ -35,13 +36,13 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
         yield Drift(
             layer="others",
-            kind="two-deliverers",
+            code="two-deliverers",
             object=f"{len(names)} object{'s' if len(names) != 1 else ''}",
             by=manager,
-            reason=f"{_DELIVERERS[manager]} ({manager}) also sets fields that this environment sets, "
+            what=f"{_DELIVERERS[manager]} ({manager}) also sets fields that this environment sets, "
             f"and each will revert the other: {shown}",
-            repair="use only one of them: set delivery.engine in the file",
-            level=Severity.warning,
+            remediation="use only one of them: set delivery.engine in the file",
+            category=Category.warning,
         )
     yield from _second_policy(inputs)
 
@@ -53,8 +54,8 @@ def _second_policy(inputs: DriftInput) -> Iterator[Drift]:
         if ours is not None and name != ours:
             yield Drift(
                 layer="others",
-                kind="second-cluster-policy",
+                code="second-cluster-policy",
                 object=f"ClusterPolicy {name}",
-                reason=f"{ours} already exists: the operator uses the oldest and ignores the others",
-                repair=repair.delete("clusterpolicy", name),
+                what=f"{ours} already exists: the operator uses the oldest and ignores the others",
+                remediation=repair.delete("clusterpolicy", name),
             )

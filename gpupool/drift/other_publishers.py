@@ -23,11 +23,11 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         takers = "pods that claim them" if way.by_claim else "pods that request it"
         yield Drift(
             layer="slices",
-            kind="other-publisher",
+            code="other-publisher",
             object=f"Node {way.node}",
             path="" if way.by_claim else f"status.allocatable[{way.publisher}]",
             found=way.devices,
-            reason=f"{how.format(way.publisher)} {way.devices} devices: no quota counts {takers} "
+            what=f"{how.format(way.publisher)} {way.devices} devices: no quota counts {takers} "
             f"(pool {rows[way.node].pool.name})",
-            repair="remove the driver or plugin from the node, or the node from the pool",
+            remediation="remove the driver or plugin from the node, or the node from the pool",
         )

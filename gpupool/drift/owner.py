@@ -21,14 +21,14 @@ def of_another(inputs: DriftInput) -> Drift | None:
     names = " and ".join(sorted(environments))
     return Drift(
         layer="objects",
-        kind="other-environment",
+        code="other-environment",
         object=f"environment {inputs.plan.environment}",
         path=f"metadata.labels[{ENVIRONMENT_LABEL}]",
         wanted=inputs.plan.environment,
         found=names,
-        reason=f"this cluster belongs to environment {names}; {inputs.plan.environment} must not take over "
+        what=f"this cluster belongs to environment {names}; {inputs.plan.environment} must not take over "
         "its objects; nothing else was compared",
-        repair=f"use the file of {names} (gpupool assert {min(environments)}), or use the cluster of "
+        remediation=f"use the file of {names} (gpupool assert {min(environments)}), or use the cluster of "
         f"{inputs.plan.environment}",
     )
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Severity
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
 from gpupool.drift.operator_view import (
@@ -22,6 +21,7 @@ from gpupool.drift.operator_view import (
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared_configs import failed_repair
+from gpupool.findings import Category
 from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.plan import mig_strategy
 from gpupool.plan.model import Machine
@@ -52,8 +52,8 @@ class Cause:
 
     kind: str
     why: str
-    repair: str
-    level: Severity = Severity.drift
+    remediation: str
+    category: Category = Category.drift
 
 
 def operator_at_work(case: UnmetNode) -> Cause | None:
@@ -64,7 +64,7 @@ def operator_at_work(case: UnmetNode) -> Cause | None:
         lasting = case.view.mig_state_since(case.row.node)
         reason = f"the MIG manager is running ({MIG_STATE_LABEL}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
-            return Cause("operator-applying", reason, inspect, Severity.settling)
+            return Cause("operator-applying", reason, inspect, Category.settling)
         _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
         return Cause("mig-stuck", f"{reason} and has not finished", restore)
     pod = case.view.at_work(case.row.name)
@@ -73,7 +73,7 @@ def operator_at_work(case: UnmetNode) -> Cause | None:
             "operator-applying",
             f"the operator is still applying: pod {pod} starts",
             inspect,
-            Severity.settling,
+            Category.settling,
         )
     return None
 
@@ -178,7 +178,7 @@ def settings_fresh(case: UnmetNode) -> Cause | None:
     if lasting >= limits.OPERATOR:
         return None
     why = f"the operator is still applying: its settings changed {duration(lasting)} ago"
-    return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Severity.settling)
+    return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Category.settling)
 
 
 def nothing_offered(case: UnmetNode) -> Cause | None:
@@ -187,7 +187,7 @@ def nothing_offered(case: UnmetNode) -> Cause | None:
     discovered = "nvidia.com/gpu.present" in labels(case.row.node)
     if not discovered and case.inputs.age(case.row.node) < limits.START:
         why = "the operator has not processed the node yet"
-        return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Severity.settling)
+        return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Category.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"
     return Cause("plugin-silent", why, _restarted(case))
 

@@ -44,18 +44,18 @@ def _settings(inputs: DriftInput, release: HelmRelease) -> Iterator[Drift]:
     if foreign:
         yield Drift(
             layer="objects",
-            kind="operator-settings",
+            code="operator-settings",
             object=f"ClusterPolicy {view.policy_name}",
-            reason=foreign,
-            repair=inputs.restore(release),
+            what=foreign,
+            remediation=inputs.restore(release),
         )
 
 
 def _drift(inputs: DriftInput, release: HelmRelease, kind: str, reason: str) -> Drift:
     return Drift(
         layer="objects",
-        kind=kind,
+        code=kind,
         object=f"Release {release.namespace}/{release.name}",
-        reason=reason,
-        repair=inputs.restore(release),
+        what=reason,
+        remediation=inputs.restore(release),
     )

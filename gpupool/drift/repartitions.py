@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
+from gpupool.findings import Category
 from gpupool.infra.repartition_mark import JOURNAL, MARK, maps_of, noted
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 
@@ -30,11 +31,11 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     pool, lasting = noted(journal).pool, inputs.age(journal)
     yield Drift(
         layer="others",
-        kind="repartition",
+        code="repartition",
         object=f"pool {pool}",
-        reason=f"it has been in repartition for {duration(lasting)}; if no run is active, continue it",
-        repair=repair.repartition(inputs.env, pool),
-        level=Severity.settling if lasting < limits.WINDOW else Severity.drift,
+        what=f"it has been in repartition for {duration(lasting)}; if no run is active, continue it",
+        remediation=repair.repartition(inputs.env, pool),
+        category=Category.settling if lasting < limits.WINDOW else Category.drift,
     )
 
 
@@ -50,18 +51,18 @@ def softened(inputs: DriftInput, drifts: Iterable[Drift]) -> Iterator[Drift]:
         if drift.object in explained and not _own_cordon(inputs, drift):
             yield _part_of_it(inputs, pool, drift)
         else:
-            yield replace(drift, repair=_after_it(inputs, pool, drift.repair))
+            yield replace(drift, remediation=_after_it(inputs, pool, drift.remediation))
 
 
 def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
     """What the repartition causes, and ends itself."""
-    reason = f"{drift.reason}; the pool is being repartitioned"
-    if drift.kind == "outdated":
+    reason = f"{drift.what}; the pool is being repartitioned"
+    if drift.code == "outdated":
         # Its own message is about Karpenter, which is paused during the repartition.
         reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
     go_on = repair.repartition(inputs.env, pool)
-    restore = _after_it(inputs, pool, drift.repair) if drift.kind in _BESIDE else go_on
-    return replace(drift, level=Severity.settling, reason=reason, repair=restore)
+    restore = _after_it(inputs, pool, drift.remediation) if drift.code in _BESIDE else go_on
+    return replace(drift, category=Category.settling, what=reason, remediation=restore)
 
 
 def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
@@ -75,7 +76,7 @@ def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
 def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:
     """Whether somebody, and not the repartition, has cordoned the node."""
     node = inputs.snapshot.nodes.get(drift.object.removeprefix("Node "))
-    return drift.kind == "cordoned" and node is not None and MARK not in notes(node)
+    return drift.code == "cordoned" and node is not None and MARK not in notes(node)
 
 
 def _explained(inputs: DriftInput, pool: str) -> set[str]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.drift.drift import Drift, Severity
+from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
+from gpupool.findings import Category
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Pool, Reserved
 
@@ -39,7 +40,7 @@ def _of(
             "reservation-missing",
             f"Karpenter finds no reservation {name}" + (", which is over" if ended else ""),
             "remove it from the file" if ended else "aws ec2 describe-capacity-reservations, and correct it",
-            Severity.warning if ended else Severity.drift,
+            Category.warning if ended else Category.drift,
         )
         return
     end = there.get(row.id or "", {}).get("endTime")
@@ -53,17 +54,17 @@ def _of(
             f"reservation {name} ends {when:%Y-%m-%d %H:%M} UTC, and the file says {says}: jobs would "
             "run longer",
             f"write until: {when:%Y-%m-%dT%H:%M}Z",
-            Severity.drift,
+            Category.drift,
         )
 
 
-def _drift(pool: Pool, kind: str, reason: str, repair: str, level: Severity) -> Drift:
+def _drift(pool: Pool, kind: str, reason: str, remediation: str, category: Category) -> Drift:
     return Drift(
         layer="karpenter",
-        kind=kind,
+        code=kind,
         object=f"{_KIND} {pool.name}",
         path="status.capacityReservations",
-        reason=f"{reason} (pool {pool.name})",
-        repair=repair,
-        level=level,
+        what=f"{reason} (pool {pool.name})",
+        remediation=remediation,
+        category=category,
     )

@@ -42,14 +42,14 @@ def _slices(case: UnmetNode) -> Iterator[Drift]:
         reason = f"it offers {counts(case.found)}, planned are {counts(case.wanted)}: " if not same else ""
         yield Drift(
             layer="slices",
-            kind=cause.kind,
+            code=cause.kind,
             object=f"Node {case.row.name}",
             path="status.allocatable",
             wanted=dict(case.wanted),
             found=dict(case.found),
-            reason=f"{reason}{cause.why} (pool {case.row.pool.name})",
-            repair=cause.repair,
-            level=cause.level,
+            what=f"{reason}{cause.why} (pool {case.row.pool.name})",
+            remediation=cause.remediation,
+            category=cause.category,
         )
 
 
@@ -65,17 +65,17 @@ def _steering(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator
         what = "device plugin" if key == STEERING[0] else "MIG manager"
         yield Drift(
             layer="slices",
-            kind="wrong-config-key",
+            code="wrong-config-key",
             object=f"Node {row.name}",
             path=f"metadata.labels[{key}]",
             wanted=value,
             found=found,
             by=by,
-            reason=f'{reason}, the {what} is to use "{value}"'
+            what=f'{reason}, the {what} is to use "{value}"'
             + (f"; set by {by}" if by else "")
             + f" (pool {row.pool.name})"
             + inputs.from_group(row.pool),
-            repair=label_repair(inputs, view, row, key),
+            remediation=label_repair(inputs, view, row, key),
         )
 
 
@@ -90,12 +90,12 @@ def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[D
         )
         yield Drift(
             layer="slices",
-            kind="driver-too-old",
+            code="driver-too-old",
             object=f"Node {row.name}",
             path=f"metadata.labels[{DRIVER}]",
             found=version,
-            reason=f"{problem.message}; {problem.hint} (pool {row.pool.name})",
-            repair=in_file if live == planned else _driver_back(inputs, view, planned),
+            what=f"{problem.message}; {problem.remediation} (pool {row.pool.name})",
+            remediation=in_file if live == planned else _driver_back(inputs, view, planned),
         )
 
 

@@ -31,13 +31,13 @@ def _exceeded(inputs: DriftInput, tenant: Tenant, quota: TenantQuota) -> Iterato
             short = resource.removeprefix("nvidia.com/") + (f" of pool {quota.pool}" if quota.pool else "")
             yield Drift(
                 layer="tenants",
-                kind="quota-exceeded",
+                code="quota-exceeded",
                 object=f"tenant {tenant.name}",
                 path=f"status.used[requests.{resource}]",
                 wanted=given,
                 found=int(count),
-                reason=f"it uses {count} {short} but the file grants {given}: "
+                what=f"it uses {count} {short} but the file grants {given}: "
                 "running pods stay, no new ones start",
-                repair=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
+                remediation=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
                 f"kubectl -n {tenant.namespace} get jobs,pods",
             )

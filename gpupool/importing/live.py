@@ -90,14 +90,14 @@ def import_environment(
         sources=(*choices.sources, where),
     )
     result = convert(of_cluster(objects, where), chosen)
-    if not result.pools and not any(entry.kind == "todo" for entry in result.leftovers):
+    if not result.pools and not any(entry.category == "todo" for entry in result.leftovers):
         raise GpupoolError(
             f"{where}: no GPU pools, GPU nodes or sharing configurations; check that this is the right "
             "cluster"
         )
     kept = _recorded(api, objects, result, choices.name) if recorded else None
     if kept is not None:
-        left = tuple(entry for entry in result.leftovers if entry.kind != "assumed")
+        left = tuple(entry for entry in result.leftovers if entry.category != "assumed")
         return Imported(replace(result, text=kept, leftovers=left), requests, len(objects), True)
     reported = import_notes.notes(
         where, choices.name, import_notes.owners(objects), _newest(api, objects), result.text

@@ -15,6 +15,7 @@ import yaml
 
 from gpupool.cluster.snapshot import Object
 from gpupool.convert.leftovers import Leftover
+from gpupool.findings import Category
 from gpupool.objects.owner import environment_of
 
 _UNSEEN = "descriptions, weights, budgets, fallbackTo, preemptible, projects, prices and limits in the queue"
@@ -48,15 +49,23 @@ def notes(
         shown = json.dumps(value, ensure_ascii=False, default=str)
         shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
         why = "no object shows it, but the file stored in the cluster has it"
-        advice = reads if owner != name else "write it, or import without --derived"
-        yield _note(where, f"environment {owner}", path, shown, why, advice)
+        remediation = reads if owner != name else "write it, or import without --derived"
+        yield _note(where, f"environment {owner}", path, shown, why, remediation)
     if not kept:
         why = f"no object shows {_UNSEEN}; defaults were written"
         yield _note(where, f"environment {owner}", "", "", why, "complete the file")
 
 
-def _note(where: str, thing: str, path: str, value: str, why: str, advice: str) -> Leftover:
-    return Leftover("assumed", where, 0, 0, thing, path, value, why, advice)
+def _note(where: str, thing: str, path: str, value: str, what: str, remediation: str) -> Leftover:
+    return Leftover(
+        category=Category.assumed,
+        file=where,
+        object=thing,
+        path=path,
+        value=value,
+        what=what,
+        remediation=remediation,
+    )
 
 
 def _lost(kept: str, written: str) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,7 @@ class CloudFact:
 
     @property
     def why(self) -> str:
-        """For the end of a hint."""
+        """For the end of a remediation."""
         return f"(source: {self.source}; read {self.date.isoformat()})"
 
 

@@ -114,11 +114,11 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Sharin
     found = version_key(driver)
     last = gpu.driver_last_branch
     if last is not None and found[0] > last:
-        hint = (
+        remediation = (
             f"the last branch that supports it is {last}; set gpuOperator.driver.version to one of "
             "its releases"
         )
-        return [SharingProblem(f"driver {driver} no longer supports the {gpu.title}", hint)]
+        return [SharingProblem(f"driver {driver} no longer supports the {gpu.title}", remediation)]
     needs = [(gpu.driver_minimum, f"the {gpu.title}")]
     if sharing.layout and gpu.mig is not None:
         needs.append((gpu.mig.driver_minimum or gpu.driver_minimum, f"MIG on the {gpu.title}"))

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from gpupool import shipped
-from gpupool.findings import Finding, GpupoolError
+from gpupool.findings import GpupoolError, file_finding
 from gpupool.spec.yaml_source import MAX_BYTES, display_path, value_at
 from vapcheck.reading import files_below, read_file
 
@@ -36,10 +36,10 @@ _MAPPINGS = (
 class PolicyFileError(GpupoolError):
     """A policy file that can't be used. The finding's line is 0 where none is known."""
 
-    def __init__(self, path: Path, message: str, hint: str, line: int = 0, column: int = 0) -> None:
-        self.finding = Finding(display_path(path), line, column, "", message, hint)
+    def __init__(self, path: Path, message: str, remediation: str, line: int = 0, column: int = 0) -> None:
+        self.finding = file_finding(display_path(path), line, column, "", message, remediation)
         place = f"{self.finding.file}:{line}:{column}" if line else self.finding.file
-        super().__init__(f"{place}: {message}; {hint}")
+        super().__init__(f"{place}: {message}; {remediation}")
 
 
 def policy_files(environment: Path | None) -> tuple[Path, ...]:
@@ -99,8 +99,8 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
     for number, body in enumerate(objects, 1):
         problem = _problem(body)
         if problem:
-            message, hint = problem
-            raise PolicyFileError(path, f"document {number}: {message}", hint)
+            message, remediation = problem
+            raise PolicyFileError(path, f"document {number}: {message}", remediation)
     return tuple(objects)
 
 

@@ -6,7 +6,7 @@ The only maker of Plans. Reads files through `load` and adds no rule of its own:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -59,6 +59,17 @@ def findings_of(path: Path) -> tuple[Finding, ...]:
     return ()
 
 
+def check_codes() -> tuple[str, ...]:
+    """The code of every check: subject and name, as `pools-instance-types`."""
+    return tuple(map(check_code, CHECKS))
+
+
+def check_code(check: Callable[..., object]) -> str:
+    """The code of what one check finds."""
+    subject = check.__module__.rpartition(".")[2]
+    return f"{subject}-{check.__name__}".replace("_", "-")
+
+
 def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings | None = None) -> plan.Plan:
     """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together.
 
@@ -71,10 +82,14 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
     if catalog is None:
         catalog, own = read_catalog(Path(loaded.source.file))
     context = _context(loaded, loaded.environment, catalog, siblings)
-    problems = [p for check in CHECKS for p in check(context) if not _rests_on_gaps(p, loaded.gaps)]
     judged = [
-        replace(loaded.finding(problem.loc, problem.message, problem.hint), ready=problem.ready)
-        for problem in problems
+        replace(
+            loaded.finding(problem.loc, problem.message, problem.remediation, check_code(check)),
+            ready=problem.ready,
+        )
+        for check in CHECKS
+        for problem in check(context)
+        if not _rests_on_gaps(problem, loaded.gaps)
     ]
     findings = [*own, *loaded.findings, *judged]
     if findings:

@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpupool.findings import UsageError
-from gpupool.policy_check.result import UNMATCHED, Check, is_idle, relative
+from gpupool.findings import UsageError, relative
+from gpupool.policy_check.result import UNMATCHED, Check, is_idle
 from gpupool.policy_check.targets import (
     STDIN_NAME,
     Targets,

@@ -25,13 +25,13 @@ def unreadable(problems: Iterable[Finding | Problem]) -> tuple[PolicyFinding, ..
         PolicyFinding(
             level="deny" if rule == UNREADABLE else "warn",
             rule=rule,
-            message=problem.message,
+            message=problem.what if isinstance(problem, Finding) else problem.message,
             origin="document",
             file=problem.file,
             line=problem.line,
             column=problem.column,
             path=problem.path if isinstance(problem, Finding) else "",
-            fix=problem.hint,
+            remediation=problem.remediation,
         )
         for problem in problems
         for rule in [_rule(problem)]

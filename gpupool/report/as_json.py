@@ -105,18 +105,23 @@ class _Effect(JsonObject):
 
 
 class _Risk(JsonObject):
-    severity: str
-    kind: str
-    text: str
+    severity: str = read("severity.name")
+    category: str
+    code: str
+    message: str = read("what")
 
 
 class _Note(JsonObject):
-    level: str
-    rule: str
+    severity: str = read("severity.name")
+    category: str
+    code: str
     object: OrNull[str]
+    file: str
+    line: int
+    column: int
     path: str
-    message: str
-    fix: str
+    message: str = read("what")
+    remediation: str
 
 
 class _Findings(JsonObject):

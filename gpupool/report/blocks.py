@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from gpupool.drawings import Bar
+from gpupool.findings import Category
 from gpupool.plan.changes.model import BeforeAfter, PoolState
-from gpupool.report.model import Severity
 
 Style = Literal["plain", "code", "name", "strong", "quiet"]
 """code: as in a file. name: of somebody's own, in whatever script. quiet: what matters least."""
@@ -42,7 +42,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class AlertLine:
-    severity: Severity
+    category: Category
     kind: str
     """One word."""
     text: str
@@ -141,7 +141,7 @@ class NodeStep:
     where: Piece
     what: str
     why: str
-    severity: Severity | None
+    category: Category | None
     disruptive: bool
     table: Table | None
 
@@ -155,11 +155,11 @@ class NodeSteps:
 class FindingLine:
     change: str
     """new or fixed; empty where there is nothing to compare with."""
-    level: str
+    category: Category
     about: Words
     """The rule, and where it is broken."""
     message: str
-    fix: str
+    remediation: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.catalog import load as installed
-from gpupool.findings import Finding, GpupoolError, SpecError, UsageError
+from gpupool.findings import Category, Finding, GpupoolError, SpecError, UsageError
 from gpupool.generators import generate
 from gpupool.plan.changes import totals
 from gpupool.plan.changes.model import BeforeAfter, Change
@@ -29,7 +29,7 @@ from gpupool.report.effects.sentences import explained, in_words
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.git_states import ProjectFiles
 from gpupool.report.judgement import NONE, Judge
-from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
+from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, Report
 from gpupool.report.risks import risks
 from gpupool.report.settings import setting_changes
 from gpupool.report.waivers import waiver_notes
@@ -52,7 +52,7 @@ class _Read:
     """None if the file does not exist."""
     environment: Environment | None
     state: EnvironmentState | None
-    invalid: tuple[PolicyNote, ...]
+    invalid: tuple[Finding, ...]
 
 
 def build(
@@ -136,21 +136,15 @@ def _read(name: str, snapshot: ProjectFiles) -> _Read:
     except GpupoolError as error:
         # A project's policy file that can't be used.
         text = _relative(snapshot, str(error))
-        note = PolicyNote("invalid", "validate", f"{snapshot.folder}/{name}.yaml", "", text, "")
+        note = Finding(
+            code="validate", category=Category.invalid, what=text, file=f"{snapshot.folder}/{name}.yaml"
+        )
         return _Read(content, loaded.environment if loaded else None, None, (note,))
     return _Read(content, loaded.environment, state, ())
 
 
-def _invalid(finding: Finding, snapshot: ProjectFiles) -> PolicyNote:
-    file = _relative(snapshot, finding.file)
-    return PolicyNote(
-        level="invalid",
-        rule="validate",
-        object=f"{file}:{finding.line}:{finding.column}",
-        path=finding.path,
-        message=finding.message,
-        fix=finding.hint,
-    )
+def _invalid(finding: Finding, snapshot: ProjectFiles) -> Finding:
+    return dataclasses.replace(finding, file=_relative(snapshot, finding.file))
 
 
 def _relative(snapshot: ProjectFiles, text: str) -> str:
@@ -263,7 +257,7 @@ def _change(old: _Read, new: _Read, settings: bool) -> Change:
 def _but_fixes(read: _Read) -> _Read:
     """Without what to do about findings, which may name what is beside the file."""
     return dataclasses.replace(
-        read, invalid=tuple(dataclasses.replace(note, fix="") for note in read.invalid)
+        read, invalid=tuple(dataclasses.replace(note, remediation="") for note in read.invalid)
     )
 
 

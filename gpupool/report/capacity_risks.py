@@ -9,7 +9,7 @@ from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
 from gpupool.plan.operator_releases import version_key
 from gpupool.report.environment_state import kept_pools
-from gpupool.report.model import Risk
+from gpupool.report.model import Risk, risk
 from gpupool.sharing import Isolation
 
 _LOST: Mapping[Isolation, str] = {
@@ -24,7 +24,7 @@ def overgranted(old: Plan, new: Plan) -> Iterator[Risk]:
     for (pool, resource), (granted, most) in _granted(new).items():
         was, had = before.get((pool, resource), (0, 0))
         if granted > most and granted - most > was - had:
-            yield Risk(
+            yield risk(
                 "capacity",
                 f"pool {pool}: tenants are granted {granted:,} of {most:,} {wording.resource_name(resource)} "
                 f"({was:,} of {had:,} before), so they can't all use their quotas at once",
@@ -46,7 +46,7 @@ def isolation(old: Plan, new: Plan) -> Iterator[Risk]:
     """Pools whose jobs are isolated less than before."""
     for was, pool in kept_pools(old, new):
         if pool.sharing.isolation < was.sharing.isolation:
-            yield Risk(
+            yield risk(
                 "isolation",
                 f"pool {pool.name} goes from {was.sharing.mode} to {pool.sharing.mode}: "
                 f"{_LOST[pool.sharing.isolation]}",
@@ -62,7 +62,7 @@ def downgrades(old: Plan, new: Plan) -> Iterator[Risk]:
         pairs.append(("karpenter.version", old.karpenter.version, new.karpenter.version))
     for name, was, now in pairs:
         if version_key(now) < version_key(was):
-            yield Risk(
+            yield risk(
                 "downgrade",
                 f"{name} is downgraded from {was} to {now}: the chart's CRDs stay those of {was}, and {now} "
                 "may reject or misread data of the newer release; read its release notes",

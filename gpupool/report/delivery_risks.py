@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gpupool.generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan, Pool
-from gpupool.report.model import Risk
+from gpupool.report.model import Risk, risk
 from gpupool.sharing import GPU_RESOURCE
 
 
@@ -24,10 +24,10 @@ def left_behind(old: Plan, new: Plan) -> Iterator[Risk]:
         if pool.name in there:
             continue
         if pool.capacities and old.delivery.on_removal != "delete":
-            yield Risk("left", _kept(pool, old, new), "danger")
+            yield risk("left", _kept(pool, old, new), "danger")
         orphans = sorted(set(pool.node_names) - members)
         if orphans:
-            yield Risk("left", _still_labelled(pool, orphans, old), "danger")
+            yield risk("left", _still_labelled(pool, orphans, old), "danger")
 
 
 def _kept(pool: Pool, old: Plan, new: Plan) -> str:
@@ -71,7 +71,7 @@ def removal(old: Plan, new: Plan) -> Iterator[Risk]:
     """What a removal will take with it from now on."""
     was, now = old.delivery, new.delivery
     if now.gitops and was.gitops and was.on_removal != "delete" == now.on_removal:
-        yield Risk(
+        yield risk(
             "removal",
             f"delivery.onRemoval changes from {was.on_removal} to delete: {now.by.title} then "
             "deletes pools with their nodes, and tenants' namespaces with their contents, as soon as "
@@ -94,4 +94,4 @@ def engine(old: Plan, new: Plan) -> Iterator[Risk]:
         left = f"suspend {was} first, and import existing objects: up takes over nothing without being asked"
     else:
         left = f"suspend {was} before {now} starts, or each reverts the other's changes"
-    yield Risk("delivery", f"delivery.engine goes from {was} to {now}: {left}")
+    yield risk("delivery", f"delivery.engine goes from {was} to {now}: {left}")

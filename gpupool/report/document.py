@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gpupool.catalog.models import PRICE_REGION
+from gpupool.findings import Category
 from gpupool.money import usd
 from gpupool.plan.changes.model import BeforeAfter
 from gpupool.report import environment_blocks, phrases
@@ -68,7 +69,7 @@ def headline(report: Report) -> str:
 
 
 def _counted_risks(*environments: EnvironmentReport) -> str:
-    counts = Counter(risk.severity for environment in environments for risk in environment.risks)
+    counts = Counter(risk.category.value for environment in environments for risk in environment.risks)
     return ", ".join(phrases.plural(counts[name], name) for name in ("danger", "caution") if counts[name])
 
 
@@ -87,10 +88,10 @@ def _name(report: Report, environment: EnvironmentReport) -> Piece:
 
 def _overview(report: Report) -> list[Block]:
     dangers = [
-        AlertLine(risk.severity, risk.kind, risk.text, _name(report, environment))
+        AlertLine(risk.category, risk.code, risk.what, _name(report, environment))
         for environment in report.environments
         for risk in environment.risks
-        if risk.severity == "danger"
+        if risk.category is Category.danger
     ]
     rows = [_overview_row(report, environment) for environment in report.changed]
     overview: list[Block] = [AlertLines(dangers)] if dangers else []

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpupool.drawings import Bar
+from gpupool.findings import Category, Finding
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import (
     BeforeAfter,
@@ -41,7 +42,6 @@ from gpupool.report.model import (
     LiveState,
     NodeEffect,
     PodAtRisk,
-    PolicyNote,
     Risk,
     WaiverNote,
 )
@@ -125,7 +125,7 @@ def _simulated(runs: BeforeAfter[RunFigures]) -> Section:
     return Section("Jobs of the trace", (*sentences, table), "; ".join(changes[:2]))
 
 
-def _unusable(invalid: BeforeAfter[tuple[PolicyNote, ...]]) -> Iterator[Section]:
+def _unusable(invalid: BeforeAfter[tuple[Finding, ...]]) -> Iterator[Section]:
     for title, notes in (
         ("The file is not valid after the change", invalid.after),
         ("The file was not valid before", invalid.before),
@@ -138,7 +138,7 @@ def _unusable(invalid: BeforeAfter[tuple[PolicyNote, ...]]) -> Iterator[Section]
 
 
 def _alert(risk: Risk) -> AlertLine:
-    return AlertLine(risk.severity, risk.kind, risk.text, in_step=risk.effect is not None)
+    return AlertLine(risk.category, risk.code, risk.what, in_step=risk.effect is not None)
 
 
 def figures(environment: EnvironmentReport) -> Iterator[Amount]:
@@ -193,7 +193,7 @@ def _step(effect: NodeEffect, risk: Risk | None) -> NodeStep:
         Piece(where, "name"),
         effect.what,
         effect.reason + likely,
-        risk.severity if risk else None,
+        risk.category if risk else None,
         effect.disruptive,
         table,
     )
@@ -249,17 +249,17 @@ def findings(changes: FindingChanges) -> Section | None:
     rows = [_finding("new", note) for note in changes.new] + [
         _finding("fixed", note) for note in changes.fixed
     ]
-    grave = any(note.level != "audit" for note in changes.new)
+    grave = any(note.category is not Category.audit for note in changes.new)
     return Section("Policy", (FindingLines(rows),), gist, "if short of room" if grave else "always")
 
 
-def _finding(change: str, note: PolicyNote) -> FindingLine:
-    pieces: list[str | Piece] = [Piece(note.rule, "code")]
-    if note.object:
-        pieces += [" on ", Piece(note.object, "name")]
+def _finding(change: str, note: Finding) -> FindingLine:
+    pieces: list[str | Piece] = [Piece(note.code, "code")]
+    if about := note.object or note.place:
+        pieces += [" on ", Piece(about, "name")]
     if note.path:
         pieces += [" at ", Piece(note.path, "code")]
-    return FindingLine(change, note.level, words(*pieces), note.message, note.fix)
+    return FindingLine(change, note.category, words(*pieces), note.what, note.remediation)
 
 
 def _waiver(waiver: WaiverNote) -> list[Words]:

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from gpupool.findings import Category, Finding
+from gpupool.findings.of_policy import policy_finding
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import FindingChanges, PolicyNote
+from gpupool.report.model import FindingChanges
 
 if TYPE_CHECKING:
     from vapcheck import PolicyFinding
     from vapcheck.policy.compiled_policy import Compiler
 
-_ORDER = {"deny": 0, "warn": 1, "audit": 2}
 _HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
 """Names that change with the content; the object is the same to people."""
 
@@ -77,8 +78,14 @@ def _compared(
     before = [_note(finding, plain) for finding in old if _counts(finding)]
     after = [_note(finding, plain) for finding in new if _counts(finding)]
     fixed, added = _beyond(before, after), _beyond(after, before)
-    reported = sum(note.level != "audit" for note in after) - sum(note.level != "audit" for note in added)
+    reported = sum(note.category is not Category.audit for note in after) - sum(
+        note.category is not Category.audit for note in added
+    )
     return FindingChanges(tuple(added), tuple(fixed), reported)
+
+
+def _reported(notes: Iterable[Finding]) -> int:
+    return sum(note.category is not Category.audit for note in notes)
 
 
 def _counts(finding: PolicyFinding) -> bool:
@@ -86,7 +93,7 @@ def _counts(finding: PolicyFinding) -> bool:
     return finding.level != "audit" or finding.origin == "policy"
 
 
-def _beyond(notes: Sequence[PolicyNote], others: Sequence[PolicyNote]) -> list[PolicyNote]:
+def _beyond(notes: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
     """Those of `notes` that are not among `others`, the gravest first."""
     left = Counter(map(_key, others))
     found = []
@@ -95,19 +102,21 @@ def _beyond(notes: Sequence[PolicyNote], others: Sequence[PolicyNote]) -> list[P
             left[_key(note)] -= 1
         else:
             found.append(note)
-    return sorted(found, key=lambda note: (_ORDER[note.level], note.rule, note.object, note.path))
+    return sorted(found, key=lambda note: (note.severity.rank, note.code, note.object, note.path))
 
 
-def _key(note: PolicyNote) -> tuple[str, str, str]:
-    return note.rule, note.object, note.path
+def _key(note: Finding) -> tuple[str, str, str]:
+    return note.code, note.object, note.path
 
 
-def _note(finding: PolicyFinding, plain: Callable[[str], str]) -> PolicyNote:
-    return PolicyNote(
-        level=finding.level,
-        rule=finding.rule,
-        object=_HASHED.sub(r"\1", str(finding.object or "")),
+def _note(found: PolicyFinding, plain: Callable[[str], str]) -> Finding:
+    """`found` without what only its author needs."""
+    finding = policy_finding(found)
+    return Finding(
+        code=finding.code,
+        category=finding.category,
+        object=_HASHED.sub(r"\1", finding.object),
         path=finding.path,
-        message=plain(finding.message),
-        fix=plain(finding.fix),
+        what=plain(finding.what),
+        remediation=plain(finding.remediation),
     )

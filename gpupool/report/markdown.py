@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.findings import Category
 from gpupool.markdown_text import code, plain
 from gpupool.report.blocks import (
     AlertLine,
@@ -116,7 +117,7 @@ def _(block: AlertLines, drawings: int) -> Iterator[str]:  # noqa: ARG001
 
 
 def _alert(alert: AlertLine) -> str:
-    severity = "DANGER" if alert.severity == "danger" else "Caution"
+    severity = "DANGER" if alert.category is Category.danger else "Caution"
     return f"- **{severity}, {plain(alert.kind)}:** {plain(alert.text)}"
 
 
@@ -172,9 +173,9 @@ def _(block: FindingLines, drawings: int) -> Iterator[str]:  # noqa: ARG001
 
 
 def _finding(finding: FindingLine) -> str:
-    mark = " ".join(filter(None, (finding.change, finding.level)))
-    fix = f"; {plain(finding.fix)}" if finding.fix else ""
-    return f"- **{mark}** {_words(finding.about)}: {plain(finding.message)}{fix}"
+    mark = " ".join(filter(None, (finding.change, finding.category)))
+    todo = f"; {plain(finding.remediation)}" if finding.remediation else ""
+    return f"- **{mark}** {_words(finding.about)}: {plain(finding.message)}{todo}"
 
 
 @_lines.register

@@ -7,10 +7,11 @@ which they are to be shown. Nothing here prints, reads or asks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from gpupool.findings import Category, Finding, FindingReport
 from gpupool.plan.changes.model import (
     BeforeAfter,
     Change,
@@ -24,7 +25,7 @@ from gpupool.plan.changes.model import (
 if TYPE_CHECKING:
     from gpupool.simulate.figures import RunFigures
 
-Severity = Literal["danger", "caution"]
+RiskCategory = Literal["danger", "caution"]
 """danger: work is lost or protection goes. caution: it costs, or somebody has to know."""
 
 EffectKind = Literal["replaced", "deleted", "relabelled", "restarted", "started", "stay"]
@@ -107,38 +108,24 @@ class NodeEffect:
         return self.pods != "kept"
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """Something that a reviewer must not miss."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk(Finding):
+    """Something that a reviewer must not miss, in one sentence. Its code is one word for machines and for the
+    eye: drain, delete, cost, quota, policy, budget, waiver ..."""
 
-    kind: str
-    """One word for machines and for the eye: drain, delete, cost, quota, policy, budget, waiver ..."""
-    text: str
-    """One sentence."""
-    severity: Severity = "caution"
     effect: NodeEffect | None = None
     """What happens to nodes that it says, where it says that."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyNote:
-    """A finding of policy or of validation, without what only its author needs."""
-
-    level: Literal["deny", "warn", "audit", "invalid"]
-    """invalid: the file itself is refused."""
-    rule: str
-    """Policy or rule; `validate` for what the file's own checks say."""
-    object: str
-    """`NodePool research`; empty for the environment as a whole."""
-    path: str
-    message: str
-    fix: str
+def risk(code: str, what: str, category: RiskCategory = "caution", effect: NodeEffect | None = None) -> Risk:
+    """What a rule about risks yields."""
+    return Risk(code=code, what=what, category=Category[category], effect=effect)
 
 
 @dataclass(frozen=True, slots=True)
 class FindingChanges:
-    new: tuple[PolicyNote, ...]
-    fixed: tuple[PolicyNote, ...]
+    new: tuple[Finding, ...]
+    fixed: tuple[Finding, ...]
     remaining: int
     """How many denials and warnings there are in both states."""
 
@@ -199,7 +186,7 @@ class EnvironmentReport:
     edited: bool
     """Whether the bytes of the file or of the policies beside it differ."""
     platform: BeforeAfter[str | None]
-    invalid: BeforeAfter[tuple[PolicyNote, ...]]
+    invalid: BeforeAfter[tuple[Finding, ...]]
     """Why the file can't be used in a state; where it can't, everything else is empty."""
     pools: tuple[PoolChange, ...]
     """All pools of both states, the unchanged ones too: in the file's order, removed ones last."""
@@ -268,11 +255,27 @@ class Report:
 
     @property
     def dangers(self) -> int:
-        return self._risks("danger")
+        return self._risks(Category.danger)
 
     @property
     def cautions(self) -> int:
-        return self._risks("caution")
+        return self._risks(Category.caution)
 
-    def _risks(self, severity: Severity) -> int:
-        return sum(risk.severity == severity for each in self.environments for risk in each.risks)
+    def _risks(self, category: Category) -> int:
+        return sum(risk.category is category for each in self.environments for risk in each.risks)
+
+    def finding_report(self) -> FindingReport:
+        """The risks of every environment, and why a file can't be used."""
+        found: list[Finding] = []
+        for environment in self.environments:
+            found += environment.invalid.after
+            found += [
+                replace(one, file=environment.file) for one in environment.risks if one.code != "invalid"
+            ]
+        counts = [len(found), self.dangers, self.cautions]
+        return FindingReport(
+            command="report",
+            findings=tuple(found),
+            summary="{} findings, {} of danger and {} of caution".format(*counts),
+            targets=tuple(environment.file for environment in self.environments),
+        )

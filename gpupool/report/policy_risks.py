@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from gpupool.plan.model import Plan
 from gpupool.plan.policies import Action, Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_names
-from gpupool.report.model import Risk
+from gpupool.report.model import Risk, risk
 from gpupool.spec.yaml_source import MAX_BYTES
 from vapcheck.reading import read_file
 
@@ -66,7 +66,7 @@ def _edited(old: Policies, new: Policies) -> Iterator[Risk]:
     for path in new.files:
         was = before.get(path.name)
         if was is not None and was != path and read_file(was, MAX_BYTES) != read_file(path, MAX_BYTES):
-            yield Risk("policy", f"policies/{path.name} is edited; check that it is still effective")
+            yield risk("policy", f"policies/{path.name} is edited; check that it is still effective")
 
 
 def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
@@ -85,4 +85,4 @@ def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
 
 
 def _risk(text: str) -> Risk:
-    return Risk("policy", f"weaker: {text}")
+    return risk("policy", f"weaker: {text}")

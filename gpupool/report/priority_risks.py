@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gpupool.plan.model import Plan
-from gpupool.report.model import Risk
+from gpupool.report.model import Risk, risk
 from gpupool.spec.environment import Priority
 
 
@@ -38,7 +38,7 @@ def _gone(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[
             if now.name not in old and (now.value, now.level) == (was.value, was.level)
         ]
         what = f"is renamed to {twins[0]}" if len(twins) == 1 else "is removed"
-        yield Risk(
+        yield risk(
             "priority",
             f"priority {name} {what}: running pods keep their priority, and new pods that name {name} "
             "are rejected, including those of existing Jobs and Deployments",
@@ -56,7 +56,7 @@ def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
             else "preempts is disabled, so its pods wait instead of preempting others"
         )
     if changes:
-        yield Risk(
+        yield risk(
             "priority",
             f"priority {now.name}: {' and '.join(changes)}. The class is deleted and recreated; running pods "
             "keep their priority, and a pod that names it meanwhile is rejected",
@@ -70,4 +70,4 @@ def _order(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator
         for other in both[index + 1 :]:
             # Each has a value of its own, and `new` is in their order.
             if old[one].value < old[other].value:
-                yield Risk("priority", f"priority {one} now precedes {other}; it was the reverse")
+                yield risk("priority", f"priority {one} now precedes {other}; it was the reverse")

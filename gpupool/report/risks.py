@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpupool.findings import Category
 from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
 from gpupool.report import capacity_risks, delivery_risks, priority_risks, tenant_risks
 from gpupool.report.environment_state import kept_pools
-from gpupool.report.model import EnvironmentReport, Risk, Severity
+from gpupool.report.model import EnvironmentReport, Risk, RiskCategory, risk
 from gpupool.report.policy_risks import policy_risks
 from gpupool.report.risk_context import RiskContext
 
@@ -25,14 +26,14 @@ def risks(
     or where one of the states can't be read."""
     context = RiskContext(report, before, after, cost_threshold)
     found = [risk for rule in RULES for risk in rule(context)]
-    return tuple(sorted(found, key=lambda risk: risk.severity != "danger"))
+    return tuple(sorted(found, key=lambda risk: risk.category is not Category.danger))
 
 
 def _invalid(context: RiskContext) -> Iterator[Risk]:
     if context.report.invalid.after:
         count = len(context.report.invalid.after)
         what = f"{count} finding{'s' if count != 1 else ''}"
-        yield Risk("invalid", f"{context.report.file} is not valid after the change: {what}", "danger")
+        yield risk("invalid", f"{context.report.file} is not valid after the change: {what}", "danger")
 
 
 def _elsewhere(old: Plan, new: Plan) -> Iterator[Risk]:
@@ -42,7 +43,7 @@ def _elsewhere(old: Plan, new: Plan) -> Iterator[Risk]:
         if was != now
     ]
     if found:
-        yield Risk("cluster", f"{', '.join(found)}: nodes and jobs are not moved there", "danger")
+        yield risk("cluster", f"{', '.join(found)}: nodes and jobs are not moved there", "danger")
 
 
 def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None], ...]:
@@ -57,7 +58,7 @@ def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None],
 
 def _environment_removed(context: RiskContext) -> Iterator[Risk]:
     if context.report.change == "removed":
-        yield Risk(
+        yield risk(
             "delete",
             f"{context.report.file} is removed; its objects and nodes stay until they are destroyed, but "
             "no file describes them",
@@ -77,17 +78,17 @@ def _nodes(context: RiskContext) -> Iterator[Risk]:
         if effect.node_pool and effect.node_pool != effect.pool:
             where += f" ({effect.node_pool})"
         # Nodes that are not there can't be drained; they may be by the time of the merge.
-        severity: Severity = "danger" if effect.certain and effect.nodes_now != 0 else "caution"
+        category: RiskCategory = "danger" if effect.certain and effect.nodes_now != 0 else "caution"
         pods = len(effect.pods_at_risk)
         if pods:
             where += f", with {pods} pod{'s' if pods != 1 else ''} on GPUs now"
-        yield Risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", severity, effect)
+        yield risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", category, effect)
 
 
 def _renamed(context: RiskContext) -> Iterator[Risk]:
     for pool in context.report.pools:
         if pool.change == "renamed":
-            yield Risk(
+            yield risk(
                 "rename",
                 f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find "
                 "no node, and its nodes are not kept",
@@ -98,7 +99,7 @@ def _renamed(context: RiskContext) -> Iterator[Risk]:
 def _cost(context: RiskContext) -> Iterator[Risk]:
     cost, limit = context.report.cost, context.cost_threshold
     if context.after is not None and context.before is not None and cost.before and cost.after is None:
-        yield Risk("cost", "the price of a machine is unknown after the change, so the cost is unknown")
+        yield risk("cost", "the price of a machine is unknown after the change, so the cost is unknown")
     if cost.before is None or cost.after is None:
         return
     pairs = (
@@ -108,7 +109,7 @@ def _cost(context: RiskContext) -> Iterator[Risk]:
     for name, was, now in pairs:
         if now > was and (was == 0 or (now - was) / was * 100 > limit):
             grows = f"{(now - was) / was * 100:+.0f}%" if was else "from nothing"
-            yield Risk(
+            yield risk(
                 "cost",
                 f"the monthly cost is {name} {usd(now)} instead of {usd(was)} ({grows}, more than "
                 f"{limit:g}%)",
@@ -120,9 +121,9 @@ def _ceiling(old: Plan, new: Plan) -> Iterator[Risk]:
     if was is None:
         return
     if now is None:
-        yield Risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: there is no cost limit")
+        yield risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: there is no cost limit")
     elif now > was:
-        yield Risk("budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
+        yield risk("budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
 
 
 def _above_maximum(context: RiskContext) -> Iterator[Risk]:
@@ -130,7 +131,7 @@ def _above_maximum(context: RiskContext) -> Iterator[Risk]:
     for pool in context.report.changed_pools:
         now = counts.get(pool.name, 0)
         if pool.before and pool.after and pool.after.nodes_max < min(now, pool.before.nodes_max):
-            yield Risk(
+            yield risk(
                 "maximum",
                 f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: nodes "
                 "above the maximum are not replaced",
@@ -141,20 +142,20 @@ def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
     """Settings that do nothing today and hurt later."""
     for was, pool in kept_pools(old, new):
         if was.expire_after == "Never" != pool.expire_after:
-            yield Risk(
+            yield risk(
                 "expire",
                 f"pool {pool.name}: nodes are removed {pool.expire_after} after they start, whatever runs "
                 "on them; no disruption budget or window applies",
             )
         grace = pool.termination_grace_period
         if grace is not None and grace != was.termination_grace_period:
-            yield Risk(
+            yield risk(
                 "expire",
                 f"pool {pool.name}: pods on removed nodes are terminated after {grace}, regardless of their "
                 "grace period or protection",
             )
         if pool.spot_share_max > was.spot_share_max:
-            yield Risk(
+            yield risk(
                 "spot",
                 f"pool {pool.name}: {wording.spot(was)} becomes {wording.spot(pool)}; spot nodes are "
                 "reclaimed with two minutes' notice",
@@ -165,24 +166,24 @@ def _pool_protection(old: Plan, new: Plan) -> Iterator[Risk]:
     """What keeps running work from being disturbed, and is less after the change."""
     for was, pool in kept_pools(old, new):
         if was.window is not None and pool.window is None:
-            yield Risk(
+            yield risk(
                 "window",
                 f"pool {pool.name}: its maintenance window {wording.window(was.window)} is removed, so that "
                 "nodes may be replaced at any time",
             )
         if pool.max_unavailable > was.max_unavailable:
-            yield Risk(
+            yield risk(
                 "window",
                 f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
                 "be replaced at once",
             )
         if was.jobs_only and not pool.jobs_only:
-            yield Risk(
+            yield risk(
                 "jobs",
                 f"pool {pool.name} is no longer for Jobs only: endless workloads may keep its GPUs",
             )
         if was.taints and not pool.taints:
-            yield Risk(
+            yield risk(
                 "taint",
                 f"pool {pool.name} no longer has a taint: pods without GPUs may fill its nodes",
             )
@@ -192,22 +193,22 @@ def _interruptions(old: Plan, new: Plan) -> Iterator[Risk]:
     was, now = old.karpenter, new.karpenter
     spot = any("spot" in capacity.types for pool in new.pools for capacity in pool.capacities)
     if spot and was and now and was.interruption_queue and not now.interruption_queue:
-        yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes are reclaimed without a drain")
+        yield risk("spot", "karpenter.interruptionQueue is removed: spot nodes are reclaimed without a drain")
 
 
 def _denied(context: RiskContext) -> Iterator[Risk]:
-    denied = [note for note in context.report.findings.new if note.level == "deny"]
+    denied = [note for note in context.report.findings.new if note.category is Category.deny]
     if denied:
-        rules = ", ".join(sorted({note.rule for note in denied}))
+        rules = ", ".join(sorted({note.code for note in denied}))
         noun = "denial" if len(denied) == 1 else "denials"
-        yield Risk("policy", f"policies deny it: {len(denied)} new {noun} ({rules})", "danger")
+        yield risk("policy", f"policies deny it: {len(denied)} new {noun} ({rules})", "danger")
 
 
 def _waivers(context: RiskContext) -> Iterator[Risk]:
     for note in context.report.waivers:
         where = f"in {note.namespace}" if note.namespace else "everywhere"
         if note.change in ("added", "extended") and note.days_left >= 0:
-            yield Risk(
+            yield risk(
                 "waiver",
                 f"{note.policy} is waived {where} until {note.until.isoformat()} ({note.owner}: "
                 f"{note.reason})",

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
-from gpupool.report.model import Risk
+from gpupool.report.model import Risk, risk
 from gpupool.report.risk_context import RiskContext
 
 
 def tenants(context: RiskContext) -> Iterator[Risk]:
     for tenant in context.report.tenants:
         if tenant.change == "removed" and context.after is not None:
-            yield Risk(
+            yield risk(
                 "tenant",
                 f"tenant {tenant.name} is removed: its namespace {tenant.namespace} is deleted with its "
                 "contents after confirmation",
@@ -28,14 +28,14 @@ def tenants(context: RiskContext) -> Iterator[Risk]:
                 f"{wording.resource_name(each.resource)} from {each.before} to {each.after}"
                 for each in lowered
             )
-            yield Risk(
+            yield risk(
                 "quota",
                 f"quota of {tenant.name} falls: {text}. Running workloads keep running; new ones are not "
                 "admitted",
             )
         for field in tenant.fields:
             if field.name == "namespace":
-                yield Risk(
+                yield risk(
                     "tenant",
                     f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: the "
                     f"contents of {field.before} are not moved, and are deleted after confirmation",
@@ -51,7 +51,7 @@ def borrowing(context: RiskContext) -> Iterator[Risk]:
         for pool, most in was.items():
             now = tenant.up_to.get(pool) or tenant.grants.get(pool, {})
             if any(now.get(resource, 0) < count for resource, count in most.items()):
-                yield Risk(
+                yield risk(
                     "quota",
                     f"{tenant.name} may use {wording.counts(now)} of {pool} at most, including what it "
                     f"borrows, {wording.counts(most)} before: borrowed jobs above the limit keep running, "
@@ -61,7 +61,7 @@ def borrowing(context: RiskContext) -> Iterator[Risk]:
 
 def over_quota(context: RiskContext) -> Iterator[Risk]:
     for use in context.report.live.over_quota if context.report.live else ():
-        yield Risk(
+        yield risk(
             "quota",
             f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
             f"{use.quota}: when those pods end, they are not recreated",
@@ -76,13 +76,13 @@ def budgets(context: RiskContext) -> Iterator[Risk]:
         if was is None:
             continue
         if now is None:
-            yield Risk(
+            yield risk(
                 "budget",
                 f"budget of {tenant.name}, {wording.budget(was)}, is removed: its spending is no "
                 "longer limited",
             )
         elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
-            yield Risk(
+            yield risk(
                 "budget",
                 f"budget of {tenant.name} goes from {usd(was.usd)} to {usd(now.usd)} a {now.period}",
             )
@@ -111,10 +111,10 @@ def access(context: RiskContext) -> Iterator[Risk]:
             if after - before:
                 wider = ", ".join(sorted(after - before))
                 text = _WIDER.get(field.name, "{wider} may reach or act for {tenant}")
-                yield Risk("access", text.format(wider=wider, tenant=tenant.name))
+                yield risk("access", text.format(wider=wider, tenant=tenant.name))
             if before - after:
                 gone = ", ".join(sorted(before - after))
-                yield Risk("access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
+                yield risk("access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
 
 
 def _entries(listed: str | None) -> set[str]:
@@ -131,4 +131,4 @@ def highest_priority(old: Plan, new: Plan) -> Iterator[Risk]:
             continue
         higher = values[now] > values[was]
         then = "its pods go before more of the others'" if higher else "new pods above are rejected"
-        yield Risk("priority", f"{tenant.name} may use priorities up to {now} instead of {was}: {then}")
+        yield risk("priority", f"{tenant.name} may use priorities up to {now} instead of {was}: {then}")

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.findings import Category
 from gpupool.report.blocks import (
     AlertLine,
     AlertLines,
@@ -81,10 +82,10 @@ def _(block: AlertLines, indent: int, colour: bool) -> Iterator[str]:
 
 
 def _alert(alert: AlertLine, indent: int, colour: bool) -> Iterator[str]:
-    mark = "DANGER" if alert.severity == "danger" else "caution"
+    mark = "DANGER" if alert.category is Category.danger else "caution"
     first, *rest = _wrapped(f"{mark} {alert.kind}: {alert.text}", indent)
     if colour:
-        first = first.replace(mark, f"{RED if alert.severity == 'danger' else YELLOW}{mark}{PLAIN}", 1)
+        first = first.replace(mark, f"{RED if alert.category is Category.danger else YELLOW}{mark}{PLAIN}", 1)
     yield from (first, *rest)
 
 
@@ -141,8 +142,10 @@ def _(block: FindingLines, indent: int, colour: bool) -> Iterator[str]:  # noqa:
 
 
 def _finding(finding: FindingLine) -> str:
-    mark = " ".join(filter(None, (finding.change, finding.level)))
-    return "; ".join(filter(None, (f"{mark} {_plain(finding.about)}: {finding.message}", finding.fix)))
+    mark = " ".join(filter(None, (finding.change, finding.category)))
+    return "; ".join(
+        filter(None, (f"{mark} {_plain(finding.about)}: {finding.message}", finding.remediation))
+    )
 
 
 @_lines.register

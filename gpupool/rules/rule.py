@@ -32,7 +32,7 @@ class Rule(Generic[Judged]):
     check: Callable[[Judged], Iterable[RuleViolation]]
     title: str
     why: str
-    fix: str
+    remediation: str
     level: Level = "deny"
     supposes_whole: bool = False
     """Whether it takes what is missing for an error. A folder without a Plan may be
@@ -55,5 +55,5 @@ class Rule(Generic[Judged]):
                 values=found.values,
                 title=self.title,
                 why=self.why,
-                fix=self.fix,
+                remediation=self.remediation,
             )

@@ -53,8 +53,8 @@ class MigSharing(Sharing):
         if gpu.mig is None:
             return [SharingProblem(found.reason, "use time-slicing or mps, or a GPU with MIG")]
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
-        hint = f"nearest layouts that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
-        return [SharingProblem(found.reason, hint, "layout")]
+        remediation = f"nearest layouts that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
+        return [SharingProblem(found.reason, remediation, "layout")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class SingleMigSharing(MigSharing):
             return []
         profile = next(iter(self.layout))
         message = f"a cloud node pool has one profile, as many times as fits, not {_spell(self.layout)}"
-        hint = f"use {{{profile}: {most}}}, and a separate pool for each other profile"
-        return [SharingProblem(message, hint, "layout")]
+        remediation = f"use {{{profile}: {most}}}, and a separate pool for each other profile"
+        return [SharingProblem(message, remediation, "layout")]
 
 
 def _spell(layout: Mapping[str, int]) -> str:

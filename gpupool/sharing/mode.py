@@ -28,7 +28,7 @@ class SharingProblem(NamedTuple):
 
     message: str
     """What is wrong."""
-    hint: str
+    remediation: str
     """What would be right."""
     field: str = "mode"
     """The field of `sharing` that would have to change."""

@@ -27,6 +27,6 @@ class Mps(Replicated):
         problems = too_few_replicas(self.replicas)
         if self.replicas > gpu.mps_clients:
             message = f"{self.replicas} replicas per GPU with MPS"
-            hint = f"an MPS server on the {gpu.title} serves at most {gpu.mps_clients} clients"
-            problems.append(SharingProblem(message, hint, "replicas"))
+            remediation = f"an MPS server on the {gpu.title} serves at most {gpu.mps_clients} clients"
+            problems.append(SharingProblem(message, remediation, "replicas"))
         return problems

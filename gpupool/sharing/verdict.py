@@ -126,4 +126,6 @@ def _unknown_profile(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) ->
             here = f"on the {gpu.title} it is {same.name}" if same else f"the {gpu.title} has {names}"
             return f"{name} is a profile of the {model.title}; {here}", same
     close = difflib.get_close_matches(name, [profile.name for profile in mig.profiles], n=1)
-    return f"the {gpu.title} has {error.message}; {error.hint}", mig.profile(close[0]) if close else None
+    return f"the {gpu.title} has {error.message}; {error.remediation}", mig.profile(
+        close[0]
+    ) if close else None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from gpupool.findings import UsageError
+from gpupool.findings import Category, Finding, FindingReport, UsageError
 from gpupool.simulate.figures import PLAIN, TIMES, RunFigures, named
 from gpupool.spec.field_types import duration_seconds
 
@@ -37,6 +38,10 @@ class Verdict:
     def holds(self) -> bool:
         compare = _COMPARE[self.expectation.comparison]
         return self.measured is not None and bool(compare(self.measured, self.expectation.value))
+
+    def __str__(self) -> str:
+        measured = "no such figure" if self.measured is None else f"it is {self.measured:g}"
+        return f"{'holds' if self.holds else 'does not hold'}: {self.expectation.text} ({measured})"
 
 
 def expectation(text: str) -> Expectation:
@@ -71,3 +76,27 @@ def judge(expectations: Sequence[Expectation], run: RunFigures) -> list[Verdict]
     """Each against the run."""
     known = named(run)
     return [Verdict(expected, known.get(expected.name)) for expected in expectations]
+
+
+def finding_report(verdicts: Sequence[Verdict], file: str, figures: Mapping[str, Any]) -> FindingReport:
+    """What does not hold for the environment at `file`; JSON has `figures` too."""
+    failed = tuple(
+        Finding(
+            code=verdict.expectation.name,
+            category=Category.failed,
+            what=str(verdict),
+            file=file,
+            object=verdict.expectation.text,
+            values={"measured": verdict.measured, "required": verdict.expectation.value},
+        )
+        for verdict in verdicts
+        if not verdict.holds
+    )
+    return FindingReport(
+        command="simulate",
+        findings=failed,
+        summary=f"{len(verdicts)} asserted, {len(failed)} failed",
+        targets=(file,),
+        judged={verdict.expectation.name: "" for verdict in verdicts},
+        more=figures,
+    )

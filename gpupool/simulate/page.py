@@ -32,7 +32,7 @@ def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
         .get_template("page.html.j2")
         .render(
             title=f"Simulation of {both[0].jobs:,} jobs on {both[0].environment}",
-            verdicts=[words.verdict(verdict) for verdict in verdicts],
+            verdicts=[str(verdict) for verdict in verdicts],
             differences=list(words.differences(*both[:2])) if len(both) > 1 else [],
             runs=[_run(number, outcome) for number, outcome in enumerate(outcomes)],
             style=Markup(style),  # noqa: S704 - our own file

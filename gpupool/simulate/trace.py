@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf, isfinite
 
-from gpupool.findings import Finding
+from gpupool.findings import Finding, file_finding
 
 COLUMNS = ("submitted", "tenant", "project", "gpus", "gpu", "seconds", "priority", "preemptible", "timeout")
 """The header of the neutral form. `project`, `gpu` and the last three columns may be left out."""
@@ -205,9 +205,9 @@ class Cells:
         self.wrong(name, message, "write seconds, not milliseconds, or a time")
         return None
 
-    def wrong(self, column: str, message: str, hint: str) -> None:
+    def wrong(self, column: str, message: str, remediation: str) -> None:
         at = self._header.index(column) + 1 if column in self._header else 1
-        self.findings.append(Finding(self._file, self._line, at, column, message, hint))
+        self.findings.append(file_finding(self._file, self._line, at, column, message, remediation))
 
 
 def neutral(cells: Cells) -> Arrival | LeftOut | None:
@@ -235,8 +235,8 @@ def header_findings(file: str, header: Sequence[str], needed: Sequence[str]) -> 
         known = name in COLUMNS
         if not known or header.index(name) != column:
             what = f"column {name} appears twice" if known else f"unknown column {name!r}"
-            yield Finding(file, 1, column + 1, name, what, f"the columns are {','.join(COLUMNS)}")
+            yield file_finding(file, 1, column + 1, name, what, f"the columns are {','.join(COLUMNS)}")
     for name in needed:
         if name not in header:
             missing = f"column {name} is missing"
-            yield Finding(file, 1, 1, name, missing, f"the columns are {','.join(COLUMNS)}")
+            yield file_finding(file, 1, 1, name, missing, f"the columns are {','.join(COLUMNS)}")

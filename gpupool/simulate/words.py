@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpupool.money import usd
-from gpupool.simulate.assertions import Verdict
 from gpupool.simulate.figures import PassedOver, RunFigures, WaitTimes, wait_times
 from gpupool.simulate.trace import WORDS, LeftOut, Trace
 
@@ -127,11 +126,6 @@ def differences(before: RunFigures, after: RunFigures) -> Iterator[str]:
     for change, name in sorted(changes, key=lambda row: -abs(row[0])):
         if abs(change) >= 1:
             yield f"{name} waits {seconds(abs(change))} {'longer' if change > 0 else 'less'} at p95"
-
-
-def verdict(row: Verdict) -> str:
-    measured = "no such figure" if row.measured is None else f"it is {row.measured:g}"
-    return f"{'holds' if row.holds else 'does not hold'}: {row.expectation.text} ({measured})"
 
 
 def spreads(names: Sequence[str], ranges: dict[str, tuple[float, float]]) -> Iterator[tuple[str, str]]:

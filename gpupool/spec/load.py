@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
+from gpupool.findings.finding import INVALID_FILE
 from gpupool.project import environments_folder
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps
@@ -46,9 +47,9 @@ class Loaded:
     gaps: Gaps
     """What is not in `environment`, or has a neutral value there."""
 
-    def finding(self, loc: Loc, message: str, hint: str) -> Finding:
+    def finding(self, loc: Loc, what: str, remediation: str, code: str = INVALID_FILE) -> Finding:
         """A finding at `loc`, which counts list items as `environment` does."""
-        return self.source.finding(self.gaps.place(loc), message, hint)
+        return self.source.finding(self.gaps.place(loc), what, remediation, code)
 
     def named(self, section: str) -> set[str]:
         """Every name that the file gives in `section`, broken items included."""
@@ -94,8 +95,8 @@ def check_shape(source: YamlSource) -> Loaded:
         gaps.add(place)
     if not isinstance(data, dict):
         message = "the file is empty" if data is None else f"the document is {_kind(data)}, not a mapping"
-        hint = "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
-        finding = source.finding((), message, hint)
+        remediation = "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
+        finding = source.finding((), message, remediation)
         if data is None:  # a document that is only begun has its place after the last line
             finding = replace(finding, line=1, column=1)
         return Loaded(None, source, tuple(findings) or (finding,), gaps)

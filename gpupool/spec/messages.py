@@ -31,7 +31,7 @@ class _File:
 def describe(
     error: Mapping[str, Any], loc: Loc, source: YamlSource, shape: type[BaseModel] = Environment
 ) -> tuple[str, str]:
-    """Message and hint for one pydantic error at `loc` of `source`, a file of the fields of `shape`."""
+    """Message and remediation for one pydantic error at `loc` of `source`, of the fields of `shape`."""
     file = _File(source, shape)
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     field = loc[-1] if loc else ""
@@ -77,12 +77,12 @@ def _in_quotes(text: str, loc: Loc, file: _File) -> str:
 
 def _wanted(pattern: str, loc: Loc, file: _File) -> str:
     """What to write instead of what does not match `pattern`, of the field at `loc` or of keys in it."""
-    hints = (hint for form, hint in _forms(_field(loc, file), keys=True) if form == pattern)
+    hints = (remediation for form, remediation in _forms(_field(loc, file), keys=True) if form == pattern)
     return next(hints, "other text")
 
 
 def _forms(part: Any, keys: bool = False) -> Iterator[tuple[str, str]]:
-    """(pattern, hint) of the text that a field takes; of a mapping's values, and with `keys` of its keys."""
+    """(pattern, remediation) of a field's text; of a mapping's values, and with `keys` of its keys."""
     if isinstance(part, FieldInfo):
         yield from _own_forms(part.metadata)
         yield from _forms(part.annotation, keys)
@@ -94,8 +94,8 @@ def _forms(part: Any, keys: bool = False) -> Iterator[tuple[str, str]]:
 
 
 def _own_forms(rules: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    hint = next((rule.text for rule in rules if isinstance(rule, Hint)), "")
-    yield from ((found, hint) for rule in rules if (found := getattr(rule, "pattern", None)))
+    remediation = next((rule.text for rule in rules if isinstance(rule, Hint)), "")
+    yield from ((found, remediation) for rule in rules if (found := getattr(rule, "pattern", None)))
 
 
 def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, file: _File) -> tuple[str, str]:

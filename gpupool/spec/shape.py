@@ -16,21 +16,21 @@ from gpupool.spec.yaml_source import Loc, Unread, YamlSource, read_source
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def read_as(path: Path, shape: type[Shape], hint: str) -> Shape:
-    """The file at `path`; `hint`: what to write where it is no mapping at all. Raises SpecError with all that
+def read_as(path: Path, shape: type[Shape], remediation: str) -> Shape:
+    """The file at `path`; `remediation`: what to write where it is no mapping. Raises SpecError with all that
     is wrong."""
     source = read_source(path)
-    findings = [*source.findings, *shape_findings(source, shape, hint)]
+    findings = [*source.findings, *shape_findings(source, shape, remediation)]
     if findings:
         raise SpecError(findings)
     return shape.model_validate(source.data)
 
 
-def shape_findings(source: YamlSource, shape: type[BaseModel], hint: str) -> Iterator[Finding]:
+def shape_findings(source: YamlSource, shape: type[BaseModel], remediation: str) -> Iterator[Finding]:
     """What breaks the types of the fields, each where it stands."""
     if not isinstance(source.data, dict):
         what = "the file is empty" if source.data is None else "the document is not a mapping"
-        yield source.finding((), what, hint)
+        yield source.finding((), what, remediation)
         return
     try:
         shape.model_validate(source.data)

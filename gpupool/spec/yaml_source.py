@@ -19,7 +19,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpupool.findings import Finding, SpecError
+from gpupool.findings import Finding, SpecError, file_finding
+from gpupool.findings.finding import INVALID_FILE
 from gpupool.spec.yaml_scalars import plain_value
 from vapcheck.manifests.yaml_nodes import YamlDocument, YamlNode, read_nodes
 from vapcheck.reading import TooLargeError, read_file
@@ -104,9 +105,9 @@ class YamlSource:
         """A line of the file, counted from 1."""
         return _lines(self.text)[number - 1]
 
-    def finding(self, loc: Loc, message: str, hint: str) -> Finding:
+    def finding(self, loc: Loc, what: str, remediation: str, code: str = INVALID_FILE) -> Finding:
         line, column = self.place(loc)
-        return Finding(self.file, line, column, path_text(loc), message, hint)
+        return file_finding(self.file, line, column, path_text(loc), what, remediation, code)
 
 
 @functools.lru_cache(maxsize=1)
@@ -154,11 +155,11 @@ def read_source(path: Path) -> YamlSource:
     try:
         raw = read_file(path, MAX_BYTES)
     except TooLargeError:
-        raise SpecError([Finding(name, 1, 1, "", *_TOO_LARGE)]) from None
+        raise SpecError([file_finding(name, 1, 1, "", *_TOO_LARGE)]) from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError(
-            [Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]
+            [file_finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]
         ) from error
     return parse_source(name, raw)
 
@@ -168,8 +169,8 @@ def parse_source(name: str, raw: bytes) -> YamlSource:
     reading had to stop; what else is wrong is in the result's findings."""
     builder = _Builder(name)
 
-    def refuse(line: int, column: int, message: str, hint: str) -> SpecError:
-        return SpecError([*builder.findings, Finding(name, line, column, "", message, hint)])
+    def refuse(line: int, column: int, message: str, remediation: str) -> SpecError:
+        return SpecError([*builder.findings, file_finding(name, line, column, "", message, remediation)])
 
     if len(raw) > MAX_BYTES:
         raise refuse(1, 1, *_TOO_LARGE)
@@ -235,11 +236,13 @@ class _Builder:
                 self.stop(after, (), "a second document starts here", "write it to a separate file")
         return root
 
-    def report(self, node: YamlNode, loc: Loc, message: str, hint: str) -> None:
-        self.findings.append(Finding(self.name, node.line, node.column, path_text(loc), message, hint))
+    def report(self, node: YamlNode, loc: Loc, message: str, remediation: str) -> None:
+        self.findings.append(
+            file_finding(self.name, node.line, node.column, path_text(loc), message, remediation)
+        )
 
-    def stop(self, node: YamlNode, loc: Loc, message: str, hint: str) -> NoReturn:
-        self.report(node, loc, message, hint)
+    def stop(self, node: YamlNode, loc: Loc, message: str, remediation: str) -> NoReturn:
+        self.report(node, loc, message, remediation)
         self.stopped = True
         raise _Stop
 

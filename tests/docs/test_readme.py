@@ -248,7 +248,7 @@ def test_paths_that_the_readme_names_exist() -> None:
 def test_registration_points_that_the_table_names_exist() -> None:
     table = CONTRIBUTING.partition("## Where do I change X?")[2].partition("\n## ")[0]
     named = set(re.findall(r"`([A-Z_]\w*)`", table))
-    assert {"GENERATORS", "CHECKS", "ENGINES", "CheckOutput"} <= named
+    assert {"GENERATORS", "CHECKS", "ENGINES", "FindingFormat"} <= named
     code = "\n".join(
         path.read_text(encoding="utf-8")
         for folder in ("gpupool", "generators")

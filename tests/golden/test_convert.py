@@ -44,7 +44,7 @@ def test_there_are_enough_cases() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_conversion(case: str) -> None:
     result = conversion_of(case)
-    listing = "".join(f"{entry.kind}: {entry}\n" for entry in result.leftovers)
+    listing = "".join(f"{entry.category}: {entry}\n" for entry in result.leftovers)
     for name, said in (("environment.yaml", result.text), ("listing.txt", listing)):
         expected = HERE / case / name
         if WRITING:

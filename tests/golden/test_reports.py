@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.findings import Finding
 from gpupool.plan.changes.model import SettingChange
 from gpupool.report.as_json import as_json
 from gpupool.report.build import build
 from gpupool.report.git_states import ProjectFiles
 from gpupool.report.markdown import MARKER, comment
-from gpupool.report.model import PolicyNote, ProjectState, Report
+from gpupool.report.model import ProjectState, Report
 from gpupool.report.text import text
 
 HERE = Path(__file__).parent / "report"
@@ -108,8 +109,8 @@ def test_the_way_back_mirrors_the_way_there(case: str) -> None:
     assert _known(back.findings.new) == _known(there.findings.fixed)
 
 
-def _known(notes: tuple[PolicyNote, ...]) -> set[tuple[str, str, str]]:
-    return {(note.rule, note.object, note.path) for note in notes}
+def _known(notes: tuple[Finding, ...]) -> set[tuple[str, str, str]]:
+    return {(note.code, note.object, note.path) for note in notes}
 
 
 @pytest.mark.parametrize("states", [("base", "head"), ("head", "base")])
@@ -128,5 +129,5 @@ def test_text_says_every_risk_and_effect(case: str) -> None:
     made = report(case)
     said = " ".join(text(made).split())
     for environment in made.changed:
-        assert all(risk.text in said for risk in environment.risks)
+        assert all(risk.what in said for risk in environment.risks)
         assert all(effect.reason in said and effect.what in said for effect in environment.effects)

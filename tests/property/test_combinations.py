@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.findings import SpecError
+from gpupool.findings.of_policy import policy_finding
 from gpupool.generators import generate
 from gpupool.infra.policy_gate import beyond_limits, describe, judge
 from gpupool.plan.checks.names import POOL_NAME_MAX
@@ -56,7 +57,7 @@ JUDGED = sorted({*COVERING, *LEGAL[:: len(LEGAL) // 160]})
 def denials(plan: Plan) -> list[str]:
     """What the environment's own policies, and the rules over all of it, deny of it."""
     report = judge(plan, TODAY, compiler=COMPILER)
-    return [describe(finding) for finding in report.findings if finding.level == "deny"]
+    return [describe(policy_finding(finding)) for finding in report.findings if finding.level == "deny"]
 
 
 def test_every_legal_pair_of_values_occurs(record_property: Any) -> None:

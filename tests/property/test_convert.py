@@ -116,7 +116,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
     plan = plan_of(environment)
     result = converted(generated(plan), Choices(name="random", region="us-east-1", cluster="ml"))
     assert result.platform == platform or not plan.pools
-    assert not [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    assert not [str(entry) for entry in result.leftovers if entry.category != "assumed"]
     again = plan_from(result.text)
     assert [seen(pool) for pool in sorted(again.pools, key=lambda p: p.name)] == [
         seen(pool) for pool in sorted(plan.pools, key=lambda p: p.name)
@@ -142,7 +142,7 @@ def test_every_field_of_machines_converts_back(file: str) -> None:
     plan = plan_from((ROOT / file).read_text(), Path(file).stem)
     choices = Choices(name=plan.environment, region=plan.cluster.region, cluster=plan.cluster.name)
     result = converted(generated(plan), choices)
-    assert not [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    assert not [str(entry) for entry in result.leftovers if entry.category != "assumed"]
     again = plan_from(result.text, plan.environment)
     kinds = ("NodePool", "EC2NodeClass", "NodeOverlay")
     objects, before = (
@@ -197,7 +197,7 @@ def said_of(result: Conversion, title: str, loc: tuple[Any, ...]) -> bool:
             about.startswith(entry.path) or entry.path.startswith(about) or MARKER in entry.path + entry.value
         )
         for entry in result.leftovers
-        if entry.kind != "assumed" or entry.path
+        if entry.category != "assumed" or entry.path
     )
 
 

@@ -50,7 +50,7 @@ def found(name: str, data: Data) -> set[tuple[str, str]]:
     try:
         resolve(check_shape(parse_source(f"{name}.yaml", written(data).encode())))
     except SpecError as error:
-        return {(finding.path, finding.message) for finding in error.findings}
+        return {(finding.path, finding.what) for finding in error.findings}
     return set()
 
 

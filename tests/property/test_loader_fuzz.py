@@ -42,11 +42,11 @@ def survives(raw: bytes) -> None:
     # YAML 1.1 ends lines at these too, and so do the editors that show such a file.
     lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", raw.decode("utf-8-sig", errors="replace"))
     for finding in findings:
-        assert finding.message
-        assert finding.hint
+        assert finding.what
+        assert finding.remediation
         assert "\n" not in str(finding)
         assert 1 <= finding.line <= len(lines)
-        if not finding.message.startswith("byte "):
+        if not finding.what.startswith("byte "):
             assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
 
 

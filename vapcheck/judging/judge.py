@@ -176,7 +176,7 @@ class Judge:
                 self.tally.matched[policy.name] += 1
                 decision, level = Denial("error", broken), config_level(policy)
                 finding = finding_of(policy, None, decision, level, document, path)
-                findings.append(replace(finding, fix=GIVE_THE_CRD))
+                findings.append(replace(finding, remediation=GIVE_THE_CRD))
                 continue
             version = matched.api_version
             if version not in scopes and bindings:
@@ -192,7 +192,7 @@ class Judge:
                     applied = True
                     decision = Denial("error", f"failed to configure binding: {error}")
                     finding = finding_of(policy, binding, decision, config_level(policy), document, path)
-                    findings.append(replace(finding, fix=error.fix or finding.fix))
+                    findings.append(replace(finding, remediation=error.remediation or finding.remediation))
                     continue
                 if not parameters:
                     self.tally.unparameterised[policy.name] = binding.name

@@ -36,7 +36,7 @@ def overview(found: PolicySet, tally: Tally, operation: str) -> Iterator[PolicyF
             object=ObjectRef(api_version, kind, None, ""),
             file=file,
             line=line,
-            fix="Add the CustomResourceDefinition to the manifests, or use --policies.",
+            remediation="Add the CustomResourceDefinition to the manifests, or use --policies.",
         )
     yield from _unmatched(found.policies, tally, operation)
 
@@ -56,7 +56,7 @@ def _unseen(name: str, unseen: UnseenNamespace) -> PolicyFinding:
         object=ObjectRef("v1", "Namespace", None, name),
         file=unseen.file,
         line=unseen.line,
-        fix="Add the Namespace to the manifests, or use --policies; or use "
+        remediation="Add the Namespace to the manifests, or use --policies; or use "
         f"--namespace {name} --namespace-labels KEY=VALUE.",
     )
 
@@ -73,7 +73,7 @@ def _unmatched(policies: Iterable[BoundPolicy], tally: Tally, operation: str) ->
         if binding and binding.param_ref and policy.param_kind:
             message = f"was not applied: its parameter, {wanted(policy, binding)}, is missing"
             finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
-            finding = replace(finding, binding=binding.name, fix=missing(policy, binding))
+            finding = replace(finding, binding=binding.name, remediation=missing(policy, binding))
         yield replace(finding, title=policy.text("title"))
 
 

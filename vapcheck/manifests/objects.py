@@ -76,8 +76,8 @@ def _is_intended(value: Any) -> bool:
     return bool(version) and not chart and not version.startswith("kustomize.config.k8s.io/")
 
 
-def _problem(line: int, message: str, hint: str) -> Problem:
-    return Problem("", max(line, 1), 1, message, hint)
+def _problem(line: int, message: str, remediation: str) -> Problem:
+    return Problem("", max(line, 1), 1, message, remediation)
 
 
 class _Reader:
@@ -104,10 +104,10 @@ class _Reader:
         (ConfigMapList: ConfigMap)."""
         items, kind = body["items"], body.get("kind")
         if not kind or not isinstance(items, list):
-            message, hint = "no kind: not a Kubernetes object", _MOVE
+            message, remediation = "no kind: not a Kubernetes object", _MOVE
             if kind:
-                message, hint = "items is not a list", "write a list of objects, or remove items"
-            yield NoObject(_problem(line, message, hint), not item and not _is_intended(body))
+                message, remediation = "items is not a list", "write a list of objects, or remove items"
+            yield NoObject(_problem(line, message, remediation), not item and not _is_intended(body))
             return
         if len(item) >= 2 * MAX_LISTS:
             message = f"Lists in Lists, more than {MAX_LISTS} levels deep"

@@ -62,8 +62,8 @@ def _yaml_pieces(text: str, line: int, whole: str) -> Iterator[Piece]:
             # A key that is pasted without its indentation begins like this (-----BEGIN ...).
             shown = "anything" if may_hold_secret(whole) else repr(follows[:40])
             message = f"a line with --- can't go on with {shown}"
-            hint = "move the text to the next line; kubectl can't read this file"
-            yield Piece(NotImplemented, here, "", here, (Problem("", here, 4, message, hint),))
+            remediation = "move the text to the next line; kubectl can't read this file"
+            yield Piece(NotImplemented, here, "", here, (Problem("", here, 4, message, remediation),))
         elif match.start() == begin:
             continue  # nothing before it: it belongs to what follows
         yield from _yaml_piece(text[begin : match.start()], line, whole)

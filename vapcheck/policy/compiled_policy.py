@@ -61,7 +61,7 @@ class Refusal:
     path: str
     expression: str
     message: str
-    fix: str = ""
+    remediation: str = ""
     """What to do, where the message does not say it."""
 
 

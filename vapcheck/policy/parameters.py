@@ -23,9 +23,9 @@ class ParameterError(Exception):
     """The parameters are not available; the text is the API server's, which names neither them nor the
     binding."""
 
-    def __init__(self, text: str, fix: str = "") -> None:
+    def __init__(self, text: str, remediation: str = "") -> None:
         super().__init__(text)
-        self.fix = fix
+        self.remediation = remediation
         """What to do, with the names."""
 
 

@@ -106,7 +106,7 @@ def read_policies(
                 finding = engine_finding(
                     "invalid-policy", document, row.path, row.message, expression=row.expression
                 )
-                findings.append(replace(finding, fix=row.fix))
+                findings.append(replace(finding, remediation=row.remediation))
     if bind:
         unbound = known.keys() - {binding.policy for binding in bindings.values()}
         for name in sorted(unbound & compiled.keys()):
@@ -139,7 +139,8 @@ def other_minor(kinds: Kinds) -> Iterator[PolicyFinding]:
             f"Kubernetes {kinds.kubernetes} is unknown, only {MINORS[0]} to {MINORS[-1]} are known; "
             f"it is treated as {kinds.minor}",
             origin="engine",
-            fix="Differences of that version are not considered; a dry run on its API server shows them.",
+            remediation="Differences of that version are not considered; a dry run on its API server "
+            "shows them.",
         )
 
 
@@ -150,7 +151,10 @@ def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:
         if is_of(GROUP, body) and body.get("kind") == "MutatingAdmissionPolicy":
             message = "is not applied: objects are evaluated without its changes"
             finding = engine_finding("mutating-policy", document, "", message, level="audit")
-            yield replace(finding, fix="If policies depend on its changes, provide the changed objects.")
+            yield replace(
+                finding,
+                remediation="If policies depend on its changes, provide the changed objects.",
+            )
 
 
 def binding_of(policy: Document, action: ValidationAction, namespace: str = "") -> Document:
@@ -190,7 +194,7 @@ def _loose_ends(known: dict[str, Document], bindings: Sequence[Binding]) -> list
         if name not in bound:
             message = "no binding names this policy, so nothing enforces it"
             finding = engine_finding("unbound-policy", document, "", message, level="warn")
-            findings.append(replace(finding, fix=_BIND))
+            findings.append(replace(finding, remediation=_BIND))
     return findings
 
 

@@ -44,7 +44,7 @@ class Doubt:
 
     path: str
     message: str
-    hint: str
+    remediation: str
     fatal: bool
     """Whether every server refuses the object, not only a strict one."""
 
@@ -96,8 +96,8 @@ def _inspect_fields(
             yield from _inspect(item, known, place, show, builtin)
         elif not schema.preserve_unknown:
             near = difflib.get_close_matches(key, list(schema.properties), 1)
-            hint = f"did you mean {near[0]}?" if near else "remove it"
-            yield Doubt(where, f"unknown field {key!r}; the server drops it", hint, False)
+            remediation = f"did you mean {near[0]}?" if near else "remove it"
+            yield Doubt(where, f"unknown field {key!r}; the server drops it", remediation, False)
 
 
 def _wrong(value: Any, expected: _Expected, path: str, show: _Show) -> Doubt:

@@ -191,8 +191,8 @@ def print_why(why: Why) -> None:
     print(f"{why.id}  {why.state}")
     if why.waiting:
         print(f"reason: {words.reason(why.waiting.reason)}: {why.waiting.detail}")
-        if advice := words.advice(why.waiting.reason):
-            print(f"action: {advice}")
+        if remediation := words.remediation(why.waiting.reason):
+            print(f"action: {remediation}")
     if why.position is not None:
         print(f"jobs ahead: {why.position}")
     _print_projection(why)
@@ -210,8 +210,8 @@ def print_forecast(forecast: Forecast) -> None:
         print("exceeds the remaining budget")
     if forecast.waiting:
         print(f"would wait: {words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
-        if advice := words.advice(forecast.waiting.reason):
-            print(f"action: {advice}")
+        if remediation := words.remediation(forecast.waiting.reason):
+            print(f"action: {remediation}")
         if forecast.position is not None:
             print(f"jobs ahead: {forecast.position}")
         _print_projection(forecast)

@@ -100,9 +100,9 @@ def reason(code: str) -> str:
     return code.replace("_", " ")
 
 
-def advice(code: str) -> str | None:
+def remediation(code: str) -> str | None:
     """What to do about what a job waits for; None for a reason that this version does not know."""
-    return reasons.advice(code)
+    return reasons.remediation(code)
 
 
 def terms(terms: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`gpupool policy check | test`: ValidatingAdmissionPolicies judged offline, and policies judged by fixtures.
 
 Thin: `gpupool.policy_check.targets` sorts targets, `gpupool.policy_check.check` has them judged,
-`gpupool.cli.policy.outputs` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
+`gpupool.cli.findings` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
 rich) must not be imported for it.
 """
 
@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from gpupool.cli.output import Format
-from gpupool.cli.policy.outputs import CheckOutput, answer
+from gpupool.cli.output import FindingFormatOption, Format
+from gpupool.cli.policy.answer import answer
 from gpupool.policy_check.check import Bind, Operation, Question
 
 app = typer.Typer(
@@ -38,10 +38,7 @@ def check(
         list[Path] | None,
         typer.Option("--policies", metavar="DIR", help="More policies: a folder or a file. Repeatable."),
     ] = None,
-    output: Annotated[
-        CheckOutput,
-        typer.Option("-o", "--format", help="text for people; json, sarif, junit or github for machines."),
-    ] = CheckOutput.text,
+    output: FindingFormatOption = "text",
     user: Annotated[
         str | None,
         typer.Option("--user", metavar="NAME", help="The user of the request, as request.userInfo.username."),

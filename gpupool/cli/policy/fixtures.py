@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpupool.cli.findings.json import finding_json
 from gpupool.cli.output import Format, print_json, print_table
-from gpupool.cli.policy.json import finding_json
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
-from gpupool.policy_check.result import relative
+from gpupool.findings import UsageError, relative
+from gpupool.findings.of_policy import policy_finding
 from gpupool.policy_check.targets import kinds_in, policies_folder
 from gpupool.terminal import in_sentence
 from vapcheck import Kinds, PolicyFinding
@@ -142,7 +142,7 @@ def _as_json(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], not
             for one in tested
         ],
         "failures": [_failure(failure) for failure in stray],
-        "notes": [finding_json(note) for note in notes],
+        "notes": [finding_json(policy_finding(note)) for note in notes],
     }
 
 

@@ -38,7 +38,7 @@ def _up_to(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
         granted, most = grant_slices(pool, grant), up_to_slices(pool, grant)
     except CatalogError as error:
         if isinstance(grant.up_to, dict) and not set(grant.up_to) <= set(grant.profiles):
-            yield PlanProblem(loc, error.message, error.hint)
+            yield PlanProblem(loc, error.message, error.remediation)
         return
     for resource, count in most.items():
         there = pool.slices_max.get(resource, 0)

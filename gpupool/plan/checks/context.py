@@ -28,7 +28,7 @@ class PlanProblem:
 
     loc: Loc
     message: str
-    hint: str
+    remediation: str
     judged_by: tuple[Loc, ...] = ()
     """What it rests on, where that is less than all at `loc`: it holds whatever else is broken there."""
     ready: str = ""
@@ -96,7 +96,7 @@ class CheckContext:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """A hint that names what `name` may have meant, else all that is known."""
+    """A remediation that names what `name` may have meant, else all that is known."""
     names = list(known)
     close = get_close_matches(name, names, 1, 0.6)
     if close:

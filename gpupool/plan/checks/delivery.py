@@ -41,8 +41,8 @@ def source(context: CheckContext) -> Iterator[PlanProblem]:
         parts = PurePosixPath(delivery.path)
         if parts.is_absolute() or ".." in parts.parts or "\\" in delivery.path:
             message = f"{delivery.path!r} is not a folder inside the repository"
-            hint = f"write it from the repository's root, e.g. rendered/{name}"
-            yield PlanProblem(("delivery", "path"), message, hint)
+            remediation = f"write it from the repository's root, e.g. rendered/{name}"
+            yield PlanProblem(("delivery", "path"), message, remediation)
 
 
 def _repository(engine: Engine, repo: str) -> Iterator[PlanProblem]:
@@ -54,8 +54,10 @@ def _repository(engine: Engine, repo: str) -> Iterator[PlanProblem]:
         )
     elif _SCP.fullmatch(repo) and not engine.takes_scp:
         host, _, path = repo.partition(":")
-        hint = f"write ssh://{host}/{path.lstrip('/')}"
-        yield PlanProblem(("delivery", "repo"), f"{engine.title} does not accept the address {repo!r}", hint)
+        remediation = f"write ssh://{host}/{path.lstrip('/')}"
+        yield PlanProblem(
+            ("delivery", "repo"), f"{engine.title} does not accept the address {repo!r}", remediation
+        )
     elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
         message = f"{repo!r} is not an address of a repository"
         yield PlanProblem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
@@ -68,8 +70,8 @@ def settings(context: CheckContext) -> Iterator[PlanProblem]:
     for section in ENGINE_FACTS if chosen else ():
         if section in delivery.model_fields_set and delivery.engine != section:
             message = f"there are settings of {section}, but the engine is {delivery.engine}"
-            hint = f"remove them, or set delivery.engine to {section}"
-            yield PlanProblem(("delivery", section), message, hint, judged_by=(("delivery", section),))
+            remediation = f"remove them, or set delivery.engine to {section}"
+            yield PlanProblem(("delivery", section), message, remediation, judged_by=(("delivery", section),))
     destination = delivery.argocd.destination
     if destination.server is not None and destination.name is not None:
         message = "the cluster has both an address and a name; Argo CD accepts only one"
@@ -113,9 +115,9 @@ def existing_nodes(context: CheckContext) -> Iterator[PlanProblem]:
                 f"{engine} would own the nodes' whole list of taints and remove taints of others, including "
                 "not-ready"
             )
-            hint = (
+            remediation = (
                 "choose the nodes by selector, which leaves labels and taints to their node group, or write "
                 "taints: [], or deliver with engine pulumi"
             )
             loc = ("pools", index, "taints")
-            yield PlanProblem(loc, message, hint, judged_by=(loc,))
+            yield PlanProblem(loc, message, remediation, judged_by=(loc,))

@@ -40,8 +40,8 @@ def bottlerocket(context: CheckContext) -> Iterator[PlanProblem]:
             continue
         loc: Loc = ("pools", index, "nodes", "image")
         if image.family == "Bottlerocket":
-            hint = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
-            yield PlanProblem((*loc, "family"), f"{image.family} can't be used: {BOTTLEROCKET}", hint)
+            remediation = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
+            yield PlanProblem((*loc, "family"), f"{image.family} can't be used: {BOTTLEROCKET}", remediation)
             continue
         for position, term in enumerate(image.selector_terms):
             if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
@@ -76,8 +76,8 @@ def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) 
         return
     family = _FAMILIES[term.alias.partition("@")[0]]
     if count > 1:
-        hint = "remove the other terms, or select all images by other fields"
-        yield PlanProblem((*loc, "alias"), "an alias must be the only term", hint)
+        remediation = "remove the other terms, or select all images by other fields"
+        yield PlanProblem((*loc, "alias"), "an alias must be the only term", remediation)
     if image.family not in (family, "Custom") and "Bottlerocket" not in (image.family, family):
         message = f"alias {term.alias} is of family {family}, but the image's family is {image.family}"
         yield PlanProblem((*loc, "alias"), message, f"use an alias of {image.family}, or family: Custom")
@@ -103,8 +103,8 @@ def aliases(context: CheckContext) -> Iterator[PlanProblem]:
         if alias.startswith("al2@") and not has_amazon_linux_2(version):
             last = bound(_LAST_AL2)
             message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}"
-            hint = f"use {pinned_image()}; {last.value} was the last {last.why}"
-            yield PlanProblem(loc, message, hint)
+            remediation = f"use {pinned_image()}; {last.value} was the last {last.why}"
+            yield PlanProblem(loc, message, remediation)
 
 
 def own(context: CheckContext) -> Iterator[PlanProblem]:

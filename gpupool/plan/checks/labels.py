@@ -45,8 +45,8 @@ def labels(context: CheckContext) -> Iterator[PlanProblem]:
                 f"{given} labels are too many: a NodePool allows {_NODE_POOL_LABELS}, and gpupool "
                 f"sets {every - given} of them"
             )
-            hint = f"leave out {every - _NODE_POOL_LABELS}"
-            yield PlanProblem(("pools", index, "labels"), message, hint)
+            remediation = f"leave out {every - _NODE_POOL_LABELS}"
+            yield PlanProblem(("pools", index, "labels"), message, remediation)
 
 
 def taints(context: CheckContext) -> Iterator[PlanProblem]:
@@ -64,10 +64,12 @@ def taints(context: CheckContext) -> Iterator[PlanProblem]:
         for loc, taint, owner in rows:
             if reason := owner(taint.key):
                 message = f"taint {taint.key!r} can't be set by a pool: {reason}"
-                hint = "use your own key"
+                remediation = "use your own key"
                 if owner is _taints_owner:
-                    hint = f"remove `taints` to get gpupool.dev/pool=<name>:NoSchedule, or {hint}"
-                yield PlanProblem((*loc, "key"), message, hint)
+                    remediation = (
+                        f"remove `taints` to get gpupool.dev/pool=<name>:NoSchedule, or {remediation}"
+                    )
+                yield PlanProblem((*loc, "key"), message, remediation)
             if context.gaps.covers((*loc, "effect")):
                 continue
             if (taint.key, taint.effect) in seen:

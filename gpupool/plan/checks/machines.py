@@ -125,8 +125,8 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
         if without:
             has = [name for name, cards in types.items() if cards]
             message = f"{', '.join(without)} has no known EFA"
-            hint = f"use {' or '.join(has)}, or remove efa" if has else "leave it out"
-            yield PlanProblem(loc, message, hint)
+            remediation = f"use {' or '.join(has)}, or remove efa" if has else "leave it out"
+            yield PlanProblem(loc, message, remediation)
 
 
 def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
@@ -140,8 +140,8 @@ def kubelets(context: CheckContext) -> Iterator[PlanProblem]:
         if down_to >= from_on:
             message = f"images are removed from {from_on}% disk use down to {down_to}%, which is not lower"
             if low is None:
-                hint = f"use more than {down_to}, or also set imageGCLowThresholdPercent"
-                yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, hint)
+                remediation = f"use more than {down_to}, or also set imageGCLowThresholdPercent"
+                yield PlanProblem((*loc, "imageGCHighThresholdPercent"), message, remediation)
             else:
                 yield PlanProblem((*loc, "imageGCLowThresholdPercent"), message, f"use less than {from_on}")
         soft, grace = kubelet.eviction_soft or {}, kubelet.eviction_soft_grace_period or {}

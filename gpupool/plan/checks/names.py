@@ -79,8 +79,10 @@ def operator_namespace(context: CheckContext) -> Iterator[PlanProblem]:
         taken["kube-system"] = "the cluster's"
     if namespace in taken:
         message = f"namespace {namespace!r} is {taken[namespace]}, so it can't be the GPU Operator's"
-        hint = "name the namespace that the operator runs in (gpupool doctor finds it), e.g. gpu-operator"
-        yield PlanProblem(("gpuOperator", "namespace"), message, hint)
+        remediation = (
+            "name the namespace that the operator runs in (gpupool doctor finds it), e.g. gpu-operator"
+        )
+        yield PlanProblem(("gpuOperator", "namespace"), message, remediation)
 
 
 def priority_names(context: CheckContext) -> Iterator[PlanProblem]:

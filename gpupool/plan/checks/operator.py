@@ -69,10 +69,10 @@ def _pool_needs(context: CheckContext, release: OperatorRelease | None) -> Itera
         driver = None
     for pool, gpu, shared in _divided(context):
         for problem in driver_problems(driver, gpu, shared) if driver else ():
-            yield PlanProblem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
+            yield PlanProblem(loc, f"{problem.message} (pool {pool.name!r})", problem.remediation)
         for problem in release_problems(release, gpu, shared) if release else ():
             yield PlanProblem(
-                ("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint
+                ("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.remediation
             )
 
 

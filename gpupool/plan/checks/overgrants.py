@@ -36,11 +36,11 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
         for resource, (total, most) in overgranted(resolved.slices_max, grants.values()).items():
             shares = _shares(grants, resource)
             message = f"grants add up to {total} x {resource}, but the pool has {most}: {shares}"
-            hint = (
+            remediation = (
                 f"grant less (with upTo tenants borrow idle capacity), raise {resolved.bounded_by}, or set "
                 "overcommit: true on the pool if this is intended"
             )
-            yield PlanProblem(loc, message, hint, judged_by)
+            yield PlanProblem(loc, message, remediation, judged_by)
             break  # what is said of one profile holds for the others
 
 

@@ -46,8 +46,8 @@ def waivers(context: CheckContext) -> Iterator[PlanProblem]:
             yield PlanProblem(("policies", "waivers", index), message, "remove one of them")
         elif waiver.namespace and waiver.policy in _without_namespace(context):
             message = f"policy {waiver.policy!r} applies to cluster-scoped objects"
-            hint = "remove `namespace` to waive it for the whole cluster"
-            yield PlanProblem(("policies", "waivers", index, "namespace"), message, hint)
+            remediation = "remove `namespace` to waive it for the whole cluster"
+            yield PlanProblem(("policies", "waivers", index, "namespace"), message, remediation)
 
 
 def _without_namespace(context: CheckContext) -> set[str]:

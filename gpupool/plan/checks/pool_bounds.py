@@ -31,12 +31,12 @@ def _capacity(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
     if nodes.capacity != ["spot", "on-demand"]:
         listed = ", ".join(nodes.capacity)
         instead = {"spot": "use spotShare: 1", "on-demand": "remove it to get on-demand nodes"}
-        hint = instead.get(listed, "use [spot, on-demand]")
-        yield PlanProblem(at, f"capacity [{listed}] is not [spot, on-demand]", hint)
+        remediation = instead.get(listed, "use [spot, on-demand]")
+        yield PlanProblem(at, f"capacity [{listed}] is not [spot, on-demand]", remediation)
     elif share:
         message = f"capacity and spotShare {nodes.spot_share:g} both set the share of spot nodes"
-        hint = "remove one of them: spotShare sets a fixed share, capacity uses spot while available"
-        yield PlanProblem(at, message, hint, (at, (*loc, "spotShare")))
+        remediation = "remove one of them: spotShare sets a fixed share, capacity uses spot while available"
+        yield PlanProblem(at, message, remediation, (at, (*loc, "spotShare")))
 
 
 def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int]) -> Iterator[PlanProblem]:
@@ -58,8 +58,8 @@ def _bound(context: CheckContext, loc: Loc, nodes: spec.Nodes, sizes: list[int])
             f"max {nodes.max} can't be enforced with {machines}: Karpenter does not count nodes while it "
             "starts several"
         )
-        hint = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest machines"
-        yield PlanProblem((*loc, "max"), message, hint)
+        remediation = f"use maxGpus: {nodes.max * sizes[-1]}, which is {nodes.max} of the largest machines"
+        yield PlanProblem((*loc, "max"), message, remediation)
     elif nodes.max_gpus is not None:
         yield from _gpus((*loc, "maxGpus"), nodes.max_gpus, sizes)
 

@@ -47,8 +47,8 @@ def cluster(context: CheckContext) -> Iterator[PlanProblem]:
             ("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"'
         )
     if not environment.karpenter.node_role:
-        hint = "add karpenter.nodeRole, the IAM role that Karpenter gives to nodes"
-        yield PlanProblem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", hint)
+        remediation = "add karpenter.nodeRole, the IAM role that Karpenter gives to nodes"
+        yield PlanProblem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", remediation)
 
 
 def platform_fields(context: CheckContext) -> Iterator[PlanProblem]:
@@ -98,14 +98,14 @@ def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
 
 
 def _static_nodes(context: CheckContext, loc: Loc, nodes: spec.Nodes) -> Iterator[PlanProblem]:
-    hint = "use exactly one of nodes.names and nodes.selector"
+    remediation = "use exactly one of nodes.names and nodes.selector"
     chosen_by = ((*loc, "names"), (*loc, "selector"))
     if nodes.names and nodes.selector:
-        yield PlanProblem(loc, "both names and a selector select the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "both names and a selector select the nodes", remediation, chosen_by)
     # Broken ones are a finding already, and an unknown field may be meant for one of them.
     unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
     if not nodes.names and not nodes.selector and not unknown:
-        yield PlanProblem(loc, "neither names nor a selector selects the nodes", hint, chosen_by)
+        yield PlanProblem(loc, "neither names nor a selector selects the nodes", remediation, chosen_by)
     if nodes.selector and nodes.max is None:
         yield PlanProblem(
             (*loc, "max"),
@@ -160,17 +160,17 @@ def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) ->
     eks = context.platform == "eks"
     usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
     carried = ", ".join(usable) or ("no type that Karpenter can start" if eks else "none in the catalog")
-    hint = f"instance types with the {gpu.title}: {carried}"
+    remediation = f"instance types with the {gpu.title}: {carried}"
     try:
         instance_type = gpu.instance_type(name)
     except CatalogError:
         owner = context.catalog.owner(name)
         if owner is not None:
-            yield PlanProblem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
+            yield PlanProblem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", remediation)
         elif reason := context.catalog.against(name):
-            yield PlanProblem(loc, f"{name} can't serve a pool: {reason}", hint)
+            yield PlanProblem(loc, f"{name} can't serve a pool: {reason}", remediation)
         else:
-            yield PlanProblem(loc, f"{name} is not in the catalog", hint)
+            yield PlanProblem(loc, f"{name} is not in the catalog", remediation)
         return
     if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
         message = f"the local control plane does not simulate {name}, which is only in this project's catalog"
@@ -180,7 +180,7 @@ def _instance_type(context: CheckContext, loc: Loc, gpu: GpuModel, name: str) ->
             loc,
             f"Karpenter can't start {name}: "
             f"{instance_type.note or 'its AWS provider does not know the type'}",
-            hint,
+            remediation,
         )
 
 
@@ -194,15 +194,15 @@ def sharing(context: CheckContext) -> Iterator[PlanProblem]:
             gpu = context.catalog[pool.gpu]
         except CatalogError as error:
             ready = "" if isinstance(error, OtherVendorError) else context.new_gpu(pool.gpu)
-            yield PlanProblem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
+            yield PlanProblem(("pools", index, "gpu"), error.message, error.remediation, ready=ready)
             if isinstance(shared, Replicated):
                 for problem in too_few_replicas(shared.replicas):
-                    yield PlanProblem((*loc, problem.field), problem.message, problem.hint)
+                    yield PlanProblem((*loc, problem.field), problem.message, problem.remediation)
             continue
         for problem in shared.problems(gpu):
             field = (*loc, problem.field)
             # What is wrong with a part of a layout is wrong with all of it.
-            yield PlanProblem(field, problem.message, problem.hint, (field,) if shared.layout else ())
+            yield PlanProblem(field, problem.message, problem.remediation, (field,) if shared.layout else ())
 
 
 def zones(context: CheckContext) -> Iterator[PlanProblem]:

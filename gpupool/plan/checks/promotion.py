@@ -27,8 +27,8 @@ def origin(context: CheckContext) -> Iterator[PlanProblem]:
     if promotion is None:
         return
     if promotion.from_ is None:
-        hint = "add from: with the environment where changes are tried first"
-        yield PlanProblem(("promotion",), "promotion has no source environment", hint)
+        remediation = "add from: with the environment where changes are tried first"
+        yield PlanProblem(("promotion",), "promotion has no source environment", remediation)
         return
     loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
     if promotion.from_ == own:

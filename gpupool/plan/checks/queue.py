@@ -63,8 +63,8 @@ def engine(context: CheckContext) -> Iterator[PlanProblem]:
     """The one that there is."""
     if context.environment.queue.engine != "builtin":
         message = "gpupool does not support Kueue yet; its own queue is the only engine"
-        hint = "remove it; if Kueue schedules jobs, use queue.enabled: false"
-        yield PlanProblem(("queue", "engine"), message, hint)
+        remediation = "remove it; if Kueue schedules jobs, use queue.enabled: false"
+        yield PlanProblem(("queue", "engine"), message, remediation)
 
 
 def chart(context: CheckContext) -> Iterator[PlanProblem]:
@@ -77,8 +77,8 @@ def chart(context: CheckContext) -> Iterator[PlanProblem]:
         yield PlanProblem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.database is None:
         message = "several processes need a shared PostgreSQL, but queue.database is missing"
-        hint = "add queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
-        yield PlanProblem(loc, message, hint, judged_by=(loc, ("queue", "database")))
+        remediation = "add queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
+        yield PlanProblem(loc, message, remediation, judged_by=(loc, ("queue", "database")))
 
 
 def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:

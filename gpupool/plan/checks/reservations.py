@@ -66,11 +66,13 @@ def _twice(loc: Loc, pool: spec.Pool, reservation: spec.Reservation, other: spec
         what, field = "what these tags find", "tags"
     if pool is other:
         message = f"{what} is listed twice"
-        hint = "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
+        remediation = (
+            "list it once" if reservation.id else "list it once, or add a tag that only some of it has"
+        )
     else:
         message = f"{what} is also in pool {other.name} and would be counted twice"
-        hint = "keep it in one of them" if reservation.id else "add tags that distinguish them"
-    return PlanProblem((*loc, field), message, hint)
+        remediation = "keep it in one of them" if reservation.id else "add tags that distinguish them"
+    return PlanProblem((*loc, field), message, remediation)
 
 
 def _bounded(context: CheckContext, loc: Loc, pool: spec.Pool) -> Iterator[PlanProblem]:

@@ -30,8 +30,8 @@ def selectors(context: CheckContext) -> Iterator[PlanProblem]:
         theirs = sorted(key for key in pool.nodes.selector if key.partition("/")[0] in _KARPENTERS)
         if theirs:
             message = f"the label {theirs[0]} is on nodes that Karpenter starts, which must not be selected"
-            hint = "use a label of the node group, or describe the pool by instanceTypes"
-            yield PlanProblem(loc, message, hint)
+            remediation = "use a label of the node group, or describe the pool by instanceTypes"
+            yield PlanProblem(loc, message, remediation)
             continue
         known = pool.nodes.selector and not context.gaps.touches(loc)
         for other in bought if known else ():

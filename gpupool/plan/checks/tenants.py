@@ -35,9 +35,9 @@ def references(context: CheckContext) -> Iterator[PlanProblem]:
         for pool in tenant.pools if known["pools"] else ():
             if pool not in context.named["pools"]:
                 message = f"pool {pool!r} is not defined"
-                hint = closest(pool, context.defined("pools"))
+                remediation = closest(pool, context.defined("pools"))
                 loc: Loc = ("tenants", index, "pools")
-                yield PlanProblem((*loc, pool), message, hint, judged_by=(loc,))
+                yield PlanProblem((*loc, pool), message, remediation, judged_by=(loc,))
 
 
 def grants(context: CheckContext) -> Iterator[PlanProblem]:
@@ -52,8 +52,8 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
     if len(fields) != 1:
         message = "is empty" if not fields else f"says {' and '.join(fields)}"
         judged_by = tuple((*loc, field) for field in fields)
-        hint = f"use exactly one of gpus or {pool.sharing.grant_field}"
-        yield PlanProblem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
+        remediation = f"use exactly one of gpus or {pool.sharing.grant_field}"
+        yield PlanProblem(loc, f"the grant on pool {pool.name!r} {message}", remediation, judged_by)
         return
     if fields[0] not in ("gpus", pool.sharing.grant_field):
         message = f"{fields[0]} does not fit pool {pool.name!r}, which shares its GPUs by {pool.sharing.mode}"
@@ -61,19 +61,19 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
         return
     if grant.gpus is not None and grant.gpus > pool.gpus_max:
         message = f"{grant.gpus} GPUs of pool {pool.name!r} exceed its maximum of {pool.gpus_max}"
-        hint = _raise(pool, f"{pool.gpus_per_node} GPUs")
-        yield PlanProblem((*loc, "gpus"), message, hint)
+        remediation = _raise(pool, f"{pool.gpus_per_node} GPUs")
+        yield PlanProblem((*loc, "gpus"), message, remediation)
         return
     try:
         wanted = grant_slices(pool, grant)
     except CatalogError as error:
-        yield PlanProblem((*loc, "profiles"), error.message, error.hint)
+        yield PlanProblem((*loc, "profiles"), error.message, error.remediation)
         return
     nothing = [resource for resource, count in wanted.items() if count == 0 and grant.up_to is None]
     if nothing:
         message = f"0 x {nothing[0]} of pool {pool.name!r} is no grant"
-        hint = "grant 1 or more, or set upTo to let the tenant borrow idle capacity"
-        yield PlanProblem((*loc, fields[0]), message, hint)
+        remediation = "grant 1 or more, or set upTo to let the tenant borrow idle capacity"
+        yield PlanProblem((*loc, fields[0]), message, remediation)
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
         if count > most:
@@ -162,8 +162,8 @@ def extra(context: CheckContext) -> Iterator[PlanProblem]:
         unsized = [pool.name for pool in granted if None in map(pool.share, pool.slices_per_node)]
         if unsized and tenant.extra is not None:
             loc: Loc = ("tenants", index, "extra")
-            hint = "add nodes.size there, or remove extra"
-            yield PlanProblem(loc, f"the machine size of pool {unsized[0]!r} is unknown", hint)
+            remediation = "add nodes.size there, or remove extra"
+            yield PlanProblem(loc, f"the machine size of pool {unsized[0]!r} is unknown", remediation)
 
 
 def projects(context: CheckContext) -> Iterator[PlanProblem]:
@@ -195,12 +195,14 @@ def access(context: CheckContext) -> Iterator[PlanProblem]:
         for position, group in enumerate(tenant.access.oidc_groups):
             if group.startswith("system:"):
                 message = f"group {group!r} belongs to Kubernetes"
-                hint = "use a group of the identity provider"
-                yield PlanProblem(("tenants", index, "access", "oidcGroups", position), message, hint)
+                remediation = "use a group of the identity provider"
+                yield PlanProblem(("tenants", index, "access", "oidcGroups", position), message, remediation)
         for position, account in enumerate(tenant.access.service_accounts):
             namespace = account.partition("/")[0]
             if is_reserved(namespace, context.environment.gpu_operator.namespace):
                 message = f"service account {account!r} belongs to the cluster"
                 own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
-                hint = f"use an account of the tenant, e.g. {own}/default"
-                yield PlanProblem(("tenants", index, "access", "serviceAccounts", position), message, hint)
+                remediation = f"use an account of the tenant, e.g. {own}/default"
+                yield PlanProblem(
+                    ("tenants", index, "access", "serviceAccounts", position), message, remediation
+                )

@@ -14,7 +14,7 @@ from gpupool.queue.records import FailedParent, Job, JobState, WaitReason
 
 class Words(NamedTuple):
     meaning: str
-    advice: str
+    remediation: str
     """What the job's user can do."""
 
 
@@ -74,9 +74,9 @@ REASONS: Mapping[WaitReason, Words] = {
 }
 
 
-def advice(code: str) -> str | None:
+def remediation(code: str) -> str | None:
     """What to do about a reason, as the API names it; None for one that this version does not know."""
-    return REASONS[WaitReason(code)].advice if code in set(WaitReason) else None
+    return REASONS[WaitReason(code)].remediation if code in set(WaitReason) else None
 
 
 def of_bound(bound: str) -> str:
@@ -105,7 +105,7 @@ def of_end(job: Job) -> str | None:
 
 def table() -> str:
     """The table of docs/submit-jobs.md."""
-    rows = [f"| `{reason}` | {words.meaning} | {words.advice} |" for reason, words in REASONS.items()]
+    rows = [f"| `{reason}` | {words.meaning} | {words.remediation} |" for reason, words in REASONS.items()]
     return "\n".join(["| reason | what it means | what to do |", "|---|---|---|", *rows]) + "\n"
 
 

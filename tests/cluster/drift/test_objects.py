@@ -30,9 +30,9 @@ def rounds() -> list[list[Case]]:
 
 def matches(case: Case, drift: Drift) -> bool:
     return (
-        (drift.layer, drift.kind) == (case.layer, case.kind)
+        (drift.layer, drift.code) == (case.layer, case.kind)
         and drift.object.startswith(case.object)
-        and re.search(case.reason, drift.reason) is not None
+        and re.search(case.reason, drift.what) is not None
         and (not case.by or drift.by == case.by)
         and (not case.path or drift.path == case.path)
     )
@@ -43,12 +43,12 @@ def judge(cases: list[Case], world: World) -> None:
     for case in cases:
         case.inject(world)
     drifts = world.drifts()
-    reported = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
+    reported = [(d.layer, d.code, d.object, d.path, d.by, d.what) for d in drifts]
     for case in cases:
         assert len([drift for drift in drifts if matches(case, drift)]) == 1, (case.title, reported)
     assert len(drifts) == len(cases), reported
     repair = f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
-    assert {drift.repair for drift in drifts} == {repair}
+    assert {drift.remediation for drift in drifts} == {repair}
     world.run(repair)
     world.clean()
 

@@ -20,12 +20,12 @@ def test_drift_is_reported_with_its_reason_and_its_repair_works(case: Case, worl
     node = world.node(case.pool) if "{node}" in case.repair else ""
 
     def right(drift: Drift) -> bool:
-        reported = (drift.layer, drift.kind) == (case.layer, case.kind)
-        return reported and re.search(case.reason, drift.reason) is not None
+        reported = (drift.layer, drift.code) == (case.layer, case.kind)
+        return reported and re.search(case.reason, drift.what) is not None
 
     drift = world.found(case.title, right, case.later)
-    assert re.search(case.repair.replace("{node}", node), drift.repair), drift.repair
+    assert re.search(case.repair.replace("{node}", node), drift.remediation), drift.remediation
     case.cause(world)
-    if not PROSE.search(drift.repair):
-        world.run(drift.repair)
+    if not PROSE.search(drift.remediation):
+        world.run(drift.remediation)
     world.clean(case.later)

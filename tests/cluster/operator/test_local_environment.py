@@ -76,7 +76,7 @@ def test_the_local_environment_runs_jobs_under_the_real_controller(
     kube.stays("ready", lambda: policy_status(kube)["state"] == "ready", QUIET_SECONDS)
 
     def asserted() -> bool:
-        drifts = commands.json("assert")["drifts"]
+        drifts = commands.json("assert")["findings"]
         assert not drifts, drifts
         return True
 

@@ -71,7 +71,7 @@ def ours(texts: list[str], folder: Path) -> dict[int, list[Object] | None]:
     found: dict[int, list[Object] | None] = {}
     for number in range(len(texts)):
         documents, findings = read_files([folder / f"{number}.yaml"])
-        fatal = [finding for finding in findings if finding.hint not in TOLD_ONLY]
+        fatal = [finding for finding in findings if finding.remediation not in TOLD_ONLY]
         found[number] = None if fatal else [document.body for document in documents]
     return found
 

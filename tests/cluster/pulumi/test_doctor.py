@@ -39,7 +39,9 @@ def reasons(diagnosis: Diagnosis, check: str) -> list[Reason]:
 
 
 def messages(diagnosis: Diagnosis, reason: Reason) -> str:
-    return "\n".join(f"{r.subject}: {r.message} -> {r.fix}" for r in diagnosis.results if r.reason is reason)
+    return "\n".join(
+        f"{r.subject}: {r.message} -> {r.remediation}" for r in diagnosis.results if r.reason is reason
+    )
 
 
 @pytest.fixture

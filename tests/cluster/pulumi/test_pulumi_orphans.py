@@ -41,7 +41,7 @@ def deletions(result: Any) -> set[str]:
 def extra(world: Any) -> list[Any]:
     plan = read_plan(world.file)
     found = assert_environment(plan, world.kube.api, env=world.file)
-    return [drift for drift in found.drifts if drift.kind == "extra"]
+    return [drift for drift in found.drifts if drift.code == "extra"]
 
 
 def gpupool(world: Any, variables: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:

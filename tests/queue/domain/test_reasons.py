@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpupool.queue.domain.reasons import REASONS, advice, table
+from gpupool.queue.domain.reasons import REASONS, remediation, table
 from gpupool.queue.records import WaitReason
 
 PAGE = Path(__file__).parents[3] / "docs" / "submit-jobs.md"
@@ -22,5 +22,5 @@ def test_each_reason_has_its_words_and_the_docs_have_them() -> None:
 
 
 def test_a_reason_of_a_later_version_has_no_advice() -> None:
-    assert advice("unschedulable")
-    assert advice("phase_of_the_moon") is None
+    assert remediation("unschedulable")
+    assert remediation("phase_of_the_moon") is None

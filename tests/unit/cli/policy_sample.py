@@ -24,7 +24,7 @@ DENIED = PolicyFinding(
     values={"variables.gpus": 2, "variables.names": ["a", "b" * 300]},
     title="GPU pods name a pool",
     why="Without a pool the scheduler takes any GPU node.",
-    fix="Add nodeSelector gpupool.dev/pool: <pool>.",
+    remediation="Add nodeSelector gpupool.dev/pool: <pool>.",
 )
 DENIED_AGAIN = PolicyFinding(
     level="deny",

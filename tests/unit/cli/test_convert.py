@@ -27,13 +27,13 @@ def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
 
 def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "environments" / "prod.yaml"
-    assert gpupool("convert", str(SOUND), "-o", str(file), folder=tmp_path).returncode == 0
+    assert gpupool("convert", str(SOUND), "--output", str(file), folder=tmp_path).returncode == 0
     assert gpupool("validate", "prod", folder=tmp_path).stdout == "prod: fine\n"
     before = file.read_text(encoding="utf-8")
-    again = gpupool("convert", str(PLUGIN), "-o", str(file), folder=tmp_path)
+    again = gpupool("convert", str(PLUGIN), "--output", str(file), folder=tmp_path)
     assert (again.returncode, file.read_text(encoding="utf-8")) == (2, before)
     assert "--force" in again.stderr
-    replaced = gpupool("convert", str(PLUGIN), "-o", str(file), "--force", folder=tmp_path)
+    replaced = gpupool("convert", str(PLUGIN), "--output", str(file), "--force", folder=tmp_path)
     assert (replaced.returncode, "left out: 1" in replaced.stderr) == (1, True), "a pool of it is left out"
     assert file.read_text(encoding="utf-8") != before
     assert [path.name for path in file.parent.iterdir()] == ["prod.yaml"], "no partial file stays"
@@ -43,12 +43,10 @@ def test_json_has_all_of_it(tmp_path: Path) -> None:
     done = gpupool("convert", str(SOUND.parent), "--format", "json", folder=tmp_path)
     answer = json.loads(done.stdout)
     assert list(answer) == [
-        *("output", "environment", "platform", "pools", "leftovers", "findings", "values", "leftOut")
+        *("output", "environment", "valid", "platform", "pools", "values", "leftOut", "findings")
     ]
     assert answer["platform"] == "eks"
-    assert list(answer["leftovers"][0]) == [
-        *("kind", "file", "line", "column", "object", "path", "value", "why", "advice")
-    ]
+    assert {"severity", "category", "code", "message", "remediation", "value"} <= answer["findings"][0].keys()
 
 
 def test_strict_is_for_ci(tmp_path: Path) -> None:
@@ -94,7 +92,7 @@ def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: P
     [
         (("--name", "Not A Name"), "not a valid environment name"),
         (("--platform", "gke"), "no platform"),
-        (("-o", "a.yaml", "--name", "b"), "the same name"),
+        (("--output", "a.yaml", "--name", "b"), "the same name"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:

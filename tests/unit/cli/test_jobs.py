@@ -14,7 +14,7 @@ from gpupool.cli.jobs import job_file, values, words
 from gpupool.cli.jobs.connection import message
 from gpupool.cli.jobs.options import COMMAND, OPTIONS, given
 from gpupool.cli.jobs.printing import NARROWEST, print_jobs, print_timeline
-from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
+from gpupool.cli.main import _format, _own, _refuse_empty
 from gpupool.client import Event, Job, JobSpec
 from gpupool.client.errors import error_of
 from gpupool.client.values import JobFilter
@@ -166,7 +166,7 @@ def test_what_follows_two_dashes_is_the_jobs_own() -> None:
     arguments = ["jobs", "submit", "--", "echo", "", "--format", "json"]
     assert _own(arguments) == ["jobs", "submit"]
     _refuse_empty(_own(arguments))
-    assert not _asks_for_json(_own(arguments))
+    assert _format(_own(arguments)) == "text"
     with pytest.raises(UsageError):
         _refuse_empty(_own(["jobs", "submit", ""]))
 

@@ -9,9 +9,9 @@ import pytest
 from typer.main import get_command
 
 from gpupool.cli.app import app
+from gpupool.cli.findings.outputs import FindingFormat
 from gpupool.cli.policy import app as policy
 from gpupool.cli.policy.arguments import ONCE, REPEATED, plain_question
-from gpupool.cli.policy.outputs import CheckOutput
 from gpupool.policy_check.check import Operation, Question
 
 PLAIN = [
@@ -27,11 +27,11 @@ PLAIN = [
 ]
 
 
-def typers(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Question, CheckOutput]:
+def typers(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Question, FindingFormat]:
     """What typer makes of the arguments."""
-    asked: list[tuple[Question, CheckOutput]] = []
+    asked: list[tuple[Question, FindingFormat]] = []
 
-    def answer(question: Question, output: CheckOutput) -> int:
+    def answer(question: Question, output: str) -> int:
         asked.append((question, output))
         return 0
 
@@ -80,5 +80,5 @@ def test_every_option_that_typer_knows_is_read() -> None:
 def test_what_is_read() -> None:
     assert plain_question(PLAIN[5]) == (
         Question(("a",), (Path("p"), Path("q/r")), "ann", ("x", "y"), Operation.CREATE),
-        CheckOutput.text,
+        "text",
     )

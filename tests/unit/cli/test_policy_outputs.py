@@ -11,13 +11,13 @@ import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
-from gpupool.cli.policy.outputs import CheckOutput, write
+from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.policy_check.result import Check
 from gpupool.terminal import sent
 from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
@@ -30,7 +30,8 @@ OFFICIAL = "@microsoft/jest-sarif@1.0.0-beta.0"
 """An npm package that carries the schema of the standard, as rtm.5."""
 
 KEYS = (
-    "level policy origin binding object file line column path message reason expression values title why fix"
+    "severity category code object file line column path message why remediation title expression values "
+    "resource origin binding reason"
 )
 
 
@@ -39,15 +40,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def written(check: Check, output: CheckOutput, stream: io.StringIO | None = None) -> str:
+def written(check: Check, output: str, stream: io.StringIO | None = None) -> str:
     stream = stream or io.StringIO()
-    write(check, output, stream)
+    write_report(check.finding_report(), output, stream)
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("output", CheckOutput)
-def test_golden(output: CheckOutput) -> None:
-    expected = GOLDEN / f"check.{output.value}"
+@pytest.mark.parametrize("output", get_args(FindingFormat))
+def test_golden(output: str) -> None:
+    expected = GOLDEN / f"check.{output}"
     text = written(sample(), output)
     if os.environ.get("GPUPOOL_WRITE_GOLDEN"):
         expected.parent.mkdir(parents=True, exist_ok=True)
@@ -56,11 +57,11 @@ def test_golden(output: CheckOutput) -> None:
 
 
 def test_every_output_has_a_golden_file_and_no_other_is_there() -> None:
-    assert {path.suffix[1:] for path in GOLDEN.iterdir()} == {output.value for output in CheckOutput}
+    assert {path.suffix[1:] for path in GOLDEN.iterdir()} == set(get_args(FindingFormat))
 
 
 def test_text_says_everything_of_a_finding() -> None:
-    text = written(sample(DENIED), CheckOutput.text)
+    text = written(sample(DENIED), "text")
     for part in (
         "deny  gpu-pods-name-a-pool  Pod team-vision/train  manifests/a pod.yaml:12:3",
         "asks for 2 GPUs",
@@ -75,44 +76,45 @@ def test_text_says_everything_of_a_finding() -> None:
 
 
 def test_text_has_colour_only_on_a_terminal_and_obeys_nothing_in_a_message() -> None:
-    plain = written(sample(), CheckOutput.text)
+    plain = written(sample(), "text")
     assert "\x1b" not in plain
     assert "\x00" not in plain
-    coloured = sent(written(sample(), CheckOutput.text, Terminal()))
+    coloured = sent(written(sample(), "text", Terminal()))
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
     assert "\x1b[31mdeny" in coloured
 
 
 def test_text_of_nothing_found() -> None:
-    assert written(clean(), CheckOutput.text) == "fine: 1 object, 1 policy from x.yaml (0.0 s)\n"
+    assert written(clean(), "text") == "fine: 1 object, 1 policy from x.yaml (0.0 s)\n"
 
 
 def test_findings_come_in_the_order_of_files_and_denials_first() -> None:
     second = replace(WARNED, file=DENIED.file, line=DENIED.line)
-    order = [finding.message for finding in sample(second, WARNED, DENIED).findings]
+    order = [finding.what for finding in sample(second, WARNED, DENIED).finding_report().findings]
     assert order == [DENIED.message, second.message, WARNED.message]
 
 
 def test_json_has_stable_keys() -> None:
-    answer = json.loads(written(sample(), CheckOutput.json))
+    answer = json.loads(written(sample(), "json"))
     assert list(answer) == ["denied", "summary", "targets", "policiesFrom", "policies", "findings"]
     assert answer["denied"] is True
-    assert answer["summary"] == {"deny": 2, "warn": 2, "audit": 2, "objects": 7, "evaluations": 42}
+    assert answer["summary"] == {"deny": 2, "warn": 2, "audit": 1, "objects": 7, "evaluations": 42}
     keys = {tuple(finding) for finding in answer["findings"]}
     assert keys == {tuple(KEYS.split())}
     (denied,) = [one for one in answer["findings"] if one["path"]]
-    assert denied["object"] == {
+    assert denied["object"] == "Pod team-vision/train"
+    assert denied["resource"] == {
         "apiVersion": "v1",
         "kind": "Pod",
         "namespace": "team-vision",
         "name": "train",
     }
     assert denied["values"]["variables.gpus"] == 2
-    assert json.loads(written(clean(), CheckOutput.json))["findings"] == []
+    assert json.loads(written(clean(), "json"))["findings"] == []
 
 
 def test_github_escapes_what_would_end_a_property_or_the_message() -> None:
-    lines = written(sample(), CheckOutput.github).splitlines()
+    lines = written(sample(), "github").splitlines()
     assert [line.split(" ")[0] for line in lines[:-1]] == [
         "::error",
         "::error",
@@ -130,7 +132,7 @@ def test_github_escapes_what_would_end_a_property_or_the_message() -> None:
 
 
 def test_junit_shows_objects_as_failures_and_warnings_as_output() -> None:
-    root = ElementTree.fromstring(written(sample(), CheckOutput.junit))
+    root = ElementTree.fromstring(written(sample(), "junit"))
     suites = {suite.get("name"): suite for suite in root}
     assert list(suites) == [
         *sorted(["gpu-pods-name-a-pool", "idle", "job-budget", "node-pools-bounded", "quiet"]),
@@ -139,7 +141,7 @@ def test_junit_shows_objects_as_failures_and_warnings_as_output() -> None:
     (case,) = suites["gpu-pods-name-a-pool"]
     assert (case.get("name"), case.get("file")) == ("Pod team-vision/train", "manifests/a pod.yaml")
     (failure,) = case.findall("failure")
-    assert failure.get("type") == "Forbidden"
+    assert failure.get("type") == "deny"
     assert "names two pools" in (failure.text or "")
     assert suites["job-budget"].find("testcase/failure") is None
     assert "no budget" in (suites["job-budget"].findtext("testcase/system-out") or "")
@@ -151,25 +153,25 @@ def test_junit_shows_objects_as_failures_and_warnings_as_output() -> None:
 
 def test_junit_holds_no_character_that_xml_forbids() -> None:
     ugly = replace(DENIED, message="".join(map(chr, range(32))) + "\ud800\uffff<&>\"'")
-    case = ElementTree.fromstring(written(sample(ugly), CheckOutput.junit)).find(".//failure")
+    case = ElementTree.fromstring(written(sample(ugly), "junit")).find(".//failure")
     assert case is not None
     assert "<&>\"'" in (case.get("message") or "")
 
 
 @pytest.mark.parametrize("check", [sample(), clean()], ids=["all", "clean"])
 def test_sarif_obeys_the_subset_of_the_standard_that_we_use(check: Check) -> None:
-    jsonschema.validate(json.loads(written(check, CheckOutput.sarif)), SUBSET)
+    jsonschema.validate(json.loads(written(check, "sarif")), SUBSET)
 
 
 def test_the_subset_refuses_what_github_would() -> None:
-    log = json.loads(written(sample(), CheckOutput.sarif))
+    log = json.loads(written(sample(), "sarif"))
     del log["runs"][0]["results"][0]["locations"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(log, SUBSET)
 
 
 def test_sarif_obeys_the_schema_of_the_standard(pytestconfig: pytest.Config) -> None:
-    jsonschema.validate(json.loads(written(sample(), CheckOutput.sarif)), official(pytestconfig))
+    jsonschema.validate(json.loads(written(sample(), "sarif")), official(pytestconfig))
 
 
 def official(pytestconfig: pytest.Config) -> Any:
@@ -196,7 +198,7 @@ def official(pytestconfig: pytest.Config) -> Any:
 
 
 def test_sarif_has_one_rule_for_each_policy_with_its_help() -> None:
-    (run,) = json.loads(written(sample(), CheckOutput.sarif))["runs"]
+    (run,) = json.loads(written(sample(), "sarif"))["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert len({rule["id"] for rule in rules}) == len(rules)
     for result in run["results"]:
@@ -211,14 +213,14 @@ def test_sarif_places_are_relative_and_encoded(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     here = replace(DENIED, file=str(tmp_path / "a b" / "ü.yaml"))
     elsewhere = replace(DENIED, file="/other/x.yaml", line=13)
-    (run,) = json.loads(written(sample(here, elsewhere), CheckOutput.sarif))["runs"]
+    (run,) = json.loads(written(sample(here, elsewhere), "sarif"))["runs"]
     found = {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in run["results"]}
     assert found == {"a%20b/%C3%BC.yaml", "file:///other/x.yaml"}
 
 
 def test_a_fingerprint_outlives_moved_lines_and_distinguishes_objects() -> None:
     def fingerprint(**changes: Any) -> str:
-        (run,) = json.loads(written(sample(replace(DENIED, **changes)), CheckOutput.sarif))["runs"]
+        (run,) = json.loads(written(sample(replace(DENIED, **changes)), "sarif"))["runs"]
         return str(run["results"][0]["partialFingerprints"]["gpupoolFinding/v1"])
 
     same = fingerprint()
@@ -228,8 +230,8 @@ def test_a_fingerprint_outlives_moved_lines_and_distinguishes_objects() -> None:
     assert fingerprint(path="spec.containers[1]") != same
 
 
-@pytest.mark.parametrize("output", [CheckOutput.text, CheckOutput.github])
-def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output: CheckOutput) -> None:
+@pytest.mark.parametrize("output", ["text", "github"])
+def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output: str) -> None:
     escape = "\x1b[2J\n::stop-commands::x"
     ref = ObjectRef("v1", "Pod" + escape, "team", "train" + escape)
     ugly = replace(DENIED, rule="rule" + escape, object=ref, file="a" + escape, message="m\x1b[2J")
@@ -238,26 +240,28 @@ def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output:
     assert not any(line.startswith("::stop") for line in text.splitlines())
 
 
-@pytest.mark.parametrize("output", CheckOutput)
+@pytest.mark.parametrize("output", get_args(FindingFormat))
 def test_a_policy_without_its_parameter_is_reported_like_one_that_matched_nothing(
-    output: CheckOutput,
+    output: str,
 ) -> None:
     message = "was not applied: its parameter, ConfigMap pools, is missing"
     missing = replace(UNMATCHED, rule="missing-parameter", message=message)
     text = written(sample(missing, WARNED), output)
-    if output is CheckOutput.text:
-        assert "note: 1 policy not applied, no ConfigMap pools is given as its parameter: idle\n" in text
+    if output == "text":
+        assert f"note: {message}: idle\n" in text
         assert "audit" not in text
-    elif output is CheckOutput.github:
+    elif output == "github":
         assert "notice" not in text
-    elif output is CheckOutput.sarif:
+    elif output == "sarif":
         (run,) = json.loads(text)["runs"]
         notes = run["invocations"][0]["toolExecutionNotifications"]
-        assert notes == [{"level": "note", "message": {"text": f"The policy idle {message}."}}]
+        assert notes == [{"level": "note", "message": {"text": f"idle: {message}."}}]
         assert [result["ruleId"] for result in run["results"]] == ["job-budget"]
-    elif output is CheckOutput.junit:
+    elif output == "junit":
         skipped = ElementTree.fromstring(text).find("testsuite[@name='idle']/testcase/skipped")
         assert skipped is not None
-        assert skipped.get("message") == f"the policy {message}"
+        assert skipped.get("message") == message
     else:
-        assert [one["policy"] for one in json.loads(text)["findings"]] == ["job-budget", "missing-parameter"]
+        answer = json.loads(text)
+        assert [one["code"] for one in answer["findings"]] == ["job-budget"]
+        assert {"name": "idle", "matched": 0, "notApplied": message} in answer["policies"]

@@ -19,7 +19,9 @@ spec: {containers: [{name: main, image: registry.example.com/work:1}]}
 def test_a_policy_that_matched_nothing_is_explained_once_by_what_came_furthest(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text(POD, encoding="utf-8")
-    found = [row for row in run(Question(("homelab", str(file))), str).findings if row.rule == UNMATCHED]
+    found = [
+        row for row in run(Question(("homelab", str(file))), str).report.findings if row.rule == UNMATCHED
+    ]
     messages = {row.object.name: row.message for row in found if row.object}
     assert set(Counter(row.object.name for row in found if row.object).values()) == {1}
     assert messages["gpu-pods-name-a-pool"] == "matched no object: matchConditions exclude everything"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.policy.outputs import CheckOutput, write
-from gpupool.cli.policy.values import LONGEST, json_values, spell
+from gpupool.cli.findings.outputs import write_report
+from gpupool.cli.findings.values import LONGEST, json_values, spell
 from tests.unit.cli.policy_sample import DENIED, sample
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError
@@ -69,12 +69,12 @@ def test_plain_values_stay_what_they_are() -> None:
     assert json_values(values) == values
 
 
-@pytest.mark.parametrize("output", [CheckOutput.json, CheckOutput.sarif])
+@pytest.mark.parametrize("output", ["json", "sarif"])
 @pytest.mark.parametrize("value", ["x" * 5000, {"key": "y" * 5000}, ["z"] * 2000])
-def test_long_values_are_shortened_for_machines(output: CheckOutput, value: Any) -> None:
+def test_long_values_are_shortened_for_machines(output: str, value: Any) -> None:
     stream = io.StringIO()
-    write(sample(replace(DENIED, values={"long": value})), output, stream)
+    write_report(sample(replace(DENIED, values={"long": value})).finding_report(), output, stream)
     log = json.loads(stream.getvalue())
-    finding = log["findings"][0] if output is CheckOutput.json else log["runs"][0]["results"][0]["properties"]
+    finding = log["findings"][0] if output == "json" else log["runs"][0]["results"][0]["properties"]
     assert len(finding["values"]["long"]) == LONGEST
     assert finding["values"]["long"].endswith("...")

@@ -93,7 +93,7 @@ def test_a_commit_against_another(project: Path, run: Run) -> None:
 def test_every_format_can_be_written_to_a_file(project: Path, run: Run) -> None:
     for name, start in (("markdown", "<!-- gpupool report -->"), ("html", "<!doctype html>"), ("json", "{")):
         file = project / f"report.{name}"
-        done = run(project, "--base", "main", "--format", name, "-o", str(file))
+        done = run(project, "--base", "main", "--format", name, "--output", str(file))
         assert done.stdout == ""
         assert file.read_text(encoding="utf-8").lower().startswith(start)
 
@@ -116,7 +116,7 @@ def test_an_invalid_file_is_reported_and_fails(project: Path, run: Run) -> None:
             "no environment 'other' at main or working tree; environments: prod, rack",
         ),
         (["--base", "main", "--cluster", "other"], "--cluster other: there is no such environment"),
-        (["--base", "main", "-o", "/nowhere/report"], "/nowhere/report: No such file or directory"),
+        (["--base", "main", "--output", "/nowhere/report"], "/nowhere/report: No such file or directory"),
         (["--base", "main", "--today", "tomorrow"], "--today"),
     ],
 )

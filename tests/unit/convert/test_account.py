@@ -27,7 +27,7 @@ def account() -> tuple[ConversionAccount, Part]:
 
 
 def listed(made: ConversionAccount) -> list[tuple[str, str, str]]:
-    return [(entry.path, entry.value, entry.why) for entry in made.leftovers()]
+    return [(entry.path, entry.value, entry.what) for entry in made.leftovers()]
 
 
 def test_unread_parts_are_listed_as_a_whole() -> None:

@@ -133,7 +133,7 @@ def test_of_pinned_images_only_a_mirror_is_carried_over(repository: str, kept: b
     section = yaml.safe_load(result.text)["gpuOperator"]
     mirror = {"devicePlugin": {"repository": repository}} if kept else {}
     assert section == {"values": {"toolkit": {"enabled": True}, **mirror}}
-    left = {entry.path for entry in result.leftovers if entry.kind == "left"}
+    left = {entry.path for entry in result.leftovers if entry.category == "left"}
     assert left == {"devicePlugin.image", "devicePlugin.version", "dcgm.version"}
 
 
@@ -141,7 +141,7 @@ def test_of_pinned_images_only_a_mirror_is_carried_over(repository: str, kept: b
 def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, reported: bool) -> None:
     pins = {"devicePlugin": {"version": "v0.18.1"}, "migManager": {"version": manager}}
     result = converted(operator(**pins, driver={"version": "580.105.08"}))
-    said = [str(entry) for entry in result.leftovers if entry.kind == "assumed"]
+    said = [str(entry) for entry in result.leftovers if entry.category == "assumed"]
     (chosen,) = [line for line in said if "gpuOperator.version" in line]
     assert "v26.7.0, which gpupool is tested with" in chosen
     assert ("to stay with v25.10.1" in chosen) == reported

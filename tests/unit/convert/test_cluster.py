@@ -51,7 +51,7 @@ def imported(*objects: dict[str, Any]) -> tuple[Any, Conversion]:
 
 
 def kinds(result: Conversion) -> set[str]:
-    return {entry.kind for entry in result.leftovers}
+    return {entry.category for entry in result.leftovers}
 
 
 def test_an_operator_that_gpupool_installs_is_not_pinned_to_its_chart() -> None:
@@ -96,7 +96,7 @@ def test_nodes_that_are_alike_are_one_pool() -> None:
 
 def test_an_unknown_gpu_is_to_do() -> None:
     _, result = imported(node("a", "NVIDIA-L4"), node("b", "Quadro-K2000"))
-    assert [(entry.kind, entry.object) for entry in result.leftovers if entry.kind == "todo"] == [
+    assert [(entry.category, entry.object) for entry in result.leftovers if entry.category == "todo"] == [
         ("todo", "Node b")
     ]
 
@@ -105,7 +105,7 @@ def test_a_quota_above_what_there_is_gives_what_there_is() -> None:
     quota = thing("ResourceQuota", "gpus", namespace="team", spec={"hard": {"requests.nvidia.com/gpu": "9"}})
     data, result = imported(node("a", "NVIDIA-L4", 4), thing("Namespace", "team"), quota)
     assert data["tenants"] == [{"name": "team", "namespace": "team", "pools": {"l4": {"gpus": 4}}}]
-    assert any("5 more than the maximum of all pools" in entry.why for entry in result.leftovers)
+    assert any("5 more than the maximum of all pools" in entry.what for entry in result.leftovers)
 
 
 def test_what_no_object_shows_of_tenants_is_reported_at_a_tenant() -> None:
@@ -113,7 +113,7 @@ def test_what_no_object_shows_of_tenants_is_reported_at_a_tenant() -> None:
     _, result = imported(
         thing("Namespace", "default"), node("a", "NVIDIA-L4"), thing("Namespace", "team"), quota
     )
-    reported = [entry.object for entry in result.leftovers if "complete `tenants`" in entry.advice]
+    reported = [entry.object for entry in result.leftovers if "complete `tenants`" in entry.remediation]
     assert reported == ["Namespace team"]
 
 

@@ -46,8 +46,8 @@ def read(text: str) -> Conversion:
 def test_machines_of_other_providers_are_called_by_their_name(group: str, kind: str, whose: str) -> None:
     result = converted(group=group, kind=kind)
     assert result.pools == ()
-    assert any(f"its machines are {whose}" in entry.why for entry in result.leftovers)
-    assert not any("not a GPU pool" in entry.why for entry in result.leftovers)
+    assert any(f"its machines are {whose}" in entry.what for entry in result.leftovers)
+    assert not any("not a GPU pool" in entry.what for entry in result.leftovers)
 
 
 def test_labels_and_taints_that_a_site_may_set_are_kept() -> None:
@@ -67,7 +67,9 @@ def pool_of(requirement: str, spec: str = "", capacity_types: str = "on-demand")
 
 
 def entries(result: Conversion, word: str) -> list[tuple[str, str]]:
-    return [(entry.kind, entry.why) for entry in result.leftovers if word in f"{entry.path} {entry.why}"]
+    return [
+        (entry.category, entry.what) for entry in result.leftovers if word in f"{entry.path} {entry.what}"
+    ]
 
 
 AWS = "karpenter.k8s.aws/instance"
@@ -95,8 +97,8 @@ def test_retired_families_are_called_that(key: str, value: str) -> None:
 def test_a_retired_family_beside_one_of_today_is_listed() -> None:
     result = pool_of(f"{{key: {AWS}-family, operator: In, values: [p3, g5]}}")
     assert result.pools == ("gpus",)
-    (listed,) = [entry for entry in result.leftovers if "retired" in entry.why]
-    assert (listed.value, listed.kind) == ("p3", "left")
+    (listed,) = [entry for entry in result.leftovers if "retired" in entry.what]
+    assert (listed.value, listed.category) == ("p3", "left")
 
 
 def test_the_check_of_files_calls_retired_types_that() -> None:

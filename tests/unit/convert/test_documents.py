@@ -57,18 +57,18 @@ def test_aliases_that_explode_are_refused() -> None:
     lines += [f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]" for n in range(8)]
     documents, findings = parse_documents("x.yaml", "\n".join(lines).encode())
     assert documents == []
-    assert "aliases" in findings[0].message
+    assert "aliases" in findings[0].what
 
 
 def test_too_many_documents_are_refused() -> None:
     _, findings = parse_documents("x.yaml", b"---\na: 1\n" * (MAX_DOCUMENTS + 1))
-    assert "documents" in findings[-1].message
+    assert "documents" in findings[-1].what
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     documents, findings = read_documents(tmp_path / "none.yaml")
     assert documents == []
-    assert "can't be read" in findings[0].message
+    assert "can't be read" in findings[0].what
 
 
 def test_text_in_a_config_map_keeps_its_place() -> None:

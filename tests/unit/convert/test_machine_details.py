@@ -26,7 +26,7 @@ def test_everything_that_is_rendered_is_in_the_file_again() -> None:
     result = converted(*(dict(manifest.body) for manifest in generate(plan) if manifest.kind in kinds))
     (row,) = yaml.safe_load(result.text)["pools"]
     assert {key: row["nodes"][key] for key in EVERYTHING} == EVERYTHING
-    left = [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    left = [str(entry) for entry in result.leftovers if entry.category != "assumed"]
     assert [entry for entry in left if "device-plugin.config" not in entry] == [], (
         "its ConfigMap is not there"
     )
@@ -59,7 +59,7 @@ def test_what_has_a_place_is_carried_over_and_the_rest_is_listed(
     (row,) = yaml.safe_load(result.text)["pools"]
     fields = ("rootVolume", "kubelet", "subnets", "securityGroups", "tags", "placementGroup")
     assert {key: row["nodes"][key] for key in fields if key in row["nodes"]} == nodes
-    entries = "\n".join(str(entry) for entry in result.leftovers if entry.kind != "assumed")
+    entries = "\n".join(str(entry) for entry in result.leftovers if entry.category != "assumed")
     assert listed in entries
     assert listed or not entries
 

@@ -41,7 +41,7 @@ def converted(*texts: str) -> Conversion:
 
 
 def listed(result: Conversion, kind: str) -> list[str]:
-    return [str(entry) for entry in result.leftovers if entry.kind == kind]
+    return [str(entry) for entry in result.leftovers if entry.category == kind]
 
 
 @pytest.mark.parametrize("pool", [POOL, ""])
@@ -86,7 +86,7 @@ def test_a_configuration_that_switches_mig_off_is_said_to(entries: tuple[str, ..
     assert not listed(result, "wrong")
     assert result.left_out == ()
     (said,) = [entry for entry in result.leftovers if "mig-configs" in entry.path]
-    assert said.why == "it disables MIG, as gpupool does for every pool of whole GPUs"
+    assert said.what == "it disables MIG, as gpupool does for every pool of whole GPUs"
 
 
 @pytest.mark.parametrize(

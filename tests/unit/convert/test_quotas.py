@@ -88,8 +88,8 @@ def test_what_is_never_enforced_is_said_as_the_policy_says_it(key: str) -> None:
     result = converted(quota("q", hard=gpus(2, key)))
     assert "tenants" not in yaml.safe_load(result.text)
     resource = key.removeprefix("limits.")
-    (entry,) = [entry for entry in result.leftovers if entry.kind == "wrong"]
-    ours = f"{entry.why}; {entry.advice}"
+    (entry,) = [entry for entry in result.leftovers if entry.category == "wrong"]
+    ours = f"{entry.what}; {entry.remediation}"
     assert ours == f"quota on {key} is never enforced; write requests.{resource}"
     policy = (SHIPPED / "quotas-count-gpus.yaml").read_text(encoding="utf-8")
     assert "' is never enforced; write requests.'" in policy
@@ -98,7 +98,7 @@ def test_what_is_never_enforced_is_said_as_the_policy_says_it(key: str) -> None:
 def test_slices_of_shared_mig_instances_are_no_instances() -> None:
     result = converted(quota("q", hard=gpus(2) | gpus(8, "requests.nvidia.com/mig-1g.10gb.shared")))
     assert yaml.safe_load(result.text)["tenants"][0]["pools"] == {"t4": {"gpus": 2}}
-    assert [entry for entry in result.leftovers if "does not share" in entry.why]
+    assert [entry for entry in result.leftovers if "does not share" in entry.what]
 
 
 def test_a_namespace_in_two_files_is_one_tenant() -> None:
@@ -106,4 +106,4 @@ def test_a_namespace_in_two_files_is_one_tenant() -> None:
     documents, _ = parse_documents("all.yaml", text.encode())
     result = convert(documents, Choices())
     assert [tenant["namespace"] for tenant in yaml.safe_load(result.text)["tenants"]] == ["team"]
-    assert [entry for entry in result.leftovers if "another document has the same" in entry.why]
+    assert [entry for entry in result.leftovers if "another document has the same" in entry.what]

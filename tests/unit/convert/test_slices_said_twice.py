@@ -64,7 +64,7 @@ def converted(*texts: str) -> Conversion:
 
 
 def said(result: Conversion, kind: str) -> str:
-    return "\n".join(str(entry) for entry in result.leftovers if entry.kind == kind)
+    return "\n".join(str(entry) for entry in result.leftovers if entry.category == kind)
 
 
 ONE_GPU = "{key: node.kubernetes.io/instance-type, operator: In, values: [g5.xlarge]}"

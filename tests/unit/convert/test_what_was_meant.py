@@ -28,7 +28,7 @@ def layout(mig_devices: str, **fields: str) -> str:
 
 
 def said(result: Conversion, kind: str) -> str:
-    return "\n".join(str(entry) for entry in result.leftovers if entry.kind == kind)
+    return "\n".join(str(entry) for entry in result.leftovers if entry.category == kind)
 
 
 def test_a_layout_that_fits_no_gpu_asks_which_one_was_meant() -> None:

@@ -147,7 +147,7 @@ def test_values_that_are_elsewhere_are_said(case: str) -> None:
     inner[path[-1]] = value
     result = converted(NODE, wrapper)
     assert [why for why in result.left_out if "these values of the chart are not read here" in why]
-    assert any(entry.kind == "todo" and path[-1] in entry.path for entry in result.leftovers)
+    assert any(entry.category == "todo" and path[-1] in entry.path for entry in result.leftovers)
 
 
 NAMED = {
@@ -179,7 +179,7 @@ def test_what_is_not_opened_is_named_with_what_to_do(case: str) -> None:
     assert [
         entry
         for entry in result.leftovers
-        if entry.kind == "todo" and advice in f"{entry.why} {entry.advice}"
+        if entry.category == "todo" and advice in f"{entry.what} {entry.remediation}"
     ]
 
 
@@ -231,7 +231,7 @@ def test_placeholders_are_not_carried_over(form: str) -> None:
     result = converted(NODE, {**VALUES, **values})
     assert text not in result.text
     assert yaml.safe_load(result.text)["gpuOperator"]["values"]["dcgm"] == {"hostPort": 5555}
-    assert {entry.path for entry in result.leftovers if entry.kind == "todo"} == {
+    assert {entry.path for entry in result.leftovers if entry.category == "todo"} == {
         "dcgm.secret", "toolkit.env[0].value",
     }  # fmt: skip
     assert len(result.left_out) == 2
@@ -290,7 +290,7 @@ def test_placeholders_in_wrapped_values_are_listed_once() -> None:
     values = VALUES | {"dcgm": {"secret": "ENC[AES256_GCM,data:A,type:str]"}}
     release = {"name": "gpus", "chart": "nvidia/gpu-operator", "values": [values]}
     result = converted(NODE, {"repositories": [], "releases": [release]})
-    assert [entry.path for entry in result.leftovers if "SOPS" in entry.why] == ["dcgm.secret"]
+    assert [entry.path for entry in result.leftovers if "SOPS" in entry.what] == ["dcgm.secret"]
 
 
 OTHERS = {
@@ -317,7 +317,7 @@ def test_what_starts_or_installs_gpus_in_other_ways_is_named(kind: str) -> None:
     version, spec, why = OTHERS[kind]
     result = converted({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
     assert [line for line in result.left_out if why in line], result.left_out
-    assert {entry.kind for entry in result.leftovers if entry.kind != "assumed"} == {"todo"}
+    assert {entry.category for entry in result.leftovers if entry.category != "assumed"} == {"todo"}
 
 
 def test_of_several_sets_of_values_one_is_read_and_the_others_are_named() -> None:
@@ -328,7 +328,7 @@ def test_of_several_sets_of_values_one_is_read_and_the_others_are_named() -> Non
     }  # fmt: skip
     result = converted({"releases": [release]})
     assert yaml.safe_load(result.text)["gpuOperator"]["driver"] == {"enabled": False}
-    left = [entry.path for entry in result.leftovers if entry.kind == "todo"]
+    left = [entry.path for entry in result.leftovers if entry.category == "todo"]
     assert left == ["releases[0].values[0]", "releases[0].values[2]", "releases[0].set"]
 
 

@@ -144,7 +144,7 @@ def test_a_file_with_findings_says_where_and_still_looks_at_the_machine(folder: 
     rows = {row["check"]: row for row in json.loads(done.stdout)["results"]}
     assert done.returncode == 1
     assert rows["file"]["reason"] == "file-finding"
-    assert "home.yaml:6:" in rows["file"]["fix"]
+    assert "home.yaml:6:" in rows["file"]["remediation"]
     assert rows["kinds"]["reason"] == "not-checked-file"
     assert rows["context"]["reason"] == "context-unusable"
 

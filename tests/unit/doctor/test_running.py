@@ -87,7 +87,7 @@ def test_roles_beyond_a_tenants(diagnosed: Any, case: str) -> None:
     assert [row.reason for row in found] == [Reason.TENANT_BROAD if broad else Reason.TENANTS_NARROW]
     assert not any(row.blocks for row in found)
     if broad:
-        assert "kubectl delete " in found[0].fix
+        assert "kubectl delete " in found[0].remediation
         assert "pods" not in found[0].message.split(" by ")[0]
 
 
@@ -162,7 +162,7 @@ def test_an_image_at_latest_is_named_with_the_release_that_it_has_now(diagnosed:
     )
     (row,) = rows(found, "images")
     assert (row.subject, row.reason) == ("EC2NodeClass a10", Reason.IMAGE_LATEST)
-    assert "karpenter.amiAlias: al2023@v20261112" in row.fix
+    assert "karpenter.amiAlias: al2023@v20261112" in row.remediation
     fine = rows(diagnosed(EKS, FakeApi([node_class("b", "al2023@v20261001")])), "images")
     assert [row.reason for row in fine] == [Reason.IMAGES_PINNED]
     assert [row.reason for row in rows(diagnosed(HOMELAB, FakeApi()), "images")] == [Reason.IMAGES_NONE]
@@ -196,10 +196,10 @@ def test_the_namespace_of_somebody_elses_operator(diagnosed: Any) -> None:
     for objects in ([said], [policy(), runs]):
         (row, *_) = rows(diagnosed(HOMELAB, FakeApi(objects)), "operator")
         assert row.reason is Reason.OPERATOR_UNFIT
-        assert "write gpuOperator.namespace: nvidia" in row.fix
+        assert "write gpuOperator.namespace: nvidia" in row.remediation
     (row, *_) = rows(diagnosed(HOMELAB, FakeApi([policy()])), "operator")
     assert row.reason is Reason.OPERATOR_UNFIT
-    assert "namespace gpu-operator" in row.fix
+    assert "namespace gpu-operator" in row.remediation
     text = HOMELAB.replace("install: false", "install: false, namespace: nvidia")
     (row, *_) = rows(diagnosed(text, FakeApi([said, space("nvidia")])), "operator")
     assert row.reason is Reason.OPERATOR_FOREIGN
@@ -213,8 +213,11 @@ def test_a_chart_beside_an_operator_that_has_no_policy_yet(diagnosed: Any) -> No
     )
     (row,) = rows(diagnosed(EKS, FakeApi([runs])), "operator")
     assert row.reason is Reason.OPERATOR_ELSEWHERE
-    assert "gpuOperator: {install: false, namespace: nvidia-gpu-operator}" in row.fix
+    assert "gpuOperator: {install: false, namespace: nvidia-gpu-operator}" in row.remediation
     other = policy("gpu-cluster-policy", status={"namespace": "nvidia-gpu-operator"})
     (row,) = rows(diagnosed(EKS, FakeApi([other])), "operator")
     assert row.reason is Reason.OPERATOR_TWO
-    assert "{install: false, clusterPolicy: gpu-cluster-policy, namespace: nvidia-gpu-operator}" in row.fix
+    assert (
+        "{install: false, clusterPolicy: gpu-cluster-policy, namespace: nvidia-gpu-operator}"
+        in row.remediation
+    )

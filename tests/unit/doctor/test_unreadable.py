@@ -92,5 +92,5 @@ def test_a_fault_of_a_check_is_a_row_without_what_it_was_about(
     assert of(found, "faulty") == [Reason.FILE_VALID, Reason.BROKEN]
     assert of(found, "secrets") != []
     said = next(row for row in found.results if row.reason is Reason.BROKEN)
-    assert "TypeError, test_unreadable.py:" in said.fix
-    assert "hunter2" not in str(found.as_dict())
+    assert "TypeError, test_unreadable.py:" in said.remediation
+    assert "hunter2" not in str(found.finding_report())

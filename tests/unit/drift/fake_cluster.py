@@ -166,4 +166,4 @@ def _stored(body: Object) -> Object:
 
 def kinds(drifts: Iterable[Drift]) -> list[tuple[str, str]]:
     """(kind, level) of each."""
-    return [(drift.kind, drift.level.value) for drift in drifts]
+    return [(drift.code, drift.category.value) for drift in drifts]

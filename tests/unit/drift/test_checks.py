@@ -184,10 +184,10 @@ def test_each_is_reported_with_its_reason_and_level(name: str) -> None:
     cluster.node("parted", "node-1")
     change, kind, level, reason = CASES[name]
     change(cluster)
-    found = [drift for drift in cluster.examine() if drift.kind == kind]
+    found = [drift for drift in cluster.examine() if drift.code == kind]
     assert kinds(found) == [(kind, level)], cluster.examine()
-    assert reason in found[0].reason
-    assert found[0].repair
+    assert reason in found[0].what
+    assert found[0].remediation
 
 
 def test_one_cause_is_one_row() -> None:
@@ -211,7 +211,7 @@ def test_nodes_that_exist_already() -> None:
         }
     )
     missing = cluster.examine()
-    assert [(drift.kind, drift.object) for drift in missing] == [
+    assert [(drift.code, drift.object) for drift in missing] == [
         ("node-missing", "Node lab-0"),
         ("node-missing", "pool rack"),
     ]
@@ -224,8 +224,8 @@ def test_nodes_that_exist_already() -> None:
     cluster.get("Node", "lab-0")["metadata"]["labels"].pop("rack")
     cluster.get("Node", "lab-1")["spec"]["taints"] = []
     (bare,) = cluster.examine()
-    assert bare.kind == "taint"
-    assert bare.repair == "gpupool refresh lab && gpupool up lab"
+    assert bare.code == "taint"
+    assert bare.remediation == "gpupool refresh lab && gpupool up lab"
 
 
 def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
@@ -238,7 +238,7 @@ def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
     metadata = {"name": "gpupool-repartition", "namespace": "gpupool-system"}
     journal = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     cluster.add({**journal, "data": {"journal.json": '{"pool": "parted"}'}}, "gpupool-repartition", age=600)
-    found = {drift.object: (drift.kind, drift.level.value) for drift in cluster.examine()}
+    found = {drift.object: (drift.code, drift.category.value) for drift in cluster.examine()}
     assert found["pool parted"] == ("repartition", "settling")
     assert found["Node node-1"][1] == "settling"
     # The other pool's node is not at rest because of it.
@@ -248,10 +248,10 @@ def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
 def test_an_environment_that_was_never_applied_is_one_row() -> None:
     cluster = Cluster()
     cluster.objects = {}
-    (first, *others) = [drift for drift in cluster.examine() if drift.kind == "missing"]
+    (first, *others) = [drift for drift in cluster.examine() if drift.code == "missing"]
     assert others == []
     assert first.object == "environment trial"
-    assert first.repair == "gpupool up trial"
+    assert first.remediation == "gpupool up trial"
 
 
 def test_the_cluster_of_another_environment_is_one_row() -> None:
@@ -263,6 +263,6 @@ def test_the_cluster_of_another_environment_is_one_row() -> None:
             if "gpupool.dev/environment" in have:
                 have["gpupool.dev/environment"] = "local"
     (only,) = cluster.examine()
-    assert (only.kind, only.level.value) == ("other-environment", "drift")
-    assert "this cluster belongs to environment local" in only.reason
-    assert "gpupool assert local" in only.repair
+    assert (only.code, only.category.value) == ("other-environment", "drift")
+    assert "this cluster belongs to environment local" in only.what
+    assert "gpupool assert local" in only.remediation

@@ -80,18 +80,18 @@ def test_who_delivers_is_asked_to_put_things_back(engine: str, case: str) -> Non
     assert cluster.examine() == ()
     change(cluster)
     (found,) = cluster.examine()
-    assert found.kind == kind
+    assert found.code == kind
     name = "-".join(filter(None, ("gpupool-trial", part)))
     if engine == "argocd":
         wanted = [ARGOCD.format(name)]
     else:
         wanted = [WAVES] + ([CHART.format(name)] if part in CHARTS else [])
-    assert found.repair.count("kubectl") == len(wanted)
+    assert found.remediation.count("kubectl") == len(wanted)
     for command in wanted:
-        assert command in found.repair
+        assert command in found.remediation
     bodies = [body for body in delivery.wrappers(cluster.bundle).values() if "metadata" in body]
     rendered = {(body["kind"].lower(), body["metadata"]["name"]) for body in bodies}
-    assert set(re.findall(r"(application|helmrelease) (\S+)", found.repair)) <= rendered
+    assert set(re.findall(r"(application|helmrelease) (\S+)", found.remediation)) <= rendered
 
 
 def test_a_chart_is_installed_anew_though_its_release_is_the_same() -> None:
@@ -99,7 +99,7 @@ def test_a_chart_is_installed_anew_though_its_release_is_the_same() -> None:
     cluster = delivered("flux")
     _lose("Deployment", "karpenter")(cluster)
     (found,) = cluster.examine()
-    values = re.findall(r'reconcile\.fluxcd\.io/(requestedAt|forceAt)=("\$at")', found.repair)
+    values = re.findall(r'reconcile\.fluxcd\.io/(requestedAt|forceAt)=("\$at")', found.remediation)
     assert values == [("requestedAt", '"$at"'), ("forceAt", '"$at"')]
 
 
@@ -109,16 +109,16 @@ def test_a_node_waits_for_all_that_it_lacks() -> None:
     node = cluster.node("shared")
     del node["metadata"]["labels"]["nvidia.com/device-plugin.config"]
     _pointed_elsewhere(cluster)
-    (found,) = [drift for drift in cluster.examine() if drift.kind == "wrong-config-key"]
-    assert found.repair.startswith(ARGOCD.format("gpupool-trial gpupool-trial-gpu-operator"))
-    assert found.repair.endswith("--overwrite")
+    (found,) = [drift for drift in cluster.examine() if drift.code == "wrong-config-key"]
+    assert found.remediation.startswith(ARGOCD.format("gpupool-trial gpupool-trial-gpu-operator"))
+    assert found.remediation.endswith("--overwrite")
 
 
 def test_an_environment_that_was_never_applied_asks_for_all_of_it() -> None:
     cluster = delivered("argocd")
     cluster.objects = {}
-    first = next(drift for drift in cluster.examine() if drift.kind == "missing")
-    assert ARGOCD.format("gpupool-trial gpupool-trial-priorities") in first.repair
+    first = next(drift for drift in cluster.examine() if drift.code == "missing")
+    assert ARGOCD.format("gpupool-trial gpupool-trial-priorities") in first.remediation
 
 
 KEPT = {
@@ -138,8 +138,8 @@ def test_what_they_keep_is_deleted_by_a_person(engine: str, removal: str, level:
     metadata = {**pool["metadata"], "name": "former", "annotations": KEPT[engine]}
     cluster.add({**pool, "metadata": metadata})
     (found,) = cluster.examine()
-    assert (found.kind, found.object, found.level.value) == ("extra", "NodePool former", level)
-    assert found.repair == "kubectl delete nodepool former"
+    assert (found.code, found.object, found.category.value) == ("extra", "NodePool former", level)
+    assert found.remediation == "kubectl delete nodepool former"
 
 
 GROUP = (
@@ -166,18 +166,18 @@ def test_a_label_that_a_node_group_has_not_set_is_set_there(engine: str, label: 
     value = cluster.node("rack")["metadata"]["labels"].pop(label)
     (found,) = [drift for drift in cluster.examine() if drift.layer in ("nodes", "slices")]
     assert (found.object, found.path) == ("Node node-0", f"metadata.labels[{label}]")
-    assert "set it on the node group: az aks nodepool update --labels " in found.reason
-    assert f"{label}={value}" in found.reason
-    assert found.repair.startswith("kubectl label node node-0")
-    assert "application" not in found.repair
+    assert "set it on the node group: az aks nodepool update --labels " in found.what
+    assert f"{label}={value}" in found.what
+    assert found.remediation.startswith("kubectl label node node-0")
+    assert "application" not in found.remediation
 
 
 def test_a_taint_that_a_node_group_has_not_set_is_set_there() -> None:
     cluster = Cluster(GROUP % "argocd")
     cluster.node("rack")["spec"]["taints"] = []
     (found,) = [drift for drift in cluster.examine() if drift.layer == "nodes"]
-    assert "--node-taints gpupool.dev/pool=rack:NoSchedule" in found.reason
-    assert found.repair.startswith("kubectl taint node node-0")
+    assert "--node-taints gpupool.dev/pool=rack:NoSchedule" in found.what
+    assert found.remediation.startswith("kubectl taint node node-0")
 
 
 def test_with_pulumi_up_labels_the_nodes() -> None:
@@ -188,5 +188,5 @@ def test_with_pulumi_up_labels_the_nodes() -> None:
     )
     cluster.node("rack")["spec"]["taints"] = []
     (found,) = [drift for drift in cluster.examine() if drift.layer == "nodes"]
-    assert "node group" not in found.reason
-    assert "gpupool up" in found.repair
+    assert "node group" not in found.what
+    assert "gpupool up" in found.remediation

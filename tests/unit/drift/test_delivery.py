@@ -101,9 +101,9 @@ def test_what_does_not_deliver_is_listed_with_the_way_out(case: str) -> None:
     assert kinds(drifts) == expected
     for drift in drifts:
         assert drift.object.endswith(_NAMES[engine])
-        assert ("no such weight" in drift.reason) == (drift.kind != "delivery-suspended")
+        assert ("no such weight" in drift.what) == (drift.code != "delivery-suspended")
         namespace = {"argocd": "argocd", "flux": "flux-system"}[engine]
-        assert f"kubectl -n {namespace} " in drift.repair
+        assert f"kubectl -n {namespace} " in drift.remediation
 
 
 @pytest.mark.parametrize("engine", _NAMES)
@@ -112,8 +112,8 @@ def test_an_engine_that_was_given_nothing_is_started(engine: str) -> None:
     for body in delivery.delivering(cluster.bundle):
         cluster.objects[body["apiVersion"], body["kind"]] = {}
     (drift,) = cluster.examine()
-    assert (drift.kind, drift.level.value) == ("not-started", "warning")
-    assert drift.repair == delivery.start(cluster.plan.delivery, "rendered/trial")
+    assert (drift.code, drift.category.value) == ("not-started", "warning")
+    assert drift.remediation == delivery.start(cluster.plan.delivery, "rendered/trial")
 
 
 def test_automation_that_the_file_does_not_want_is_not_missed() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 _KINDS = (
-    r'kind="([a-z-]+)"',
+    r'code="([a-z-]+)"',
     r'Cause\(\s*"([a-z-]+)"',
     r'_(?:drift|stuck|unplanned)\([^()"]*"([a-z-]+)"',
 )

@@ -26,7 +26,7 @@ def test_a_taint_that_somebody_else_set_is_a_warning(taint: dict[str, str], expe
     cluster.node("shared")["spec"]["taints"].append(taint)
     startup = [{"key": "example.com/agent", "effect": "NoSchedule"}]
     cluster.get("NodeClaim", "claim-node-0")["spec"] = {"startupTaints": startup}
-    found = [(drift.kind, drift.level.value, drift.repair) for drift in cluster.examine()]
+    found = [(drift.code, drift.category.value, drift.remediation) for drift in cluster.examine()]
     assert found == ([("foreign-taint", "warning", expected)] if expected else [])
 
 
@@ -46,7 +46,7 @@ def test_an_operand_that_a_label_keeps_off(operand: str, value: str, reported: b
     key = f"nvidia.com/gpu.deploy.{operand}"
     cluster.node("parted", **{key: value})
     expected = [("operands-off", f"kubectl label node node-0 {key}-")] if reported else []
-    assert [(drift.kind, drift.repair) for drift in cluster.examine()] == expected
+    assert [(drift.code, drift.remediation) for drift in cluster.examine()] == expected
 
 
 def test_a_label_explains_a_node_without_slices() -> None:
@@ -54,7 +54,7 @@ def test_a_label_explains_a_node_without_slices() -> None:
     cluster.node("shared", **{"nvidia.com/gpu.deploy.driver": "false"})
     cluster.get("Node", "node-0")["status"]["allocatable"] = {}
     (found,) = cluster.examine()
-    assert (found.kind, found.repair) == (
+    assert (found.code, found.remediation) == (
         "operands-off",
         "kubectl label node node-0 nvidia.com/gpu.deploy.driver-",
     )

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpupool.drift import LAYERS, Drift, Severity, metrics
+from gpupool.drift import LAYERS, Drift, metrics
 from gpupool.drift.check import DriftCheck
-from gpupool.findings import GpupoolError, UsageError
+from gpupool.findings import Category, GpupoolError, UsageError
 
 TAKEN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -22,8 +22,8 @@ def outcome(*drifts: Drift) -> DriftCheck:
     return DriftCheck("prod", drifts, TAKEN, 0.5, 22, 1500)
 
 
-def drift(layer: str = "nodes", kind: str = "label", level: Severity = Severity.drift) -> Drift:
-    return Drift(layer=layer, kind=kind, object="Node a", reason="r", repair="c", level=level)
+def drift(layer: str = "nodes", kind: str = "label", category: Category = Category.drift) -> Drift:
+    return Drift(layer=layer, code=kind, object="Node a", what="r", remediation="c", category=category)
 
 
 def values(text: str) -> dict[tuple[str, str, str], float]:
@@ -36,7 +36,9 @@ def values(text: str) -> dict[tuple[str, str, str], float]:
 
 def test_every_kind_is_counted_and_every_layer_has_a_value() -> None:
     found = values(
-        metrics.text(outcome(drift(), drift(), drift("slices", "mig-failed"), drift(level=Severity.settling)))
+        metrics.text(
+            outcome(drift(), drift(), drift("slices", "mig-failed"), drift(category=Category.settling))
+        )
     )
     assert found["gpupool_assert_drift", "nodes", "label"] == 2
     assert found["gpupool_assert_drift", "slices", "mig-failed"] == 1
@@ -46,7 +48,9 @@ def test_every_kind_is_counted_and_every_layer_has_a_value() -> None:
     assert found["gpupool_assert_clean", "", ""] == 0
     assert found["gpupool_assert_last_run_timestamp_seconds", "", ""] == TAKEN.timestamp()
     assert values(metrics.text(outcome()))["gpupool_assert_clean", "", ""] == 1
-    assert values(metrics.text(outcome(drift(level=Severity.warning))))["gpupool_assert_clean", "", ""] == 1
+    assert (
+        values(metrics.text(outcome(drift(category=Category.warning))))["gpupool_assert_clean", "", ""] == 1
+    )
 
 
 def test_a_file_is_written_in_one_step(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def _without_overlays(text: str) -> str:
     cluster.objects.pop(OVERLAYS)
     seen = ClusterSnapshot(cluster.objects, NOW, frozenset({OVERLAYS}))
     found = examine(cluster.plan, cluster.bundle, seen, NOW)
-    (unknown,) = [drift for drift in found if drift.kind == "kind-unknown"]
-    return unknown.repair
+    (unknown,) = [drift for drift in found if drift.code == "kind-unknown"]
+    return unknown.remediation
 
 
 def test_a_lost_definition_comes_back_before_its_objects() -> None:
@@ -54,19 +54,19 @@ def _left(used: bool) -> Drift:
     cluster.add(left, "gpupool")
     if used:
         policy["spec"]["devicePlugin"]["config"]["name"] = left["metadata"]["name"]
-    (found,) = [drift for drift in cluster.examine() if drift.kind == "extra"]
+    (found,) = [drift for drift in cluster.examine() if drift.code == "extra"]
     return found
 
 
 def test_a_configuration_that_nothing_uses_is_deleted() -> None:
     assert (
-        _left(used=False).repair
+        _left(used=False).remediation
         == "kubectl -n gpu-operator delete configmap gpupool-device-plugin-0123456789"
     )
 
 
 def test_a_configuration_in_use_is_left_to_up() -> None:
-    assert _left(used=True).repair == "gpupool up trial"
+    assert _left(used=True).remediation == "gpupool up trial"
 
 
 def test_one_command_is_printed_once() -> None:
@@ -75,7 +75,7 @@ def test_one_command_is_printed_once() -> None:
     for pool in ("shared", "parted"):
         cluster.get("NodePool", pool)["spec"]["weight"] = 7
     drifts = cluster.examine()
-    assert [drift.repair for drift in drifts] == [RESTORE, RESTORE]
+    assert [drift.remediation for drift in drifts] == [RESTORE, RESTORE]
     text = assertion_text.text(DriftCheck("trial", drifts, NOW, 0.0, 0, 0), colour=False)
     assert text.count(f"$ {RESTORE}") == 1
     assert text.count("(fixed by the same command as above)") == 1

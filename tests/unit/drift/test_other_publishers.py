@@ -13,14 +13,14 @@ def test_a_dra_driver_on_a_pools_node() -> None:
         row = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}}
         cluster.add({**row, "spec": {**spec, "nodeName": node}})
     (drift,) = cluster.examine()
-    assert (drift.kind, drift.object, drift.found) == ("other-publisher", "Node node-0", 1)
-    assert "DRA driver gpu.nvidia.com publishes 1 devices" in drift.reason
+    assert (drift.code, drift.object, drift.found) == ("other-publisher", "Node node-0", 1)
+    assert "DRA driver gpu.nvidia.com publishes 1 devices" in drift.what
 
 
 def test_another_device_plugin_on_a_pools_node() -> None:
     cluster = Cluster(STATIC)
     cluster.node("desk", "lab-0")["status"]["allocatable"]["volcano.sh/vgpu-number"] = "8"
-    found = [drift for drift in cluster.examine() if drift.kind == "other-publisher"]
+    found = [drift for drift in cluster.examine() if drift.code == "other-publisher"]
     assert [(drift.object, drift.path) for drift in found] == [
         ("Node lab-0", "status.allocatable[volcano.sh/vgpu-number]")
     ]

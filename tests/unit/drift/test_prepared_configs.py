@@ -21,14 +21,14 @@ def _edited() -> Cluster:
 
 
 def _of(cluster: Cluster, kind: str) -> Drift:
-    (found,) = [drift for drift in cluster.examine() if drift.kind == kind]
+    (found,) = [drift for drift in cluster.examine() if drift.code == kind]
     return found
 
 
 def test_a_file_that_is_not_applied_yet_takes_no_layout_from_a_node() -> None:
     found = _of(_edited(), "wrong-config-key")
     assert (found.object, found.wanted) == ("Node node-1", "3x2g.20gb")
-    assert found.repair == "gpupool repartition trial parted"
+    assert found.remediation == "gpupool repartition trial parted"
 
 
 def test_another_pool_of_an_edited_file_has_its_label_back_at_once() -> None:
@@ -36,7 +36,7 @@ def test_another_pool_of_an_edited_file_has_its_label_back_at_once() -> None:
     cluster = _edited()
     cluster.get("Node", "node-0")["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "other"
     found = [drift for drift in cluster.examine() if drift.object == "Node node-0"]
-    assert [drift.repair for drift in found] == [
+    assert [drift.remediation for drift in found] == [
         "kubectl label node node-0 nvidia.com/device-plugin.config=shared --overwrite"
     ]
 
@@ -47,7 +47,7 @@ def test_settings_edited_by_hand_are_restored_before_the_label() -> None:
     row = next(r for r in cluster.of("ConfigMap") if r["metadata"]["name"].startswith("gpupool-mig-"))
     row["data"]["config.yaml"] = "mig-configs: {}"
     found = _of(cluster, "wrong-config-key")
-    assert found.repair == (
+    assert found.remediation == (
         "gpupool refresh trial && gpupool up trial"
         " && kubectl label node node-1 nvidia.com/mig.config=2x3g.40gb --overwrite"
     )
@@ -57,8 +57,8 @@ def test_a_node_that_failed_for_want_of_its_layout_goes_back_before_anything_els
     cluster = _edited()
     cluster.get("Node", "node-1")["metadata"]["labels"] |= {MIG: "3x2g.20gb", STATE: "failed"}
     found = _of(cluster, "mig-failed")
-    assert 'the configuration in the cluster has no layout "3x2g.20gb", fix that first' in found.reason
-    assert found.repair == (
+    assert 'the configuration in the cluster has no layout "3x2g.20gb", fix that first' in found.what
+    assert found.remediation == (
         "kubectl label node node-1 nvidia.com/mig.config=2x3g.40gb --overwrite"
         " && gpupool repartition trial parted"
     )
@@ -68,5 +68,5 @@ def test_a_node_that_failed_for_another_reason_tries_again() -> None:
     cluster = Cluster()
     cluster.node("parted", "node-1", **{STATE: "failed"})
     found = _of(cluster, "mig-failed")
-    assert "retries only when the label changes" in found.reason
-    assert found.repair.startswith("kubectl label node node-1 nvidia.com/mig.config=all-disabled")
+    assert "retries only when the label changes" in found.what
+    assert found.remediation.startswith("kubectl label node node-1 nvidia.com/mig.config=all-disabled")

@@ -21,7 +21,7 @@ def test_repairs_during_a_repartition_work_during_a_repartition() -> None:
     cluster.get("ClusterPolicy", "cluster-policy")["spec"]["devicePlugin"]["config"]["name"] = "both-shapes"
     cluster.get("NodePool", "parted")["spec"]["weight"] = 7
     del cluster.objects["v1", "ResourceQuota"]["team-vision", "gpupool"]
-    found = {drift.object: (drift.level.value, drift.repair) for drift in cluster.examine()}
+    found = {drift.object: (drift.category.value, drift.remediation) for drift in cluster.examine()}
     go_on = "gpupool repartition trial parted"
     assert found["Node node-1"] == ("settling", go_on)
     assert found["NodePool parted"] == ("settling", go_on)
@@ -37,6 +37,6 @@ def test_karpenter_is_not_waited_for_during_a_repartition() -> None:
     cluster.node("parted", "node-1")
     claim = cluster.get("NodeClaim", "claim-node-1")
     claim["status"]["conditions"].append({"type": "Drifted", "status": "True", "reason": "NodePoolDrifted"})
-    (found,) = [drift for drift in cluster.examine() if drift.kind == "outdated"]
-    assert "Karpenter" not in found.reason
-    assert found.repair == "gpupool repartition trial parted"
+    (found,) = [drift for drift in cluster.examine() if drift.code == "outdated"]
+    assert "Karpenter" not in found.what
+    assert found.remediation == "gpupool repartition trial parted"

@@ -21,7 +21,7 @@ def examined(reserved: list[dict[str, Any]], *live: dict[str, str], looked: bool
     if looked:
         status["conditions"] = [{"type": "Ready", "status": "True"}]
     cluster.get("EC2NodeClass", "pool")["status"] = status
-    return [drift for drift in cluster.examine() if drift.kind.startswith("reservation")]
+    return [drift for drift in cluster.examine() if drift.code.startswith("reservation")]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_each_is_there_for_as_long_as_the_file_says(
     reserved: list[dict[str, Any]], live: list[dict[str, str]], expected: list[tuple[str, str]]
 ) -> None:
     drifts = examined(reserved, *live)
-    assert [(drift.kind, drift.level.value) for drift in drifts] == expected
-    assert all(drift.repair for drift in drifts)
+    assert [(drift.code, drift.category.value) for drift in drifts] == expected
+    assert all(drift.remediation for drift in drifts)
 
 
 def test_before_karpenter_has_looked_nothing_is_known() -> None:

@@ -50,7 +50,7 @@ def given_to(environment: Path, tmp_path: Path, **policies: Any) -> Path:
 def judged(environment: Path) -> list[PolicyFinding]:
     """What policies have against the objects of other teams. That Namespaces are not given is no matter."""
     check = run(Question((str(environment), str(OTHER_TEAMS))), lambda _: None)
-    return [finding for finding in check.findings if finding.origin == "policy"]
+    return [finding for finding in check.report.findings if finding.origin == "policy"]
 
 
 @pytest.mark.parametrize("name", environment_names())

@@ -35,8 +35,8 @@ def test_owners_are_those_whose_labels_are_there() -> None:
 
 def test_another_environments_cluster_is_reported_with_everything_that_is_lost() -> None:
     first, *lost = import_notes.notes("context x", "mine", ["local"], KEPT, WRITTEN)
-    assert "belong to environment local" in first.why
-    assert first.advice == "`gpupool import local` reads the file stored in the cluster"
+    assert "belong to environment local" in first.what
+    assert first.remediation == "`gpupool import local` reads the file stored in the cluster"
     assert [(entry.path, entry.value) for entry in lost] == [
         ("pools[a].description", '"for notebooks"'),
         ("pools[a].fallbackTo", '["b"]'),
@@ -48,8 +48,8 @@ def test_another_environments_cluster_is_reported_with_everything_that_is_lost()
 
 def test_without_a_kept_file_it_is_one_entry() -> None:
     (only,) = import_notes.notes("context x", "local", ["local"], None, WRITTEN)
-    assert "descriptions" in only.why
-    assert "preemptible" in only.why
+    assert "descriptions" in only.what
+    assert "preemptible" in only.what
     assert only.object == "environment local"
 
 

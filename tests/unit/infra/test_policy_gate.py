@@ -73,14 +73,14 @@ def test_a_denial_is_refused_with_object_and_remedy(tmp_path: Path) -> None:
     assert "deny nodes-go: NodePool models: " in text
     assert "; Set consolidateAfter" in text
     assert text.splitlines()[-1].startswith("policy refuses trial: 1 denial; ")
-    assert all(finding.level in ("deny", "warn") for finding in caught.value.findings)
+    assert all(finding.category in ("deny", "warn") for finding in caught.value.findings)
 
 
 def test_an_override_makes_it_a_warning(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, never(), policies={"overrides": {"nodes-go": "warn"}})
     report = judge(plan, TODAY)
     require("trial", report)
-    assert "nodes-go" in {finding.rule for finding in shown(report)}
+    assert "nodes-go" in {finding.code for finding in shown(report)}
 
 
 @pytest.mark.parametrize(("today", "denied"), [(date(2026, 5, 31), set()), (TODAY, {"expired-waiver"})])

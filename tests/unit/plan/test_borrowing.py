@@ -87,9 +87,9 @@ def test_a_grant_of_nothing_is_none(grant: dict[str, Any]) -> None:
     with pytest.raises(SpecError) as error:
         plan_of(environment({"shared": grant, "parted": {"profiles": {"3g.40gb": 1, "2g.20gb": 0}}}))
     shared, parted = error.value.findings
-    assert "0 x nvidia.com/gpu of pool 'shared' is no grant" in shared.message
-    assert "0 x nvidia.com/mig-2g.20gb of pool 'parted' is no grant" in parted.message
-    assert "upTo" in shared.hint
+    assert "0 x nvidia.com/gpu of pool 'shared' is no grant" in shared.what
+    assert "0 x nvidia.com/mig-2g.20gb of pool 'parted' is no grant" in parted.what
+    assert "upTo" in shared.remediation
 
 
 def test_without_it_nothing_is_there_for_it() -> None:
@@ -146,8 +146,8 @@ def test_what_could_not_be_lent_is_refused(
     (finding,) = error.value.findings
     assert finding.path.startswith("tenants[0].pools.")
     assert finding.path.endswith("upTo")
-    assert message in finding.message
-    assert hint in finding.hint
+    assert message in finding.what
+    assert hint in finding.remediation
 
 
 @pytest.mark.parametrize("value", [0, "many", [8], {"2g.20gb": 0}])

@@ -70,8 +70,8 @@ def test_a_bound_that_refuses_says_where_it_is_from(volume: dict[str, Any]) -> N
         plan_of(environment(**volume))
     (finding,) = refused.value.findings
     fact = cloud_facts.volumes()[volume.get("type", "gp3")]
-    assert fact.source in finding.hint
-    assert fact.date.isoformat() in finding.hint
+    assert fact.source in finding.remediation
+    assert fact.date.isoformat() in finding.remediation
 
 
 @pytest.mark.parametrize(

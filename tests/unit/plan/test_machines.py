@@ -121,8 +121,8 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
     with pytest.raises(SpecError) as refused:
         plan_of(data)
     (finding,) = refused.value.findings
-    assert message in finding.message
-    assert hint in finding.hint
+    assert message in finding.what
+    assert hint in finding.remediation
 
 
 @pytest.mark.parametrize(
@@ -190,4 +190,4 @@ def test_what_can_not_be_is_refused(nodes: dict[str, Any], path: str, message: s
         plan_of(environment([], **nodes))
     (finding,) = refused.value.findings
     assert finding.path == f"pools[0].nodes.{path}"
-    assert message in finding.message
+    assert message in finding.what

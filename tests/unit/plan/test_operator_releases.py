@@ -56,7 +56,7 @@ def test_versions_compare_by_number(older: str, newer: str) -> None:
 def test_a_gpu_that_drivers_gave_up() -> None:
     (problem,) = driver_problems("595.91.07", load_catalog()["v100"], Exclusive())
     assert "no longer supports" in problem.message
-    assert "580" in problem.hint
+    assert "580" in problem.remediation
     assert driver_problems("580.105.08", load_catalog()["v100"], Exclusive()) == []
 
 
@@ -65,10 +65,10 @@ def test_drivers_that_are_too_old() -> None:
     assert driver_problems("470.82.01", a100, MigSharing({"3g.40gb": 2})) == []
     (problem,) = driver_problems("470.82.01", a100, MigSharing({"1g.20gb": 4}))
     assert "1g.20gb" in problem.message
-    assert "525" in problem.hint
+    assert "525" in problem.remediation
     assert driver_problems("570.86.15", b200, Exclusive()) == []
     (problem,) = driver_problems("570.86.15", b200, MigSharing({"1g.23gb": 7}))
-    assert "570.133.20" in problem.hint
+    assert "570.133.20" in problem.remediation
 
 
 def test_variants_need_a_device_plugin_that_distinguishes_them() -> None:

@@ -79,7 +79,7 @@ def test_what_can_not_be_is_refused(
         plan_of(environment(reserved, **nodes))
     (finding,) = refused.value.findings
     assert finding.path == f"pools[0].nodes.{path}"
-    assert message in finding.message
+    assert message in finding.what
 
 
 def test_other_things_that_contradict_it_are_refused() -> None:
@@ -94,7 +94,7 @@ def test_other_things_that_contradict_it_are_refused() -> None:
     data["pools"] += [other, {"name": "mixed", "gpu": "l4", "nodes": mixed}]
     with pytest.raises(SpecError) as refused:
         plan_of(data)
-    messages = "\n".join(finding.message for finding in refused.value.findings)
+    messages = "\n".join(finding.what for finding in refused.value.findings)
     assert "reservedCapacity is derived" in messages
     assert "would be called pool-reserved" in messages
     assert "cr-0a1b2c is pool pool's as well" in messages
@@ -121,7 +121,7 @@ def test_tags_of_two_pools_do_not_find_the_same(tags: dict[str, str], machine: s
     except SpecError as error:
         (finding,) = error.findings
         assert finding.path == "pools[1].nodes.reserved[0].tags"
-        assert "is pool a's as well" in finding.message
+        assert "is pool a's as well" in finding.what
         assert refused
     else:
         assert not refused

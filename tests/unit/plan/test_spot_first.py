@@ -49,5 +49,5 @@ def test_what_says_something_else_is_refused(nodes: dict[str, Any], message: str
         plan_of(environment([], **nodes))
     (finding,) = error.value.findings
     assert finding.path == "pools[0].nodes.capacity"
-    assert message in finding.message
-    assert hint in finding.hint
+    assert message in finding.what
+    assert hint in finding.remediation

@@ -8,16 +8,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from gpupool.findings import Category, Finding
 from gpupool.plan.changes.model import SettingChange
 from gpupool.report.model import (
     FindingChanges,
     LiveState,
     PodAtRisk,
-    PolicyNote,
     Report,
-    Risk,
     TenantUse,
     WaiverNote,
+    risk,
 )
 from tests.golden.test_reports import CASES, TODAY, report
 
@@ -52,7 +52,14 @@ def _everything(made: Report) -> Report:
         namespace=long[:63], name=script, tenant=None, node="ip-10-0-0-1.ec2.internal", age_seconds=777_600,
         restart_policy="Never", owner=None, requests="8 gpu", protected=True,
     )  # fmt: skip
-    finding = PolicyNote("deny", "pin-images", f"Deployment {script}", "spec.template", image, link)
+    finding = Finding(
+        code="pin-images",
+        category=Category.deny,
+        object=f"Deployment {script}",
+        path="spec.template",
+        what=image,
+        remediation=link,
+    )
     waiver = WaiverNote("gpu-pods-name-a-pool", None, script, template, TODAY, 0, "unchanged")
     effects = {
         id(effect): dataclasses.replace(
@@ -60,14 +67,14 @@ def _everything(made: Report) -> Report:
         )
         for effect in first.effects
     }
-    risks = [dataclasses.replace(risk, effect=effects.get(id(risk.effect))) for risk in first.risks]
+    risks = [dataclasses.replace(one, effect=effects.get(id(one.effect))) for one in first.risks]
     full = dataclasses.replace(
         first,
         effects=tuple(effects.values()),
         settings=(SettingChange(link, script, None), SettingChange("a.b", None, f"{style} {hidden}")),
         findings=FindingChanges((finding,), (finding,), 3),
         waivers=(waiver, dataclasses.replace(waiver, days_left=-2), dataclasses.replace(waiver, days_left=9)),
-        risks=(*risks, Risk("policy", f"{script} {entity}", "danger"), Risk("x", long)),
+        risks=(*risks, risk("policy", f"{script} {entity}", "danger"), risk("x", long)),
         live=LiveState("ml-prod", (), (TenantUse(script, "team", "nvidia.com/gpu", 12, 4),)),
         notes=(image, long),
     )

@@ -28,11 +28,11 @@ def test_an_invalid_head_is_reported_with_its_place(tmp_path: Path) -> None:
     (environment,) = made.environments
     assert not made.valid
     (note,) = environment.invalid.after
-    assert note.object.startswith("environments/trial.yaml:")
-    assert (note.level, note.path) == ("invalid", "pools[0].gpu")
-    assert "a100-40gb" in note.fix
+    assert note.place.startswith("environments/trial.yaml:")
+    assert (note.category, note.path) == ("invalid", "pools[0].gpu")
+    assert "a100-40gb" in note.remediation
     assert (environment.pools, environment.effects, environment.cost.after) == ((), (), None)
-    assert [risk.kind for risk in environment.risks] == ["invalid"]
+    assert [risk.code for risk in environment.risks] == ["invalid"]
 
 
 def test_an_invalid_base_is_reported_and_the_head_is_fine(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_file_that_is_no_yaml(tmp_path: Path) -> None:
     state = snapshot(tmp_path, "head", trial=TRIAL)
     torn = dataclasses.replace(state, environments={"trial": b"a: [\xff"})
     (note, *_) = build(state, torn, [], TODAY, 20).environments[0].invalid.after
-    assert "UTF-8" in note.message
+    assert "UTF-8" in note.what
 
 
 def test_unknown_environments_are_wrong_use(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_two_environments_both_own(tmp_path: Path) -> None:
         TODAY,
         20,
     )
-    assert any("one and other are both for cluster 'rack'" in note.message for note in made.together.new)
+    assert any("one and other are both for cluster 'rack'" in note.what for note in made.together.new)
     assert made.together.remaining, "a node that both name was wrong before, too"
     back = build(
         snapshot(tmp_path, "base", one=one, other=alike),
@@ -164,11 +164,11 @@ def test_policies_beside_the_environments_are_those_of_each_state(tmp_path: Path
     forth, back = build(base, head, [], TODAY, 20), build(head, base, [], TODAY, 20)
     (environment,) = forth.environments
     assert environment.change == "changed"
-    assert {note.rule for note in environment.findings.new} >= {"own"}
-    assert any("new denial" in risk.text for risk in environment.risks)
+    assert {note.code for note in environment.findings.new} >= {"own"}
+    assert any("new denial" in risk.what for risk in environment.risks)
     (environment,) = back.environments
     assert environment.findings.fixed == forth.environments[0].findings.new
-    assert any("policy own is removed" in risk.text for risk in environment.risks)
+    assert any("policy own is removed" in risk.what for risk in environment.risks)
 
 
 def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
     head = with_policy(snapshot(tmp_path / "head", "head", trial=TRIAL), b"kind: Pod")
     (environment,) = build(base, head, [], TODAY, 20).environments
     (note,) = environment.invalid.after
-    assert note.message.startswith("policies/own.yaml: document 1: ")
-    assert str(tmp_path) not in note.message
+    assert note.what.startswith("policies/own.yaml: document 1: ")
+    assert str(tmp_path) not in note.what
 
 
 def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:

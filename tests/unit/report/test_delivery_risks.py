@@ -35,7 +35,7 @@ NAMED = delivered(
 
 
 def found(root: Path, base: Data, edit: Edit, kind: str) -> list[Risk]:
-    return [risk for risk in change(root, base, edit).risks if risk.kind == kind]
+    return [risk for risk in change(root, base, edit).risks if risk.code == kind]
 
 
 def without_parted(data: Data) -> None:
@@ -56,10 +56,10 @@ def test_a_removed_pool_that_stays_loses_what_its_nodes_need(
     own = edited(EKS, lambda data: data["pools"][1].update(taints=[{"key": "own", "effect": "NoSchedule"}]))
     base = delivered(own, engine=engine, onRemoval=on_removal)
     (risk,) = found(tmp_path, base, without_parted, "left")
-    assert risk.severity == "danger"
-    assert text in risk.text
+    assert risk.category == "danger"
+    assert text in risk.what
     for gone in ("configuration of the device plugin", "its MIG layout", "its NodeOverlay", "tolerations"):
-        assert gone in risk.text
+        assert gone in risk.what
 
 
 def test_a_removal_that_deletes_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_removal_that_deletes_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_nodes_of_others_keep_what_gitops_wrote_on_them(tmp_path: Path) -> None:
     (risk,) = found(tmp_path, NAMED, lambda data: data["pools"].pop(0), "left")
-    assert risk.text.startswith("Flux removes no labels from nodes: n1, n2 keep the labels")
+    assert risk.what.startswith("Flux removes no labels from nodes: n1, n2 keep the labels")
     (effect,) = change(tmp_path, NAMED, lambda data: data["pools"][0]["nodes"].update(names=["n1"])).effects
     assert "it keeps the pool's labels until somebody removes them" in effect.what
     moved = found(
@@ -86,7 +86,7 @@ def test_a_removal_that_deletes_from_now_on(tmp_path: Path) -> None:
         data["delivery"]["onRemoval"] = "delete"
 
     (risk,) = found(tmp_path, delivered(EKS), delete, "removal")
-    assert "onRemoval changes from keep to delete" in risk.text
+    assert "onRemoval changes from keep to delete" in risk.what
     back = delivered(EKS, onRemoval="delete")
     assert not found(tmp_path, back, lambda data: data["delivery"].update(onRemoval="keep"), "removal")
 
@@ -101,7 +101,7 @@ def test_a_removal_that_deletes_from_now_on(tmp_path: Path) -> None:
 )
 def test_another_engine(before: Data, after: Data, text: str, tmp_path: Path) -> None:
     (risk,) = found(tmp_path, before, lambda data: data.update(delivery=after), "delivery")
-    assert text.replace("random", "trial") in risk.text
+    assert text.replace("random", "trial") in risk.what
 
 
 def classes(**changes: Any) -> Edit:
@@ -128,5 +128,5 @@ PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
 def test_priorities(name: str, delivery: Data, tmp_path: Path) -> None:
     edit, expected = PRIORITIES[name]
     reported = found(tmp_path, {**EKS, **delivery, "tenants": [], "priorities": CLASSES}, edit, "priority")
-    assert [risk.severity for risk in reported] == ["caution"] * len(expected)
-    assert all(text in risk.text for text, risk in zip(expected, reported, strict=True))
+    assert [risk.category for risk in reported] == ["caution"] * len(expected)
+    assert all(text in risk.what for text, risk in zip(expected, reported, strict=True))

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from gpupool.report.html import page
-from gpupool.report.model import Risk
+from gpupool.report.model import risk
 from tests.unit.report.page_samples import HOSTILE, SAMPLES, report_of
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -211,9 +211,9 @@ def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
     whole = " ".join(" ".join(shown).split())
     for environment in report_of(name).changed:
         beside = [effect.what for effect in environment.effects]
-        for risk in environment.risks:
-            reported = [risk.text, *(what for what in beside if what in risk.text)]
-            assert any(text[1:].rstrip(".") in whole for text in reported), risk.text
+        for one in environment.risks:
+            reported = [one.what, *(what for what in beside if what in one.what)]
+            assert any(text[1:].rstrip(".") in whole for text in reported), one.what
         for effect in environment.effects:
             assert " ".join(effect.reason.split()) in whole
 
@@ -232,7 +232,7 @@ def test_a_danger_that_is_listed_with_its_nodes_is_not_listed_again() -> None:
 def test_a_long_list_of_dangers_is_cut_with_a_count() -> None:
     made = report_of("layout-changed")
     first = made.environments[0]
-    many = tuple(Risk("drain", f"pool number {number}", "danger") for number in range(9))
+    many = tuple(risk("drain", f"pool number {number}", "danger") for number in range(9))
     text = page(dataclasses.replace(made, environments=(dataclasses.replace(first, risks=many),)))
     short = text[: text.index("<table")]
     assert "And 3 dangers more, listed below." in short

@@ -174,17 +174,17 @@ def test_what_hurts_later(name: str, tmp_path: Path) -> None:
     assert not environment.invalid.before
     assert not environment.invalid.after
     kinds = {each[2][0] for each in LATER_RISKS.values() if each[2]}
-    found = [risk for risk in environment.risks if risk.kind in kinds]
-    assert [risk.kind for risk in found] == ([expected[0]] if expected else [])
-    assert not expected or (expected[1] in found[0].text and found[0].severity == "caution")
+    found = [risk for risk in environment.risks if risk.code in kinds]
+    assert [risk.code for risk in found] == ([expected[0]] if expected else [])
+    assert not expected or (expected[1] in found[0].what and found[0].category == "caution")
 
 
 @pytest.mark.parametrize("name", RISKS)
 def test_risk(name: str, tmp_path: Path) -> None:
     edit, (severity, kind, text) = RISKS[name]
     found = change(tmp_path, EKS, edit).risks
-    assert any((risk.severity, risk.kind) == (severity, kind) and text in risk.text for risk in found), found
-    severities = [risk.severity for risk in found]
+    assert any((risk.category, risk.code) == (severity, kind) and text in risk.what for risk in found), found
+    severities = [risk.category for risk in found]
     assert severities == sorted(severities, reverse=True), "dangers first"
 
 
@@ -193,8 +193,8 @@ def test_a_changed_default_is_one_risk_after_the_others(tmp_path: Path) -> None:
         data["policies"] = {"default": "warn"}
         data["pools"][0]["nodes"]["expireAfter"] = "720h"
 
-    cautions = [risk for risk in change(tmp_path, EKS, edit).risks if risk.severity == "caution"]
-    assert [risk.kind for risk in cautions] == ["expire", "policy"]
+    cautions = [risk for risk in change(tmp_path, EKS, edit).risks if risk.category == "caution"]
+    assert [risk.code for risk in cautions] == ["expire", "policy"]
 
 
 def test_of_another_cluster_nothing_is_said_that_only_may_be(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_of_another_cluster_nothing_is_said_that_only_may_be(tmp_path: Path) -> 
     environment = change(tmp_path, EKS, edit)
     assert any(not effect.certain for effect in environment.effects)
     (risk,) = environment.risks
-    assert (risk.severity, risk.kind) == ("danger", "cluster")
-    assert "from the default to other, cluster.name changes from ml to other: nodes" in risk.text
+    assert (risk.category, risk.code) == ("danger", "cluster")
+    assert "from the default to other, cluster.name changes from ml to other: nodes" in risk.what
 
 
 HARMLESS: dict[str, Edit] = {
@@ -225,7 +225,7 @@ def test_what_is_no_risk(name: str, tmp_path: Path) -> None:
 
 def test_the_threshold_is_the_users(tmp_path: Path) -> None:
     def kinds(**options: Any) -> list[str]:
-        return [risk.kind for risk in change(tmp_path, EKS, nodes(max=5), **options).risks]
+        return [risk.code for risk in change(tmp_path, EKS, nodes(max=5), **options).risks]
 
     assert "cost" in kinds(cost_threshold=5.0)
     assert "cost" not in kinds(cost_threshold=500.0)
@@ -234,7 +234,7 @@ def test_the_threshold_is_the_users(tmp_path: Path) -> None:
 def test_a_smaller_scope_is_a_risk(tmp_path: Path) -> None:
     wide: Data = edited(EKS, section("policies", scope="cluster"))
     (risk,) = change(tmp_path, wide, lambda data: data.pop("policies")).risks
-    assert "policies.scope goes from cluster to gpu" in risk.text
+    assert "policies.scope goes from cluster to gpu" in risk.what
     assert change(tmp_path, EKS, section("policies", scope="cluster")).risks == ()
 
 
@@ -251,5 +251,5 @@ def test_an_environment_that_goes(tmp_path: Path) -> None:
     made = build(snapshot(tmp_path, "base", trial=trial), snapshot(tmp_path, "head"), [], TODAY, 20)
     (environment,) = made.environments
     assert environment.change == "removed"
-    assert environment.risks[0].kind == "delete"
+    assert environment.risks[0].code == "delete"
     assert made.notes == ("head has no environments folder with environments.",)

@@ -82,8 +82,8 @@ def test_an_origin_that_comes_is_not_there_before(tmp_path: Path, committed: boo
     before = {**left_out, "prod": after["prod"]}
     prod = reported(tmp_path / "project", before, after, committed=committed)["prod"]
     (note,) = prod.invalid.before
-    assert (note.path, note.message) == ("promotion.from", "environment 'staging' does not exist")
-    assert note.fix == "defined: dev"
+    assert (note.path, note.what) == ("promotion.from", "environment 'staging' does not exist")
+    assert note.remediation == "defined: dev"
     assert (prod.invalid.after, prod.change) == ((), "changed")
 
 
@@ -94,8 +94,8 @@ def test_a_file_that_stays_may_lose_its_origin(tmp_path: Path, committed: bool) 
     after = {name: data for name, data in before.items() if name != "staging"}
     prod = reported(tmp_path / "project", before, after, committed=committed)["prod"]
     assert prod.invalid.before == ()
-    assert [note.message for note in prod.invalid.after] == ["environment 'staging' does not exist"]
-    assert [risk.kind for risk in prod.risks] == ["invalid"]
+    assert [note.what for note in prod.invalid.after] == ["environment 'staging' does not exist"]
+    assert [risk.code for risk in prod.risks] == ["invalid"]
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -134,7 +134,7 @@ def test_a_mistake_that_stays_is_no_change_whatever_comes_beside_it(tmp_path: Pa
     after = {**before, "other": environment("other")}
     prod = reported(tmp_path / "project", before, after, committed=False)["prod"]
     assert prod.change == "unchanged"
-    assert [note.fix for note in prod.invalid.after] == ["defined: dev, other"]
+    assert [note.remediation for note in prod.invalid.after] == ["defined: dev, other"]
 
 
 def test_a_folder_of_another_name_holds_files_by_themselves(tmp_path: Path) -> None:

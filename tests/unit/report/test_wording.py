@@ -21,8 +21,8 @@ KEEP = ["pools.shared.nodes.max", "pools.parted.labels", "gpuOperator.version", 
 def test_one_node_and_several(most: int, whose: str, tmp_path: Path) -> None:
     base = edited(EKS, lambda data: data["pools"][1]["nodes"].update(max=most))
     found = change(tmp_path, base, lambda data: data["pools"][1].update(labels={"a": "b"})).risks
-    assert whose in found[0].text
-    assert ("their pods" in found[0].text) == (most > 1)
+    assert whose in found[0].what
+    assert ("their pods" in found[0].what) == (most > 1)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,6 @@ def test_files_for_kustomize_may_be_of_any_size(monkeypatch: pytest.MonkeyPatch)
     environment = environment_of(next(it for it in LEGAL if it.delivery == "flux" and it.platform == "eks"))
     loaded = check_shape(parse_source("random.yaml", text_of(environment).encode()))
     plan = resolve(loaded)
-    judged = [finding.message.partition(": ")[0] for finding in beyond_limits(loaded, plan, generate(plan))]
+    judged = [finding.what.partition(": ")[0] for finding in beyond_limits(loaded, plan, generate(plan))]
     assert all(name.split()[1:] for name in judged)
     assert "Kustomization flux-system/gpupool-random-pools" in judged

@@ -54,4 +54,4 @@ def test_fault_is_found(rule: str, name: str, change: Change, place: str, messag
     registered = next(known for known in RULES if known.name == rule)
     assert {finding.level for finding in found} == {registered.level}
     assert {finding.origin for finding in found} == {"bundle"}
-    assert all(finding.title and finding.why and finding.fix for finding in found)
+    assert all(finding.title and finding.why and finding.remediation for finding in found)

@@ -87,7 +87,7 @@ def test_verdicts(outcome: Outcome) -> None:
     checks = [expectation(text) for text in ("jobs>0", "usd<0", "unknown.wait.p95<1h")]
     verdicts = judge(checks, outcome.figures)
     assert [verdict.holds for verdict in verdicts] == [True, False, False]
-    assert "no such figure" in words.verdict(verdicts[2])
+    assert "no such figure" in str(verdicts[2])
     check([expectation("vision.wait.p95<1h"), expectation("hours<9")], ["vision"])
     for wrong in ("waits<1", "wait.p96<1", "visoin.wait.p95<1"):
         with pytest.raises(UsageError, match="unknown figure"):

@@ -96,7 +96,7 @@ def test_the_hint_is_the_fields_own(field: str, value: object, hint: str) -> Non
         inner = inner.setdefault(part, {})
     inner[last] = value
     findings = check_shape(parse_source("a.yaml", yaml.safe_dump(data).encode())).findings
-    assert [finding for finding in findings if hint in finding.hint], findings
+    assert [finding for finding in findings if hint in finding.remediation], findings
 
 
 def test_fields_of_the_api() -> None:

@@ -52,7 +52,7 @@ def test_windows_editors_are_welcome(prefix: bytes, newline: bytes) -> None:
 
 def test_tabs_as_indentation_are_refused_in_their_place() -> None:
     finding = only("a:\n\tb: 1\n")
-    assert (finding.line, "not YAML") == (2, finding.message[:8])
+    assert (finding.line, "not YAML") == (2, finding.what[:8])
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_tabs_as_indentation_are_refused_in_their_place() -> None:
 def test_an_unresolved_conflict_is_named(text: str, line: int, marker: str) -> None:
     finding = only(text)
     assert (finding.line, finding.column) == (line, 1)
-    assert finding.message == f"{marker}: a merge conflict is not resolved"
-    assert "resolve it, and remove the lines" in finding.hint
+    assert finding.what == f"{marker}: a merge conflict is not resolved"
+    assert "resolve it, and remove the lines" in finding.remediation
 
 
 def test_what_only_looks_like_a_conflict_is_text() -> None:
@@ -112,13 +112,13 @@ def test_a_quoted_merge_key_is_a_plain_key() -> None:
     ],
 )
 def test_refused(text: str | bytes, said: str) -> None:
-    assert only(text).message == said
+    assert only(text).what == said
 
 
 def test_every_duplicate_key_is_reported_with_both_places() -> None:
     findings = refused("a: 1\nb: {c: 1, c: 2}\na: 3\n")
     assert [(f.line, f.column, f.path) for f in findings] == [(2, 11, "b.c"), (3, 1, "a")]
-    assert "first in line 1" in findings[1].message
+    assert "first in line 1" in findings[1].what
 
 
 def test_a_character_is_found_behind_longer_ones() -> None:
@@ -133,8 +133,8 @@ def test_a_byte_is_found_in_its_line() -> None:
 
 def test_depth() -> None:
     assert parse_source("x.yaml", b"a: " + b"[" * 30 + b"]" * 30)
-    assert "nested deeper" in only("a: " + "[" * 60 + "]" * 60).message
-    assert "nested deeper" in only("\n".join(f"{' ' * i}a:" for i in range(60))).message
+    assert "nested deeper" in only("a: " + "[" * 60 + "]" * 60).what
+    assert "nested deeper" in only("\n".join(f"{' ' * i}a:" for i in range(60))).what
 
 
 EXPANDED = f"more than {MAX_NODES} values once aliases are expanded"
@@ -144,20 +144,20 @@ def test_alias_bombs_end_early() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
     rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 8)}]" for i in range(1, 12)]
     finding = only("\n".join(rows))
-    assert (finding.message, finding.path) == (EXPANDED, "a5"), "at the first row that is too much"
+    assert (finding.what, finding.path) == (EXPANDED, "a5"), "at the first row that is too much"
 
 
 def test_merge_bombs_end_early() -> None:
     """Each merge copies a mapping, so the bound must hold before the list of them is complete."""
     keys = ", ".join(f"k{i}: 1" for i in range(8000))
     finding = only(f"a: &a {{{keys}}}\nb:\n" + "- <<: *a\n" * 20_000)
-    assert (finding.message, finding.line) == (EXPANDED, 2 + MAX_NODES // 8000)
+    assert (finding.what, finding.line) == (EXPANDED, 2 + MAX_NODES // 8000)
 
 
 def test_many_values_end_early() -> None:
     text = "a: ["
     finding = only(f"{text}{'1,' * (MAX_NODES + 50_000)}]")
-    assert (finding.message, finding.column) == (EXPANDED, len(text) + 1 + len("1,") * (MAX_NODES - 1))
+    assert (finding.what, finding.column) == (EXPANDED, len(text) + 1 + len("1,") * (MAX_NODES - 1))
 
 
 def test_long_scalars_take_linear_time() -> None:

@@ -27,7 +27,7 @@ def test_not_read(body: dict[str, Any]) -> None:
     findings = found(body)
     assert [(one.level, one.rule) for one in findings] == [("deny", "unreadable-field")]
     assert findings[0].path
-    assert findings[0].fix
+    assert findings[0].remediation
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_not_read(body: dict[str, Any]) -> None:
 )
 def test_words(body: dict[str, Any], message: str, fix: str) -> None:
     (finding,) = found(body)
-    assert (finding.message, finding.fix) == (message, fix)
+    assert (finding.message, finding.remediation) == (message, fix)
 
 
 def test_metadata_of_kinds_that_are_not_known() -> None:

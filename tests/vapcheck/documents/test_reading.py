@@ -64,7 +64,7 @@ def test_file(text: str, expected: Any) -> None:
     else:
         assert [document.body["metadata"]["name"] for document in documents] == expected
         hints = {"start it with --- on a separate line"}  # what kubectl silently ignores is reported
-        assert {finding.hint for finding in findings} <= hints
+        assert {finding.remediation for finding in findings} <= hints
 
 
 @examples("policy engine", 400)
@@ -100,7 +100,7 @@ def test_one_broken_document_hides_no_other() -> None:
     documents, findings = read_text(text, "f.yaml")
     assert [document.line for document in documents] == [1, 11]
     assert [finding.line for finding in findings] == [6, 7, 9]
-    assert all(finding.hint for finding in findings)
+    assert all(finding.remediation for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_is_no_object_of_kubernetes(text: str) -> None:
 
 def test_templates_are_named_as_such() -> None:
     _, findings = read_text("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", "t.yaml")
-    assert "helm template" in findings[0].hint
+    assert "helm template" in findings[0].remediation
     assert findings[0].line == 4
 
 

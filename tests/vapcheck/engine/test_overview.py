@@ -81,7 +81,7 @@ def test_a_namespace_that_is_not_given(given: str, said: str) -> None:
     (finding,) = [one for one in found(OBJECT, given) if one.rule == "unknown-namespace"]
     assert (finding.level, finding.file, finding.line) == ("warn", "objects.yaml", 1)
     assert finding.message == f"namespace payments is missing; {said}"
-    assert "--namespace payments --namespace-labels" in finding.fix
+    assert "--namespace payments --namespace-labels" in finding.remediation
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: payments, labels: {team: x}}\n---\n"
     assert "unknown-namespace" not in reported(OBJECT, namespace + given)
 
@@ -122,7 +122,7 @@ def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> N
 def test_policies_without_a_binding_can_be_judged() -> None:
     given = policies().partition("---\n")[0]
     unbound = next(one for one in found(OBJECT, given) if one.rule == "unbound-policy")
-    assert "--bind deny" in unbound.fix
+    assert "--bind deny" in unbound.remediation
     assert [(one.rule, one.level) for one in found(OBJECT, given, bind="Warn")] == [("p", "warn")]
     assert [one.level for one in found(OBJECT, policies(), bind="Warn")] == ["deny"], "it has its own"
 

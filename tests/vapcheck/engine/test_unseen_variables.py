@@ -33,7 +33,7 @@ def refused(body: dict[str, Any]) -> tuple[str, str]:
     found = read_policies(from_bodies([body], "f")).findings
     (finding,) = [finding for finding in found if finding.rule == "invalid-policy"]
     assert "undefined field" in finding.message
-    return finding.path, finding.fix
+    return finding.path, finding.remediation
 
 
 ORDER = "a variable sees only those above it in spec.variables"

@@ -63,8 +63,8 @@ def findings(pool: dict[str, Any], *grants: dict[str, Any], **changes: Any) -> t
 def test_more_than_there_is(pool: dict[str, Any], grants: list[dict[str, Any]], message: str) -> None:
     (finding,) = findings(pool, *grants)
     assert finding.path == "pools[0]"
-    assert message in finding.message
-    assert "overcommit: true" in finding.hint
+    assert message in finding.what
+    assert "overcommit: true" in finding.remediation
     assert findings(pool, *grants, overcommit=True) == ()
 
 

@@ -73,7 +73,7 @@ def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], messa
     with pytest.raises(SpecError) as error:
         plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"}))
     (finding,) = error.value.findings
-    assert (finding.path, message in finding.message) == ("pools[0].nodes.selector", True)
+    assert (finding.path, message in finding.what) == ("pools[0].nodes.selector", True)
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_bounds_of_its_node_pools_hold(
 ) -> None:
     with pytest.raises(SpecError) as error:
         plan_of(gke(sharing, **changes))
-    assert [message in finding.message for finding in error.value.findings] == [True]
+    assert [message in finding.what for finding in error.value.findings] == [True]

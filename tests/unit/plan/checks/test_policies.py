@@ -23,7 +23,7 @@ def findings(**policies: Any) -> list[str]:
     try:
         plan_of(environment)
     except SpecError as error:
-        return [f"{finding.path}: {finding.message}; {finding.hint}" for finding in error.findings]
+        return [f"{finding.path}: {finding.what}; {finding.remediation}" for finding in error.findings]
     return []
 
 

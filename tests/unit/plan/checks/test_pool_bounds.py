@@ -52,8 +52,8 @@ def test_a_bound_that_can_not_be_kept_is_refused(
         pool(**nodes)
     (finding,) = refused.value.findings
     assert finding.path == f"pools[0].nodes.{path}"
-    assert message in finding.message
-    assert hint in finding.hint
+    assert message in finding.what
+    assert hint in finding.remediation
 
 
 def test_machines_of_several_sizes_are_bounded_by_slices_alone() -> None:
@@ -90,7 +90,7 @@ def test_resources_of_gpus_and_of_kubernetes_are_no_extended_resources(name: str
         pool(maxGpus=4, extendedResources={name: 8})
     (finding,) = refused.value.findings
     assert name in finding.path
-    assert name in finding.message
+    assert name in finding.what
 
 
 @pytest.mark.parametrize("name", ["rdma/hca", "vpc.amazonaws.com/efa", "nvidia.com/hostdev"])

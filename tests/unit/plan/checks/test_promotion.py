@@ -35,7 +35,7 @@ def put(folder: Path, name: str, body: str) -> Path:
 
 
 def said(path: Path) -> list[str]:
-    return [f"{finding.path}: {finding.message}; {finding.hint}" for finding in findings_of(path)]
+    return [f"{finding.path}: {finding.what}; {finding.remediation}" for finding in findings_of(path)]
 
 
 def test_names_of_both_environments_are_known(folder: Path) -> None:

@@ -1,9 +1,9 @@
-"""`policy check -o junit`: a test suite for each policy, for the test views of GitLab, Jenkins and others.
+"""`-o junit`: a test suite for each code, for the test views of GitLab, Jenkins and others.
 
-A case is one object that a policy denies or warns about, named so that the same case comes back in the next
-run: these views compare runs by name, so a new violation shows as newly failed beside old ones. A policy
-that finds nothing is one passed case; one that matched nothing is skipped. A warning passes, with its text
-as output, because JUnit has no such result.
+A case is one object or place with findings, named so that the same case comes back in the next run: these
+views compare runs by name, so a new finding shows as newly failed beside old ones. A code that was judged
+without a finding is one passed case; one that was not applied is skipped. Warnings and notices pass, with
+their text as output, because JUnit has no such result.
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ from collections.abc import Sequence
 from typing import TextIO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from gpupool.cli.policy.outputs import place
-from gpupool.cli.policy.text import VALUE_WIDTH
-from gpupool.cli.policy.values import spell
-from gpupool.policy_check.result import Check, idle_policies, is_idle, relative
-from vapcheck import PolicyFinding
+from gpupool.cli.findings.text import VALUE_WIDTH
+from gpupool.cli.findings.values import spell
+from gpupool.findings import Finding, FindingReport, relative
 
 
-def write(check: Check, stream: TextIO) -> None:
+def write(report: FindingReport, stream: TextIO) -> None:
     """Write one `testsuites` document."""
-    suites: dict[str, list[PolicyFinding]] = {name: [] for name in sorted(check.report.matched)}
-    for finding in check.findings:
-        if is_idle(finding):
-            continue  # its suite has a case that was skipped
-        suites.setdefault(finding.rule, []).append(finding)
-    idle = idle_policies(check)
-    root = Element("testsuites", name="gpupool policy check", time=f"{check.seconds:.3f}")
+    suites: dict[str, list[Finding]] = {name: [] for name in sorted(report.judged)}
+    for finding in report.findings:
+        suites.setdefault(finding.code, []).append(finding)
+    root = Element("testsuites", name=f"gpupool {report.command}", time=f"{report.seconds:.3f}")
     for name, findings in suites.items():
-        _suite(root, name, findings, idle.get(name, ""))
+        _suite(root, name, findings, report.judged.get(name, ""))
     for attribute in ("tests", "failures", "skipped"):
         root.set(attribute, str(sum(int(suite.get(attribute, "0")) for suite in root)))
     root.set("errors", "0")
@@ -40,11 +35,11 @@ def write(check: Check, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], idle: str) -> None:
+def _suite(root: Element, name: str, findings: Sequence[Finding], idle: str) -> None:
     suite = SubElement(root, "testsuite", name=name)
-    cases: dict[tuple[str, str], list[PolicyFinding]] = {}
+    cases: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        named = str(finding.object) if finding.object else place(finding) or name
+        named = finding.object or finding.place or name
         cases.setdefault((named, finding.file), []).append(finding)
     for (named, file), found in cases.items():
         case = SubElement(suite, "testcase", classname=name, name=named, time="0")
@@ -54,28 +49,28 @@ def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], idle: st
     if not cases:
         case = SubElement(suite, "testcase", classname=name, name="every object", time="0")
         if idle:
-            SubElement(case, "skipped", message=f"the policy {idle}")
+            SubElement(case, "skipped", message=idle)
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", "0")
     suite.set("skipped", str(len(suite.findall("testcase/skipped"))))
 
 
-def _result(case: Element, findings: Sequence[PolicyFinding]) -> None:
-    denied = [finding for finding in findings if finding.level == "deny"]
-    if denied:
-        message = "; ".join(dict.fromkeys(finding.message for finding in denied))
-        failure = SubElement(case, "failure", message=message, type=denied[0].reason or "deny")
-        failure.text = "\n\n".join(_text(finding) for finding in denied)
-    others = [finding for finding in findings if finding.level != "deny"]
+def _result(case: Element, findings: Sequence[Finding]) -> None:
+    failed = [finding for finding in findings if finding.severity.exit_code]
+    if failed:
+        message = "; ".join(dict.fromkeys(finding.what for finding in failed))
+        failure = SubElement(case, "failure", message=message, type=failed[0].category)
+        failure.text = "\n\n".join(_text(finding) for finding in failed)
+    others = [finding for finding in findings if not finding.severity.exit_code]
     if others:
         SubElement(case, "system-out").text = "\n\n".join(_text(finding) for finding in others)
 
 
-def _text(finding: PolicyFinding) -> str:
+def _text(finding: Finding) -> str:
     rows = [
-        (finding.level, finding.message),
-        ("place", place(finding)),
+        (finding.category.value, finding.what),
+        ("place", finding.place),
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
         (
@@ -83,7 +78,7 @@ def _text(finding: PolicyFinding) -> str:
             ", ".join(f"{name} = {spell(value, VALUE_WIDTH)}" for name, value in finding.values.items()),
         ),
         ("why", " ".join(finding.why.split())),
-        ("fix", " ".join(finding.fix.split())),
+        ("remediation", " ".join(finding.remediation.split())),
     ]
     return "\n".join(f"{label}: {text}" for label, text in rows if text)
 

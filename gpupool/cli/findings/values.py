@@ -1,4 +1,4 @@
-"""Values that an expression read, as the outputs of `policy check` show them: as JSON or as CEL writes them.
+"""Values that an expression read, as the outputs show them: as JSON or as CEL writes them.
 
 Only formats values; the engine decides which of them are shown.
 """

@@ -1,4 +1,4 @@
-"""`policy check -o sarif`: SARIF 2.1.0 (OASIS, 27 March 2020), for code scanning of GitHub and others.
+"""`-o sarif`: SARIF 2.1.0 (OASIS, 27 March 2020), for code scanning of GitHub and others.
 
 GitHub takes no result without a file, so what has no place of its own is put at the target that was checked.
 """
@@ -6,85 +6,83 @@ GitHub takes no result without a file, so what has no place of its own is put at
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from gpupool.cli.policy.json import write_with
-from gpupool.cli.policy.values import json_values
+from gpupool.cli.findings.json import write_with
+from gpupool.cli.findings.values import json_values
+from gpupool.findings import Finding, FindingReport, relative
 from gpupool.markdown_text import plain
-from gpupool.policy_check.result import Check, idle_policies, is_idle, relative
 from gpupool.terminal import visible
-from vapcheck import PolicyFinding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {"deny": "error", "warn": "warning", "audit": "note"}
 
 
-def write(check: Check, stream: TextIO) -> None:
+def write(report: FindingReport, stream: TextIO) -> None:
     """Write a log with one run."""
     from gpupool import __version__
 
-    findings = [finding for finding in check.findings if not is_idle(finding)]
-    rules = _rules(findings, check.report.matched)
+    rules = _rules(report)
     indexes = {rule["id"]: index for index, rule in enumerate(rules)}
     run = {
         "tool": {"driver": {"name": "gpupool", "version": __version__, "rules": rules}},
-        "invocations": [_invocation(check)],
+        "invocations": [_invocation(report)],
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "Root of the checkout."}}},
         "results": [],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    results = (_result(finding, indexes[finding.rule], check) for finding in findings)
+    results = (_result(finding, indexes[finding.code], report) for finding in report.findings)
     write_with(log, results, stream, depth=4)
 
 
-def _rules(findings: Sequence[PolicyFinding], matched: Any) -> list[dict[str, Any]]:
-    """One for each policy; those that found nothing too, so that a viewer can distinguish fixed from not
+def _rules(report: FindingReport) -> list[dict[str, Any]]:
+    """One for each code; those that found nothing too, so that a viewer can distinguish fixed from not
     run."""
-    first = dict.fromkeys(matched) | {finding.rule: finding for finding in reversed(findings)}
+    first = dict.fromkeys(report.judged) | {finding.code: finding for finding in reversed(report.findings)}
     return [_rule(name, finding) for name, finding in sorted(first.items())]
 
 
-def _rule(name: str, finding: PolicyFinding | None) -> dict[str, Any]:
+def _rule(name: str, finding: Finding | None) -> dict[str, Any]:
     rule: dict[str, Any] = {"id": name}
     if finding is None:
         return rule
     rule["shortDescription"] = {"text": finding.title or name}
     if finding.why:
         rule["fullDescription"] = {"text": finding.why}
-    parts = [text for text in (finding.why, finding.fix and f"How to fix: {finding.fix}") if text]
+    parts = [
+        text for text in (finding.why, finding.remediation and f"How to fix: {finding.remediation}") if text
+    ]
     if parts:
         bold = [plain(text).replace("How to fix:", "**How to fix:**", 1) for text in parts]
         rule["help"] = {"text": "\n\n".join(parts), "markdown": "\n\n".join(bold)}
-    rule["defaultConfiguration"] = {"level": _LEVELS[finding.level]}
+    rule["defaultConfiguration"] = {"level": finding.severity.sarif}
     return rule
 
 
-def _invocation(check: Check) -> dict[str, Any]:
-    """A policy that applied to nothing is reported for the run: a result would be an alert to be fixed."""
+def _invocation(report: FindingReport) -> dict[str, Any]:
+    """A code that was applied to nothing is reported for the run: a result would be an alert to be fixed."""
     notes = [
-        {"level": "note", "message": {"text": f"The policy {name} {reason}."}}
-        for name, reason in idle_policies(check).items()
+        {"level": "note", "message": {"text": f"{name}: {reason}."}}
+        for name, reason in report.judged.items()
+        if reason
     ]
     return {"executionSuccessful": True, **({"toolExecutionNotifications": notes} if notes else {})}
 
 
-def _result(finding: PolicyFinding, index: int, check: Check) -> dict[str, Any]:
+def _result(finding: Finding, index: int, report: FindingReport) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": finding.rule,
+        "ruleId": finding.code,
         "ruleIndex": index,
-        "level": _LEVELS[finding.level],
+        "level": finding.severity.sarif,
         "message": {"text": _message(finding)},
-        "locations": [_location(finding, check)],
+        "locations": [_location(finding, report)],
         "partialFingerprints": {"gpupoolFinding/v1": _fingerprint(finding)},
     }
     properties = {
-        "origin": finding.origin,
-        "binding": finding.binding,
-        "reason": finding.reason,
+        "category": finding.category.value,
+        **finding.details,
         "expression": finding.expression,
         "values": json_values(finding.values),
     }
@@ -92,11 +90,11 @@ def _result(finding: PolicyFinding, index: int, check: Check) -> dict[str, Any]:
     return result
 
 
-def _message(finding: PolicyFinding) -> str:
+def _message(finding: Finding) -> str:
     named = f"{finding.object}: " if finding.object else ""
     where = f" (at {finding.path})" if finding.path else ""
-    fix = f"\nHow to fix: {finding.fix}" if finding.fix else ""
-    return _without_links(f"{named}{finding.message}{where}{fix}")
+    todo = f"\nHow to fix: {finding.remediation}" if finding.remediation else ""
+    return _without_links(f"{named}{finding.what}{where}{todo}")
 
 
 def _without_links(text: str) -> str:
@@ -104,19 +102,23 @@ def _without_links(text: str) -> str:
     return visible(text).replace("](", "\\](")
 
 
-def _location(finding: PolicyFinding, check: Check) -> dict[str, Any]:
+def _location(finding: Finding, report: FindingReport) -> dict[str, Any]:
     region: dict[str, int] = {"startLine": max(finding.line, 1)}
     if finding.column:
         region["startColumn"] = finding.column
-    file = finding.file or next((target for target in check.targets if target != "-"), "stdin")
+    file = finding.file or next((target for target in report.targets if target != "-"), "stdin")
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": _artifact(file), "region": region},
     }
     if finding.object:
-        named = str(finding.object)
+        named = finding.object
         full = f"{named}: {finding.path}" if finding.path else named
         location["logicalLocations"] = [
-            {"name": finding.object.name, "fullyQualifiedName": full, "kind": "object"}
+            {
+                "name": named.rpartition("/")[2].rpartition(" ")[2],
+                "fullyQualifiedName": full,
+                "kind": "object",
+            }
         ]
     return location
 
@@ -128,8 +130,14 @@ def _artifact(file: str) -> dict[str, str]:
     return {"uri": quote(name), "uriBaseId": "%SRCROOT%"}
 
 
-def _fingerprint(finding: PolicyFinding) -> str:
+def _fingerprint(finding: Finding) -> str:
     """The same finding after lines have moved and files were renamed has the same one."""
-    parts = (finding.rule, finding.binding or "", str(finding.object or ""), finding.path, finding.expression)
-    alone = () if finding.object else (finding.message,)
+    parts = (
+        finding.code,
+        str(finding.details.get("binding") or ""),
+        finding.object,
+        finding.path,
+        finding.expression,
+    )
+    alone = () if finding.object else (finding.what,)
     return hashlib.sha256("\0".join((*parts, *alone)).encode()).hexdigest()[:32]
