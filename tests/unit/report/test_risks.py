@@ -48,7 +48,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "budget": (tenant(budget={"usd": 2000}), ("caution", "budget", "from $1,000 to $2,000 a month")),
     "quota": (tenant(pools={"shared": {"gpus": 4}}), ("caution", "quota", "gpu from 32 to 16")),
-    "no tenant": (lambda d: d.update(tenants=[]), ("danger", "tenant", "its namespace team-a goes")),
+    "no tenant": (lambda d: d.update(tenants=[]), ("danger", "tenant", "its namespace team-a is deleted")),
     "namespace": (tenant(namespace="b"), ("danger", "tenant", "from namespace team-a to b")),
     "access": (
         tenant(access={"oidcGroups": ["everyone"]}),
@@ -106,7 +106,7 @@ LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
     "reached less": (
         tenant(access=OPEN),
         tenant(access={**OPEN, "ingressFrom": ["jobs"]}),
-        ("access", "pods in web reach a no more"),
+        ("access", "pods in web can no longer connect to a"),
     ),
     "acted for less": (
         tenant(access=OPEN),
