@@ -47,7 +47,7 @@ def whole_command(folder: Path) -> Iterator[Figure]:
         taken = [run(command, folder, variables, (0, 1), answer)[0] for _ in range(_RUNS)]
         found = json.loads(answer.read_text())
         if not found["settled"] or found["objects"] < OBJECTS + NODES:
-            raise Failed(f"{found['objects']} objects, not what the file says: {found['drifts'][:3]}")
+            raise Failed(f"{found['objects']} objects, not what the file says: {found['findings'][:3]}")
         yield "assert", statistics.median(taken)
         yield "assert-lists", float(found["listRequests"])
     finally:

@@ -40,7 +40,7 @@ def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
         found = json.loads(world.commands.run("assert", "--format", "json", code=1))
         assert (found["environment"], found["clean"]) == ("drifting", False)
         (drift,) = found["findings"]
-        assert (drift["layer"], drift["kind"], drift["level"]) == ("nodes", "label", "drift")
+        assert (drift["layer"], drift["code"], drift["category"]) == ("nodes", "label", "drift")
         file = tmp_path / "gpupool.prom"
         world.commands.run("assert", "--format", "prometheus", "--output", str(file), code=1)
         wanted = 'gpupool_assert_drift{environment="drifting",kind="label",layer="nodes"} 1.0'

@@ -74,7 +74,7 @@ def test_a_pool_that_was_removed_after_the_state_was_lost_goes_with_consent(
     assert "neither in its file nor in the stack's state: " in "\n".join(seen.notes)
     assert "NodePool models" in "\n".join(seen.notes)
 
-    repairs = {drift.repair for drift in extra(world) if drift.object.startswith("NodePool")}
+    repairs = {drift.remediation for drift in extra(world) if drift.object.startswith("NodePool")}
     assert repairs == {f"gpupool up {world.file}"}
     refused = gpupool(world, environment_variables, repairs.pop())
     assert refused.returncode == 1

@@ -90,7 +90,7 @@ def simulate(folder: Path) -> tuple[tuple[str, ...], Path, str]:
 COMMANDS = (
     validate,
     policy,
-    pytest.param(rules, marks=pytest.mark.slow),
+    rules,
     doctor,
     assertion,
     report,

@@ -106,7 +106,7 @@ def test_without_any_the_shipped_ones_are_used_and_named(place: Path) -> None:
     done = gpupool("check", "k8s", folder=place)
     assert "policies from" in done.stdout
     assert str(ROOT / "policies") in done.stdout
-    assert "matched nothing here" in done.stdout
+    assert "note: matched no object: " in done.stdout
 
 
 def test_standard_input_and_several_targets(place: Path) -> None:
@@ -125,7 +125,7 @@ def test_pods_in_workloads_are_judged_where_the_policy_asks_for_it(place: Path) 
     (place / "k8s" / "web.yaml").write_text(DEPLOYMENT)
     done = gpupool("check", "k8s/web.yaml", "--policies", "guards", "-o", "json", folder=place)
     (finding,) = json.loads(done.stdout)["findings"]
-    assert finding["object"]["kind"] == "Deployment"
+    assert finding["resource"]["kind"] == "Deployment"
     assert finding["path"] == "spec.template"
     assert finding["line"] == 6
 
@@ -163,7 +163,7 @@ def test_what_can_not_be_read_is_a_finding_with_its_place(place: Path) -> None:
     (place / "k8s" / "broken.yaml").write_text("kind: Pod\nmetadata: [\n")
     done = gpupool("check", "k8s", "--policies", "guards", "-o", "json", folder=place)
     assert done.returncode == 1
-    found = {finding["policy"]: finding for finding in json.loads(done.stdout)["findings"]}
+    found = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert set(found) == {"owners", "unreadable"}, "the other files are judged all the same"
     assert found["unreadable"]["file"] == "k8s/broken.yaml"
     assert found["unreadable"]["line"] >= 2
@@ -199,7 +199,7 @@ def test_no_output_shows_what_is_in_a_secret(place: Path, output: str) -> None:
     [
         (["check", "nowhere"], "nowhere: no such environment, folder or file"),
         (["check", "k8s", "--policies", "nowhere"], "--policies nowhere: no such file"),
-        (["check", "empty.yaml"], "empty.yaml: nothing to judge"),
+        (["check", "empty.yaml"], "empty.yaml: nothing to check"),
         (["check"], "Missing argument"),
         (["check", "k8s", "-o", "xml"], "xml"),
         (["check", "k8s", "--polcies", "x"], "--polcies"),
@@ -245,7 +245,7 @@ def test_every_shipped_environment_is_let_through() -> None:
     for name in ("dev", "homelab", "local", "prod", "staging"):
         done = gpupool("check", name, "-o", "json", folder=ROOT)
         answer = json.loads(done.stdout)
-        denied = [finding for finding in answer["findings"] if finding["level"] == "deny"]
+        denied = [finding for finding in answer["findings"] if finding["category"] == "deny"]
         assert (done.returncode, denied) == (0, []), name
         assert answer["summary"]["objects"] > 10
 
@@ -257,7 +257,7 @@ def test_environments_and_manifests_in_one_run(place: Path) -> None:
     assert both["summary"]["objects"] == alone["summary"]["objects"] + 2
     matched = {row["name"]: row["matched"] for row in both["policies"]}
     assert matched == {row["name"]: row["matched"] for row in alone["policies"]}
-    idle = {one["object"]["name"] for one in both["findings"] if one["policy"] == "unmatched-policy"}
+    idle = {row["name"] for row in both["policies"] if row["notApplied"]}
     assert idle == {name for name, count in matched.items() if not count}
 
 
@@ -276,7 +276,7 @@ def test_manifests_beside_an_environment_are_judged_by_its_parameters(tmp_path: 
     (tmp_path / "pod.yaml").write_text(OTHER)
     alone = gpupool("check", str(tmp_path), "-o", "json", folder=ROOT)
     beside = gpupool("check", "prod", str(tmp_path), "-o", "json", folder=ROOT)
-    rules = [{row["policy"] for row in json.loads(done.stdout)["findings"]} for done in (alone, beside)]
+    rules = [{row["code"] for row in json.loads(done.stdout)["findings"]} for done in (alone, beside)]
     assert "tenants-stay-on-their-pools" not in rules[0], "without an environment the tenants are unknown"
     assert "tenants-stay-on-their-pools" in rules[1]
 
@@ -297,7 +297,7 @@ def test_an_environment_is_the_place_of_its_findings(tmp_path: Path) -> None:
     strict.write_text(POLICY.replace("[pods, configmaps]", "[namespaces]"))
     done = gpupool("check", "dev", "--policies", str(strict), "-o", "json", folder=ROOT)
     assert done.returncode == 1
-    findings = [one for one in json.loads(done.stdout)["findings"] if one["policy"] == "owners"]
+    findings = [one for one in json.loads(done.stdout)["findings"] if one["code"] == "owners"]
     assert findings
     assert {one["file"] for one in findings} == {"environments/dev.yaml"}
 
@@ -360,14 +360,14 @@ def test_uid_and_extra_of_who_asks(place: Path) -> None:
     assert gpupool(*options, "k/node=n=1", folder=place).returncode == 0
     assert gpupool(*options, "k/node=n", folder=place).returncode == 1
     wrong = gpupool(*options, "k/node", folder=place)
-    assert (wrong.returncode, "--user-extra k/node: no pair" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "--user-extra k/node: not a pair" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
         (["team"], "--namespace-labels team: not a label; write KEY=VALUE"),
-        (["a b=c"], "--namespace-labels a b=c: no label"),
+        (["a b=c"], "--namespace-labels a b=c: not a label"),
         (["team=x"], "stdin:1 has the namespace 'shop'"),
     ],
 )
@@ -404,7 +404,7 @@ def test_a_rendering_is_judged_like_its_environment(name: str, tmp_path: Path) -
     assert rendered["denied"] is environment["denied"] is False
     (tmp_path / "index.json").write_text('{"objects": 3}')
     broken = json.loads(gpupool("check", str(tmp_path), "-o", "json", folder=ROOT).stdout)
-    reported = {finding["policy"] for finding in broken["findings"]}
+    reported = {finding["code"] for finding in broken["findings"]}
     assert "not-kubernetes" in reported, "an index of somebody else is no excuse"
 
 

@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Path:
 
 def rules(done: subprocess.CompletedProcess[str]) -> list[str]:
     findings = json.loads(done.stdout)["findings"]
-    return [finding["policy"] for finding in findings if finding["level"] != "audit"]
+    return [finding["code"] for finding in findings if finding["category"] != "audit"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_an_unknown_minor_is_said_once_with_its_place(place: Path) -> None:
     said = [line for line in gpupool(*check, folder=place).stdout.splitlines() if "1.31" in line]
     assert said == ["      Kubernetes 1.31 is unknown, only 1.33 to 1.36 are known; it is treated as 1.33"]
     findings = json.loads(gpupool(*check, "-o", "json", folder=place).stdout)["findings"]
-    (note,) = [finding for finding in findings if finding["policy"] == "unknown-minor"]
+    (note,) = [finding for finding in findings if finding["code"] == "unknown-minor"]
     lines = (place / file).read_text().splitlines()
     assert (note["file"], note["path"]) == (file, "cluster.kubernetesVersion")
     assert "kubernetesVersion" in lines[note["line"] - 1]
@@ -122,5 +122,5 @@ def test_fixtures_are_judged_at_the_version_that_is_named(place: Path) -> None:
     old, new = gpupool(*test, "1.32", folder=place), gpupool(*test, "1.34", folder=place)
     assert "semver" in json.dumps(json.loads(old.stdout)["policies"])
     assert "semver" not in json.dumps(json.loads(new.stdout)["policies"])
-    assert [note["policy"] for note in json.loads(old.stdout)["notes"]] == ["unknown-minor"]
+    assert [note["code"] for note in json.loads(old.stdout)["notes"]] == ["unknown-minor"]
     assert json.loads(new.stdout)["notes"] == []

@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
 
 def findings(*arguments: str, folder: Path) -> list[dict[str, Any]]:
     found = json.loads(gpupool("check", *arguments, "-o", "json", folder=folder).stdout)["findings"]
-    return [finding for finding in found if finding["level"] != "audit"]
+    return [finding for finding in found if finding["category"] != "audit"]
 
 
 # Files that can't be read
@@ -59,7 +59,7 @@ def test_what_keeps_an_environment_from_being_judged_is_a_finding(
         (finding,) = answer["findings"]
         assert (finding["origin"], finding["file"]) == ("document", broken)
         assert finding["line"] >= 2
-        assert finding["fix"]
+        assert finding["remediation"]
     if output == "sarif":
         (result,) = json.loads(done.stdout)["runs"][0]["results"]
         assert result["level"] == "error"
@@ -75,7 +75,7 @@ def test_other_environments_are_judged_beside_a_broken_one(project: Path) -> Non
     done = gpupool("check", "homelab", "broken", "-o", "json", folder=project)
     answer = json.loads(done.stdout)
     assert answer["summary"]["objects"] > 10
-    assert [one["file"] for one in answer["findings"] if one["level"] == "deny"] == [
+    assert [one["file"] for one in answer["findings"] if one["category"] == "deny"] == [
         "environments/broken.yaml"
     ]
 
@@ -85,8 +85,8 @@ def test_files_of_other_tools_in_a_folder_are_warnings(project: Path) -> None:
     (project / "guards.yaml").write_text(POLICY)
     done = gpupool("check", "k8s", "--policies", "guards.yaml", "-o", "json", folder=project)
     assert done.returncode == 0
-    (finding,) = [one for one in json.loads(done.stdout)["findings"] if one["level"] != "audit"]
-    assert (finding["level"], finding["policy"], finding["file"]) == (
+    (finding,) = [one for one in json.loads(done.stdout)["findings"] if one["category"] != "audit"]
+    assert (finding["category"], finding["code"], finding["file"]) == (
         "warn",
         "not-kubernetes",
         "k8s/values.yaml",
@@ -112,8 +112,8 @@ def test_a_key_that_stands_twice_is_a_warning_and_the_last_counts(project: Path)
     (project / "k8s" / "twice.yaml").write_text(twice)
     (project / "guards.yaml").write_text(POLICY)
     done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", "-o", "json", folder=project)
-    found = {one["policy"]: one for one in json.loads(done.stdout)["findings"]}
-    assert {rule: one["level"] for rule, one in found.items()} == {"duplicate-key": "warn", "owners": "deny"}
+    found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
+    assert {rule: one["category"] for rule, one in found.items()} == {"duplicate-key": "warn", "owners": "deny"}
     assert found["duplicate-key"]["line"] == 4
     (project / "k8s" / "twice.yaml").write_text(twice.replace("''", "ann"))
     done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", folder=project)
@@ -185,7 +185,7 @@ def test_what_is_wrong_with_a_projects_policy_is_reported_once_and_in_its_file(
         .replace("configmaps", "endpoints")
     )
     said = findings("homelab", *beside, folder=project)
-    found = {one["policy"]: one for one in said}
+    found = {one["code"]: one for one in said}
     assert len(said) == len(found)
     wrong, binding = found["invalid-policy"], found["invalid-binding"]
     line = text[: text.index("- expression: variables.ovner")].count("\n") + 1
@@ -195,11 +195,12 @@ def test_what_is_wrong_with_a_projects_policy_is_reported_once_and_in_its_file(
     assert "matchResourcs" in binding["path"] + binding["message"]
 
 
-def test_a_policy_that_matched_nothing_is_reported_in_its_file(project: Path) -> None:
+def test_a_policy_that_matched_nothing_is_named_and_is_no_finding(project: Path) -> None:
     (project / "policies" / "owners.yaml").write_text(POLICY.replace("[pods, configmaps]", "[podtemplates]"))
     answer = json.loads(gpupool("check", "homelab", "-o", "json", folder=project).stdout)
-    (idle,) = [one for one in answer["findings"] if (one["object"] or {}).get("name") == "owners"]
-    assert (idle["policy"], idle["file"], idle["line"]) == ("unmatched-policy", "policies/owners.yaml", 1)
+    idle = {row["name"]: row["notApplied"] for row in answer["policies"]}
+    assert idle["owners"] == "matched no object"
+    assert not any("owners" in one["object"] for one in answer["findings"])
 
 
 def test_an_expired_waiver_is_reported_on_its_line(project: Path) -> None:
@@ -212,7 +213,7 @@ def test_an_expired_waiver_is_reported_on_its_line(project: Path) -> None:
     text = path.read_text()
     assert "\npolicies:" not in text
     path.write_text(text + waivers)
-    (finding,) = [one for one in findings("homelab", folder=project) if one["policy"] == "expired-waiver"]
+    (finding,) = [one for one in findings("homelab", folder=project) if one["code"] == "expired-waiver"]
     lines = path.read_text().splitlines()
     assert finding["file"] == "environments/homelab.yaml"
     assert lines[finding["line"] - 1] == "    until: 2020-01-01"

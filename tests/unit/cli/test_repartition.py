@@ -92,7 +92,7 @@ def test_a_good_state_by_number_or_digest(to: str | None, text: str) -> None:
 
 @pytest.mark.parametrize("to", ["0", "3", "-1", "1234", "abcdef", "", "²"])
 def test_a_good_state_that_is_not_kept(to: str) -> None:
-    with pytest.raises(UsageError, match=r"there are 1 \(1234abcd1234\), 2 \(0fedcba90fed\)"):
+    with pytest.raises(UsageError, match=r"stored: 1 \(1234abcd1234\), 2 \(0fedcba90fed\)"):
         chosen(STATES, to)
 
 

@@ -67,7 +67,7 @@ def findings(environment: str, path: Path, objects: list[Object]) -> list[Object
     path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
     said = command.gpupool("policy", "check", environment, str(path), "-o", "json", folder=ROOT)
     found: list[Object] = json.loads(said.stdout)["findings"]
-    assert said.returncode == any(one["level"] == "deny" for one in found), said.stderr
+    assert said.returncode == any(one["category"] == "deny" for one in found), said.stderr
     return [one for one in found if one["file"].endswith(path.name)]
 
 
@@ -79,9 +79,9 @@ def test_all_that_is_printed_passes_the_check_and_is_judged(environment: str, tm
     # And the check would notice, in each of them.
     bare = [without(made, "tolerations") for made in objects]
     refused = {
-        (one["object"]["kind"], one["object"]["name"])
+        (one["resource"]["kind"], one["resource"]["name"])
         for one in findings(environment, tmp_path / "bare.yaml", bare)
-        if one["policy"] == "gpu-pods-tolerate-their-pool"
+        if one["code"] == "gpu-pods-tolerate-their-pool"
     }
     assert refused == {
         (made["kind"], made["metadata"]["name"])
