@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = (
     *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
-    *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/examples.py"),
-    *("tests/golden/test_policy_table.py", "tests/unit/monitoring/alert_cases.yaml"),
+    *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/examples.py", "tests/selection.py"),
+    *("tests/selection.yaml", "tests/golden/test_policy_table.py", "tests/unit/monitoring/alert_cases.yaml"),
 )
 END = ""
 """Before this anchor a text goes to the end of the file."""
@@ -43,7 +43,7 @@ from gpupool.drift import examine
 from gpupool.plan.resolve import read_plan
 plan = read_plan("homelab")
 now = datetime.now(UTC)
-print([drift.reason for drift in examine(plan, generate(plan), ClusterSnapshot({}, now), now)])
+print([drift.what for drift in examine(plan, generate(plan), ClusterSnapshot({}, now), now)])
 """
 
 STALE = """
@@ -86,7 +86,7 @@ CHANGES = (
         row="add a GPU model",
         new={"gpupool/catalog/t5.yaml": (ROOT / "gpupool/catalog/t4.yaml").read_text().replace("T4", "T5")},
         trial=TRIAL.replace("gpu: t4", "gpu: t5") % ("", ""),
-        command=GPUPOOL + "plan trial.yaml",
+        command=GPUPOOL + "show trial.yaml",
         shows="t5",
     ),
     Change(
@@ -191,15 +191,15 @@ CHANGES = (
             "gpupool/rules/__init__.py": (
                 ('    _rule("namespaces-exist"', '    _rule("polite", identity.polite),\n'),
             ),
-            "gpupool/rules/rules.yaml": ((END, "polite: {title: Polite, why: Why not., fix: Say it.}\n"),),
+            "gpupool/rules/rules.yaml": ((END, "polite: {title: Polite, why: Why not., remediation: Say it.}\n"),),
         },
         command=GPUPOOL + "policy check homelab",
         shows="no please",
     ),
     Change(
-        row="add an output of `policy check`",
-        new={"gpupool/cli/policy/count.py": "def write(check, stream):\n    stream.write('counted\\n')\n"},
-        edits={"gpupool/cli/policy/outputs.py": (('    github = "github"\n', '    count = "count"\n'),)},
+        row="add a format of findings",
+        new={"gpupool/cli/findings/count.py": "def write(report, stream):\n    stream.write('counted\\n')\n"},
+        edits={"gpupool/cli/findings/outputs.py": ((']\n"""What `-o` takes', ', "count"'),)},
         command=GPUPOOL + "policy check homelab -o count",
         shows="counted",
     ),
@@ -237,7 +237,7 @@ CHANGES = (
         new={
             "gpupool/drift/politeness.py": "from gpupool.drift.drift import Drift\n\n\ndef check(inputs):\n"
             "    yield Drift("
-            'layer="objects", kind="impolite", object="it", reason="no please", repair="say it")\n',
+            'layer="objects", code="impolite", object="it", what="no please", remediation="say it")\n',
         },
         edits={
             "gpupool/drift/__init__.py": (

@@ -70,7 +70,7 @@ def test_some_cases_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> N
         ("tests/cluster/drift/world.py", {"drift"}),
         ("requirements.lock", {"stack", "environments"}),
         ("tools/nats/go.mod", {"queue"}),
-        ("gpupool/findings.py", {"command line"}),
+        ("gpupool/findings/finding.py", {"command line"}),
         ("tests/cluster/kube.py", {"drift", "stack", "pools", "policy engine", "wheel"}),
     ],
 )

@@ -199,7 +199,7 @@ def test_a_policy_that_matched_nothing_is_named_and_is_no_finding(project: Path)
     (project / "policies" / "owners.yaml").write_text(POLICY.replace("[pods, configmaps]", "[podtemplates]"))
     answer = json.loads(gpupool("check", "homelab", "-o", "json", folder=project).stdout)
     idle = {row["name"]: row["notApplied"] for row in answer["policies"]}
-    assert idle["owners"] == "matched no object"
+    assert idle["owners"].startswith("matched no object")
     assert not any("owners" in one["object"] for one in answer["findings"])
 
 

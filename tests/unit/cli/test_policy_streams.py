@@ -87,7 +87,7 @@ def test_an_interrupted_check_ends_without_a_word(place: Path, objects: int, qui
     )
     assert running.stderr
     said = b"nothing yet"
-    while b"judging" not in said:
+    while b"checking" not in said:
         assert said, "it was done before anybody looked"
         said = running.stderr.readline()
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
