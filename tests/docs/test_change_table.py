@@ -86,7 +86,7 @@ CHANGES = (
         row="add a GPU model",
         new={"gpupool/catalog/t5.yaml": (ROOT / "gpupool/catalog/t4.yaml").read_text().replace("T4", "T5")},
         trial=TRIAL.replace("gpu: t4", "gpu: t5") % ("", ""),
-        command=GPUPOOL + "plan trial.yaml",
+        command=GPUPOOL + "show trial.yaml",
         shows="t5",
     ),
     Change(
