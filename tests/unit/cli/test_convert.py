@@ -93,7 +93,7 @@ def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: P
     ("arguments", "word"),
     [
         (("--name", "Not A Name"), "not a valid environment name"),
-        (("--platform", "gke"), "no platform"),
+        (("--platform", "gke"), "unknown platform"),
         (("-o", "a.yaml", "--name", "b"), "the same name"),
     ],
 )

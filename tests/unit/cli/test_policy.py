@@ -360,7 +360,7 @@ def test_uid_and_extra_of_who_asks(place: Path) -> None:
     assert gpupool(*options, "k/node=n=1", folder=place).returncode == 0
     assert gpupool(*options, "k/node=n", folder=place).returncode == 1
     wrong = gpupool(*options, "k/node", folder=place)
-    assert (wrong.returncode, "--user-extra k/node: no pair" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "--user-extra k/node: not a pair" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

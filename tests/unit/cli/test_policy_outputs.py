@@ -246,7 +246,7 @@ def test_a_policy_without_its_parameter_is_reported_like_one_that_matched_nothin
     missing = replace(UNMATCHED, rule="missing-parameter", message=message)
     text = written(sample(missing, WARNED), output)
     if output is CheckOutput.text:
-        assert "note: 1 policy not applied, no ConfigMap pools is given as its parameter: idle\n" in text
+        assert "note: 1 policy not applied, its parameter, ConfigMap pools, is missing: idle\n" in text
         assert "audit" not in text
     elif output is CheckOutput.github:
         assert "notice" not in text

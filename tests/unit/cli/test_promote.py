@@ -389,7 +389,7 @@ def test_what_staging_has_does_not_excuse_a_gate_that_goes(reviewed: Project) ->
     reviewed.write("prod", 16)
     reviewed.path("prod").write_text(without_promotion(reviewed, "prod"))
     refused = reviewed.run("--check", "--base", "main", code=1)
-    assert "and changes prod besides" in refused.stderr
+    assert "and also changes prod" in refused.stderr
     assert "is ahead" not in refused.stderr
 
 

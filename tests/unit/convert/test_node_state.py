@@ -98,7 +98,7 @@ def test_what_a_node_says(
         (labels(f"{A100}-MIG-INVALID", gpu_count=0), {}, "a100-80gb", "have different layouts"),
         (labels(f"{A100}-MIG-1g.10gb", gpu_count=10), {}, "a100-80gb", "do not fill GPUs"),
         (labels(f"{A100}-MIG-9g.9gb", gpu_count=7), {}, "a100-80gb", "no MIG profile 9g.9gb"),
-        (labels(f"{A100}-MIG-1g.10gb-SHARED", gpu_count=7), {}, "a100-80gb", "shared further"),
+        (labels(f"{A100}-MIG-1g.10gb-SHARED", gpu_count=7), {}, "a100-80gb", "does not support"),
         (labels(A100), instances(**{"1g.10gb": 7}), "a100-80gb", "with the number of GPUs"),
         (labels(A100, gpu_count=2), instances(**{"1g.10gb": 7}), "a100-80gb", "have different layouts"),
         (
@@ -108,11 +108,11 @@ def test_what_a_node_says(
         (
             {**labels(A100, gpu_count=1), "nvidia.com/mig-1g.10gb.count": "7",
              "nvidia.com/mig-1g.10gb.replicas": "2"},
-            {}, "a100-80gb", "shared further",
+            {}, "a100-80gb", "does not support",
         ),
         (
             {**labels(A100, gpu_count=1), "nvidia.com/mig-1g.10gb.count": "7"},
-            {"nvidia.com/mig-1g.10gb.shared": "14"}, "a100-80gb", "shared further",
+            {"nvidia.com/mig-1g.10gb.shared": "14"}, "a100-80gb", "does not support",
         ),
         (labels(A100, gpu_count=8, gpu_replicas=1), {"nvidia.com/gpu": "0"}, "a100-80gb", "has 0 nvidia"),
         (labels(A100, gpu_count=8), {"nvidia.com/gpu": "0"}, "a100-80gb", "has 0 nvidia"),

@@ -119,7 +119,7 @@ NOT_PREEMPTIBLE = [{"name": "only", "value": 1, "level": "low"}]
     ("pools", "changes", "message", "hint"),
     [
         ({"shared": {"gpus": 2, "upTo": 1}}, {}, "less than the grant of 8", "remove it"),
-        ({"shared": {"gpus": 2, "upTo": 5}}, {}, "comes to 20 x nvidia.com/gpu", "raise nodes.max"),
+        ({"shared": {"gpus": 2, "upTo": 5}}, {}, "upTo is 20 x nvidia.com/gpu", "raise nodes.max"),
         ({"shared": {"slices": 2, "upTo": {"x": 1}}}, {}, "the grant says slices", "a number of slices"),
         ({"parted": {"profiles": {"2g.20gb": 2}, "upTo": 3}}, {}, "the grant says profiles", "{2g.20gb: 8}"),
         ({"parted": {"profiles": {"2g.20gb": 2}, "upTo": {"9g.80gb": 3}}}, {}, "9g.80gb", ""),

@@ -104,12 +104,12 @@ def test_jobs_over_several_nodes_ask_for_all_cards_and_one_zone() -> None:
         (
             {"gpu": "a10g", "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2}},
             "g5.xlarge has no EFA",
-            "leave it",
+            "remove it",
         ),
         (
             {"gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 2}}
             | {"sharing": {"mode": "mig", "layout": {"1g.10gb": 7}}},
-            "shared by mig",
+            "shares its GPUs by mig",
             "use a separate pool",
         ),
     ],
@@ -141,7 +141,7 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         (
             {"rootVolume": {"type": "io2", "iops": 100, "throughput": 200}},
             "rootVolume.throughput",
-            "no throughput",
+            "no configurable throughput",
         ),
         ({"rootVolume": {"size": "59001Gi"}}, "rootVolume.size", "59001Gi"),
         ({"rootVolume": {"size": "17Ti", "type": "gp2"}}, "rootVolume.size", "1 to 16384 GiB, not 17Ti"),
@@ -159,7 +159,7 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         (
             {"kubelet": {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 70}},
             "kubelet.imageGCLowThresholdPercent",
-            "no less",
+            "not lower",
         ),
         (
             {"kubelet": {"evictionHard": {"memory.available": "101%"}}},
@@ -168,8 +168,12 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         ),
         ({"kubelet": {"systemReserved": {"cpu": "-1"}}}, "kubelet.systemReserved.cpu", "-1"),
         ({"kubelet": {"clusterDNS": ["10.0.0.300"]}}, "kubelet.clusterDNS[0]", "10.0.0.300"),
-        ({"kubelet": {"imageGCLowThresholdPercent": 85}}, "kubelet.imageGCLowThresholdPercent", "no less"),
-        ({"kubelet": {"imageGCHighThresholdPercent": 80}}, "kubelet.imageGCHighThresholdPercent", "no less"),
+        ({"kubelet": {"imageGCLowThresholdPercent": 85}}, "kubelet.imageGCLowThresholdPercent", "not lower"),
+        (
+            {"kubelet": {"imageGCHighThresholdPercent": 80}},
+            "kubelet.imageGCHighThresholdPercent",
+            "not lower",
+        ),
         ({"startupTaints": [TAINT, TAINT]}, "startupTaints[1]", "appears twice"),
         (
             {"startupTaints": [{**TAINT, "key": "gpupool.dev/pool"}]},

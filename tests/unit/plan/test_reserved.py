@@ -60,7 +60,7 @@ def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
     ("reserved", "nodes", "path", "message"),
     [
         ([{"count": 1}], {}, "reserved[0]", "neither id nor tags"),
-        ([{**BLOCK, "tags": {"a": "b"}}], {}, "reserved[0]", "id and tags both"),
+        ([{**BLOCK, "tags": {"a": "b"}}], {}, "reserved[0]", "both id and tags"),
         ([{**BLOCK, "count": 5}], {}, "reserved", "5 nodes are reserved, but the pool has at most 4"),
         ([BLOCK, BLOCK], {}, "reserved[1].id", "cr-0a1b2c is listed twice"),
         ([TAGGED, TAGGED], {}, "reserved[1].tags", "what these tags find is listed twice"),
@@ -96,8 +96,8 @@ def test_other_things_that_contradict_it_are_refused() -> None:
         plan_of(data)
     messages = "\n".join(finding.message for finding in refused.value.findings)
     assert "reservedCapacity is derived" in messages
-    assert "would be called pool-reserved" in messages
-    assert "cr-0a1b2c is pool pool's as well" in messages
+    assert "would be named pool-reserved" in messages
+    assert "cr-0a1b2c is also in pool pool" in messages
     assert "different numbers of GPUs" in messages
 
 
@@ -121,7 +121,7 @@ def test_tags_of_two_pools_do_not_find_the_same(tags: dict[str, str], machine: s
     except SpecError as error:
         (finding,) = error.findings
         assert finding.path == "pools[1].nodes.reserved[0].tags"
-        assert "is pool a's as well" in finding.message
+        assert "is also in pool a" in finding.message
         assert refused
     else:
         assert not refused

@@ -46,7 +46,7 @@ def without_parted(data: Data) -> None:
     ("engine", "on_removal", "text"),
     [
         ("flux", "keep", "run kubectl delete nodepool parted right after it"),
-        ("argocd", "keep", "Argo CD leaves pool parted until somebody deletes it"),
+        ("argocd", "keep", "Argo CD keeps pool parted until somebody deletes it"),
         ("argocd", "confirm", "until somebody deletes it"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_removal_that_deletes_from_now_on(tmp_path: Path) -> None:
     [
         (EKS, DELIVERY, "pulumi stack rm random --force"),
         (delivered(EKS), {}, "suspend Flux first"),
-        (delivered(EKS), {**DELIVERY, "engine": "argocd"}, "suspend Flux before Argo CD begins"),
+        (delivered(EKS), {**DELIVERY, "engine": "argocd"}, "suspend Flux before Argo CD starts"),
     ],
 )
 def test_another_engine(before: Data, after: Data, text: str, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
     "preempts": (classes(preempts=True), ["preempts is enabled, so its pods preempt"]),
     "order": (
         lambda data: data.update(priorities=[CLASSES[1], {**CLASSES[0], "value": 100}]),
-        ["value goes from 500 to 100", "batch goes before train now"],
+        ["value goes from 500 to 100", "batch now precedes train"],
     ),
     "renamed": (classes(name="fit"), ["train is renamed to fit: running pods keep their priority"]),
     "removed": (lambda data: data.update(priorities=CLASSES[1:]), ["train is removed"]),

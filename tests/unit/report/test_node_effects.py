@@ -277,10 +277,10 @@ def test_a_new_environment_and_one_that_goes() -> None:
 @pytest.mark.parametrize(
     ("engine", "on_removal", "kind", "text"),
     [
-        ("argocd", "confirm", "stay", "argocd leaves NodePool"),
-        ("argocd", "keep", "stay", "argocd leaves NodePool parted and its nodes"),
+        ("argocd", "confirm", "stay", "argocd keeps NodePool"),
+        ("argocd", "keep", "stay", "argocd keeps NodePool parted and its nodes"),
         ("argocd", "delete", "deleted", "all at once"),
-        ("flux", "keep", "stay", "flux leaves NodePool parted and its nodes"),
+        ("flux", "keep", "stay", "flux keeps NodePool parted and its nodes"),
         ("flux", "delete", "deleted", "all at once"),
     ],
 )

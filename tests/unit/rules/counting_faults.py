@@ -25,7 +25,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.bodies.append(priority_class("other", 100)),
             "PriorityClass other value",
-            "that of research",
+            "value 100 as research",
         ),
     ],
     "one-default-priority": [
@@ -33,7 +33,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.bodies.extend(priority_class(f"d{n}", -20 - n, globalDefault=True) for n in (1, 2)),
             "PriorityClass d2 globalDefault",
-            "d1 already is",
+            "as is d1",
         ),
     ],
     "priorities-as-planned": [
@@ -119,7 +119,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
         ),
     ],
     "pools-not-oversubscribed": [
-        ("prod", lambda d: promise(d, 5), "pool notebooks", "promised 50: 5.0 times"),
+        ("prod", lambda d: promise(d, 5), "pool notebooks", "add up to 50: 5.0 times"),
     ],
     "pool-counts-agree": [
         (

@@ -144,7 +144,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
                 selecting("PodDisruptionBudget", {"matchExpressions": [{"key": "a", "operator": "Exists"}]})
             ),
             "spec.selector",
-            "chooses none",
+            "selects none",
         ),
         ("prod", lambda d: d.bodies.append(selecting("Service", {"a": "b"})), "Service", "none"),
     ],
