@@ -144,7 +144,7 @@ def test_an_operator_in_another_namespace_is_refused_as_a_whole_and_then_followe
     assert homelab.everything() == before, "nothing was applied"
 
     homelab.spec["gpuOperator"]["namespace"] = "nvidia-gpu-operator"
-    with pytest.raises(GpupoolError, match="there is no namespace nvidia-gpu-operator"):
+    with pytest.raises(GpupoolError, match="namespace nvidia-gpu-operator"):
         homelab.up()
     assert homelab.everything() == before, "nothing was applied"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nvidia-gpu-operator"}}

@@ -78,7 +78,7 @@ def test_what_the_question_was_about_is_what_is_done(
 
     code, sent = answered_at_a_terminal(
         [*command, "--allow-delete", "Namespace/trial-vision"],
-        "Do it?",
+        "Proceed?",
         answer,
         ROOT,
         {**environment_variables, "PYTHONPATH": str(ROOT)},

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import Level, WaitReason
+from tests.examples import examples
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
 
 
@@ -158,7 +159,7 @@ def crowded(draw: st.DrawFn) -> tuple[Cluster, str]:
     return cluster, cluster.add("a", (offer(of, units),), 600, Level.HIGH, preempts=True)
 
 
-@settings(max_examples=150)
+@examples("queue", 150)
 @given(crowded())
 def test_each_victim_is_needed_and_all_of_them_suffice(of: tuple[Cluster, str]) -> None:
     cluster, high = of
@@ -190,7 +191,7 @@ def test_each_victim_is_needed_and_all_of_them_suffice(of: tuple[Cluster, str]) 
     assert high in cluster.started
 
 
-@settings(max_examples=15)
+@examples("queue", 15)
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(60, 900)), min_size=1, max_size=4),
     st.integers(4, 8),

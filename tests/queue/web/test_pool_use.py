@@ -97,7 +97,7 @@ def test_what_runs_now_is_priced_by_pool_and_tenant(pages) -> None:
         await running(served, **HELD)
         own = launches.ForeignPods("batch-a10g", "nvidia.com/gpu", 0, "serving", "on-demand", 1, 250_000)
         page = section(await with_own_pods(served, own), "tenants")
-        amounts = re.search(r"costs <strong>\$([\d.]+)</strong> an hour: ([^<]*)</p>", page)
+        amounts = re.search(r"cost: <strong>\$([\d.]+)</strong> per hour: ([^<]*)</p>", page)
         assert amounts is not None, page
         places = dict(reversed(part.split(" in ")) for part in amounts[2].removesuffix(".").split(", "))
         assert {place.removesuffix(" on spot") for place in places} == {"notebooks", "batch-a10g"}

@@ -205,7 +205,7 @@ def test_a_lock_that_can_not_be_read_is_named(folder: Path) -> None:
 
 def test_what_is_no_lock_is_named_and_left(folder: Path) -> None:
     path = put(folder, "notes.txt", "mine")
-    with pytest.raises(LockedError, match=r"notes\.txt: not a lock of Pulumi's.*Move it elsewhere"):
+    with pytest.raises(LockedError, match=r"notes\.txt: not a Pulumi lock.*Move it elsewhere"):
         clear(folder)
     assert path.read_text() == "mine"
 

@@ -60,7 +60,7 @@ DAMAGED = {
     "": "it is empty",
     "\0\0\0\0": "it is empty",
     SOUND["whole"][:70]: r"invalid JSON at line 1, column \d+, of 70 bytes",
-    "[" * 100_000: "no JSON",
+    "[" * 100_000: "invalid JSON",
     "[]": "`checkpoint` must be an object",
     '{"checkpoint":"x"}': "`checkpoint` must be an object",
     '{"checkpoint":{"latest":[1]}}': r"`checkpoint\.latest` must be an object",

@@ -46,9 +46,14 @@ def test_down_and_status_leave_somebody_elses_folder_alone(
 
 
 def test_up_refuses_a_folder_that_holds_other_things(foreign: Path) -> None:
-    with pytest.raises(LocalError, match=r"thesis: holds files .* would delete .*--dir or GPUPOOL_LOCAL_DIR"):
+    with pytest.raises(
+        LocalError, match=r"thesis: contains files .* would delete .*--dir or GPUPOOL_LOCAL_DIR"
+    ):
         ControlPlane(foreign).up()
-    with pytest.raises(LocalError, match="holds files"), Instance.locked(ControlPlane(foreign).layout, True):
+    with (
+        pytest.raises(LocalError, match="contains files"),
+        Instance.locked(ControlPlane(foreign).layout, True),
+    ):
         pass
     assert untouched(foreign)
 

@@ -203,7 +203,7 @@ def test_every_panel_says_what_it_shows_and_fits(name: str) -> None:
             taken |= cells
             if panel["type"] != "row":
                 assert panel["title"]
-                assert panel["description"].endswith((".", "5 %; with the pod."))
+                assert panel["description"].endswith((".", "5 %"))
                 assert panel["fieldConfig"]["defaults"]["unit"]
                 assert panel["datasource"]["uid"] == "${datasource}"
     assert len(uids) == len(boards.boards(plan))
