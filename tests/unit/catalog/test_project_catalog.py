@@ -163,7 +163,7 @@ def test_names_of_files_are_keys(project: Path) -> None:
     (project / "catalog" / "notes.txt").write_text("not read")
     said(project, CARD, "rtx-2080.yaml")
     (finding,) = said(project, CARD, "rtx-2080.yml")
-    assert "rtx-2080 is also described in catalog/rtx-2080.yaml; remove one of them files" in finding
+    assert "rtx-2080 is also described in catalog/rtx-2080.yaml; keep one of the two files" in finding
 
 
 def test_an_instance_type_belongs_to_one_model(project: Path) -> None:

@@ -201,7 +201,7 @@ def test_no_output_shows_what_is_in_a_secret(place: Path, output: str) -> None:
     [
         (["check", "nowhere"], "nowhere: no such environment, folder or file"),
         (["check", "k8s", "--policies", "nowhere"], "--policies nowhere: no such file"),
-        (["check", "empty.yaml"], "empty.yaml: nothing to judge"),
+        (["check", "empty.yaml"], "empty.yaml: nothing to check"),
         (["check"], "Missing argument"),
         (["check", "k8s", "-o", "xml"], "xml"),
         (["check", "k8s", "--polcies", "x"], "--polcies"),
@@ -370,7 +370,7 @@ def test_uid_and_extra_of_who_asks(place: Path) -> None:
     ("labels", "said"),
     [
         (["team"], "--namespace-labels team: not a label; write KEY=VALUE"),
-        (["a b=c"], "--namespace-labels a b=c: no label"),
+        (["a b=c"], "--namespace-labels a b=c: not a label"),
         (["team=x"], "stdin:1 has the namespace 'shop'"),
     ],
 )

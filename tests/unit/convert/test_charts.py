@@ -153,7 +153,7 @@ def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, report
     [
         (
             "renameByDefault: true",
-            "the plugin ignores it there; write it to sharing.timeSlicing.renameByDefault",
+            "the plugin ignores it there; move it to sharing.timeSlicing.renameByDefault",
         ),
         ("deviceListStrategy: envvar", "the plugin ignores it: unknown flag"),
         ("failOnInitError: false", "gpupool leaves it to the device plugin's default"),

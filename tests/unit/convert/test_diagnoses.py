@@ -147,8 +147,8 @@ def test_a_limit_that_means_one_number_of_nodes_is_no_question(limit: str) -> No
     [
         ("on-demand", 10, ""),
         ("spot", 20, ""),
-        ("on-demand", 20, "gpupool gives weight 10 to on-demand nodes"),
-        ("spot, on-demand", 20, "gpupool gives weight 10 to spot or on-demand nodes"),
+        ("on-demand", 20, "gpupool sets weight 10 to on-demand nodes"),
+        ("spot, on-demand", 20, "gpupool sets weight 10 to spot or on-demand nodes"),
         ("spot, on-demand", 10, ""),
     ],
 )

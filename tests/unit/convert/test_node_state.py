@@ -173,7 +173,7 @@ def test_a_configuration_that_has_not_reached_the_node_leaves_it_out() -> None:
     result = converted(config(8), node("a", {**SLICED, CHOSEN: "any"}))
     assert not result.pools
     (why,) = result.left_out
-    assert "time-slicing with 4 replicas, and device-plugin configuration any" in why
+    assert "time-slicing with 4 replicas, but device-plugin configuration any" in why
     assert "8 replicas; correct one of them" in why
 
 

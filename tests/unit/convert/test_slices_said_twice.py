@@ -156,7 +156,7 @@ def test_bottlerocket_and_a_configuration_that_disagree_leave_the_pool_out() -> 
     result = converted(POOL, QUARTERS, CLASS.replace("REPLICAS", "5"))
     assert result.pools == ()
     assert (
-        "userData of node class gpu says time-slicing with 5 replicas, and device-plugin configuration "
+        "userData of node class gpu says time-slicing with 5 replicas, but device-plugin configuration "
         "quarters of ConfigMap plugin time-slicing with 4 replicas; correct one of them"
     ) in said(result, "wrong")
 
@@ -183,7 +183,7 @@ def test_amazon_linux_2_is_kept_where_eks_has_it(kubernetes: str | None, kept: b
     result = convert(documents, Choices(kubernetes_version=kubernetes))
     alias = yaml.safe_load(result.text)["karpenter"].get("amiAlias")
     assert alias == ("al2@latest" if kept else pinned_image())
-    assert (f"{pinned_image()} takes its place" in said(result, "todo")) != kept
+    assert (f"{pinned_image()} replaces it" in said(result, "todo")) != kept
     assert result.findings == ()
 
 

@@ -297,13 +297,17 @@ OTHERS = {
     "AWSMachineTemplate": (
         "infrastructure.cluster.x-k8s.io/v1beta2",
         {"instanceType": "g5.xlarge"},
-        "no pool",
+        "not a Karpenter pool",
     ),
     "MachineSet": ("machine.openshift.io/v1beta1", {"instanceType": "p4d.24xlarge"}, "not a Karpenter pool"),
     "ClusterConfig": ("k0s.k0sproject.io/v1beta1", {"charts": [{"name": "gpu-operator"}]}, "installs charts"),
     "ClusterProfile": ("config.projectsveltos.io/v1beta1", {"chartName": "nvidia/gpu-operator"}, "charts"),
     "NVIDIADriver": ("nvidia.com/v1alpha1", {"version": "595.91.07"}, "driver of some nodes"),
-    "DaemonSet": ("apps/v1", {"image": "nvcr.io/nvidia/k8s-mig-manager:v0.15.0"}, "part of the GPU Operator"),
+    "DaemonSet": (
+        "apps/v1",
+        {"image": "nvcr.io/nvidia/k8s-mig-manager:v0.15.0"},
+        "component of the GPU Operator",
+    ),
     "Application": (
         "argoproj.io/v1alpha1",
         {"source": {"chart": "gpu-operator", "helm": {"parameters": [{"name": "a", "value": "b"}]}}},

@@ -155,7 +155,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "plugin silent": (_silent, "plugin-silent", "drift", "has registered nothing"),
     "plugin crashes": (_crash_loop, "plugin-crashed", "drift", "CrashLoopBackOff no such configuration"),
     "plugin starts": (_starting_pod, "operator-applying", "settling", "pod plugin-x starts"),
-    "resources of another strategy": (_strategy, "wrong-strategy", "drift", "another way of sharing"),
+    "resources of another strategy": (_strategy, "wrong-strategy", "drift", "a different sharing mode"),
     "claim not launched for a moment": (_stopped(60), "claim-starting", "settling", "no capacity"),
     "claim not launched for long": (_stopped(limits.LAUNCH + 1), "claim-stuck", "drift", "no capacity"),
     "claim that can't leave": (_leaving, "claim-leaving", "warning", "terminating for 2 h"),
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "node that is not replaced": (_outdated(limits.REPLACEMENT + 1), "outdated", "drift", "earlier version"),
     "full pool for a moment": (_waiting(10), "at-limit", "settling", "1 pods wait"),
     "full pool": (_waiting(limits.PENDING + 1), "at-limit", "drift", "2 of 2 nodes"),
-    "chart missing": (_no_chart, "release-missing", "drift", "karpenter 1.14.1 is not there"),
+    "chart missing": (_no_chart, "release-missing", "drift", "karpenter 1.14.1 is missing"),
     "another release": (
         _chart("karpenter", "karpenter-1.9.0"),
         "release-version",

@@ -103,7 +103,7 @@ def test_jobs_over_several_nodes_ask_for_all_cards_and_one_zone() -> None:
     [
         (
             {"gpu": "a10g", "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2}},
-            "g5.xlarge has no EFA",
+            "g5.xlarge has no known EFA",
             "remove it",
         ),
         (

@@ -251,7 +251,7 @@ def test_an_unknown_field_called_like_a_mode() -> None:
     text = HEAD + "pools:\n" + POOL.replace("}}\n", "}, sharing: {mode: mps, replicas: 2, mig: 1}}\n")
     (finding,) = found(text)
     assert finding.path == "pools[0].sharing.mig"
-    assert "known here: mode, replicas" in finding.hint
+    assert "known fields: mode, replicas" in finding.hint
 
 
 def test_twins_are_named_by_their_place_in_the_file() -> None:
