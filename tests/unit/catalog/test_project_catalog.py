@@ -170,7 +170,8 @@ def test_an_instance_type_belongs_to_one_model(project: Path) -> None:
     machine = "instanceTypes: [{name: g6.xlarge, gpus: 1, vcpus: 4, memoryGib: 16}]\n"
     (finding,) = said(project, CARD + machine)
     assert finding.startswith(
-        "catalog/rtx-2080.yaml:6:18: instanceTypes[0].name: g6.xlarge is already an instance type of the NVIDIA L4"
+        "catalog/rtx-2080.yaml:6:18: instanceTypes[0].name: g6.xlarge is already an instance type of "
+        "the NVIDIA L4"
     )
 
 

@@ -77,7 +77,7 @@ def test_standard_input(tmp_path: Path) -> None:
         ("a: [b", 1, "not YAML"),
         ("a: 1\na: 2\n", 1, "twice"),
         ("\x00", 1, "U+0000"),
-        ("", 1, "nothing in it"),
+        ("", 1, "empty"),
         ("hello: world\n", 1, "not part of a GPU pool"),
         ("[" * 5000, 1, "nested"),
         ("kind: NodePool\napiVersion: karpenter.sh/v1\nspec: 5\n", 1, "not a GPU pool"),
@@ -94,7 +94,7 @@ def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: P
     [
         (("--name", "Not A Name"), "not a valid environment name"),
         (("--platform", "gke"), "unknown platform"),
-        (("-o", "a.yaml", "--name", "b"), "the same name"),
+        (("-o", "a.yaml", "--name", "b"), "one name for both"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:

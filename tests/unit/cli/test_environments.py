@@ -246,10 +246,8 @@ def test_render_says_how_argo_cd_and_flux_hear_of_it(name: str, command: str, tm
     command = f"kubectl apply {command.format(tmp_path)}"
     done = gpupool("render", file, "-o", str(tmp_path))
     assert f"delivered by {engine} from " in done.stdout
-    assert (
-        f"register it once, in the cluster where {'Argo CD' if engine == 'argocd' else 'Flux'} runs: {command}\n"
-        in done.stdout
-    )
+    title = "Argo CD" if engine == "argocd" else "Flux"
+    assert f"register it once, in the cluster where {title} runs: {command}\n" in done.stdout
     stale = min(path for path in Path(command.rpartition(" ")[2]).iterdir() if path.suffix == ".yaml")
     stale.write_text("a: 1\n")
     done = gpupool("render", file, "-o", str(tmp_path))

@@ -102,8 +102,8 @@ def test_a_gpu_without_mig() -> None:
         (("a100-80gb", "3g.40gb=-1"), "with a count of 1 or more"),
         (("a100-80gb", "3g.40gb=1.5"), "is not PROFILE=COUNT"),
         (("a100-80gb", "3g.40gb=²"), "is not PROFILE=COUNT"),
-        (("a100-80gb", "3g.40gb=" + "9" * 5000), "is not a number of instances"),
-        (("a100-80gb", "3g.40gb=1", "3g.40gb=1"), "3g.40gb appears twice"),
+        (("a100-80gb", "3g.40gb=" + "9" * 5000), "is too many instances"),
+        (("a100-80gb", "3g.40gb=1", "3g.40gb=1"), "3g.40gb is given twice"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], said: str) -> None:

@@ -115,7 +115,7 @@ def test_an_invalid_file_is_reported_and_fails(project: Path, run: Run) -> None:
             ["other", "--base", "main"],
             "no environment 'other' at main or working tree; environments: prod, rack",
         ),
-        (["--base", "main", "--cluster", "other"], "--cluster other: there is no such environment"),
+        (["--base", "main", "--cluster", "other"], "--cluster other: neither state has such an environment"),
         (["--base", "main", "-o", "/nowhere/report"], "/nowhere/report: No such file or directory"),
         (["--base", "main", "--today", "tomorrow"], "--today"),
     ],

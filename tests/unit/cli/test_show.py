@@ -26,7 +26,7 @@ def test_prices_of_another_region(region: str, tmp_path: Path, capsys: pytest.Ca
     path.write_text(text.replace("us-east-1", region), encoding="utf-8")
     show(str(path))
     shown = " ".join(capsys.readouterr().out.split())
-    assert ("prices are those of us-east-1, and the cluster is in eu-west-1" in shown) == (
+    assert ("prices are those of us-east-1, but the cluster is in eu-west-1" in shown) == (
         region != "us-east-1"
     )
     show(str(path), "json")

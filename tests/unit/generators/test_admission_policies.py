@@ -193,7 +193,7 @@ WRONG = {
     f"{A_BINDING}, spec: {{validationActions: Deny}}}}": "write [Deny]",
     f"{A_BINDING}, spec: {{matchResources: []}}}}": "is not a mapping",
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: pin-images, namespace: a}}\n---\n"
-    "{apiVersion: v1, kind: ConfigMap, metadata: {name: pin-images, namespace: a}}": "is also in another file",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: pin-images, namespace: a}}": "also in another file",
 }
 
 
