@@ -109,7 +109,7 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
         if not pool.nodes.efa:
             continue
         if context.platform == "local":
-            yield PlanProblem(loc, "nodes.efa has no effect on platform local", "leave it out")
+            yield PlanProblem(loc, "nodes.efa has no effect on platform local", "remove it")
         if not context.sharing(pool).whole:
             message = f"multi-node jobs need whole GPUs, but the pool shares its GPUs by {pool.sharing.mode}"
             yield PlanProblem(loc, message, "remove it, or use a separate pool for whole GPUs")
@@ -125,7 +125,7 @@ def efa(context: CheckContext) -> Iterator[PlanProblem]:
         if without:
             has = [name for name, cards in types.items() if cards]
             message = f"{', '.join(without)} has no known EFA"
-            remediation = f"use {' or '.join(has)}, or remove efa" if has else "leave it out"
+            remediation = f"use {' or '.join(has)}, or remove efa" if has else "remove it"
             yield PlanProblem(loc, message, remediation)
 
 
@@ -162,4 +162,4 @@ def tags(context: CheckContext) -> Iterator[PlanProblem]:
             owner = "gpupool" if key in OWN_TAGS else "EKS or Karpenter"
             if key in OWN_TAGS or key in _PLATFORM_TAGS or key.startswith("kubernetes.io/cluster"):
                 loc: Loc = ("pools", index, "nodes", "tags")
-                yield PlanProblem((*loc, key), f"tag {key} is set by {owner}", "leave it out", (loc,))
+                yield PlanProblem((*loc, key), f"tag {key} is set by {owner}", "remove it", (loc,))

@@ -15,7 +15,7 @@ def components(context: CheckContext) -> Iterator[PlanProblem]:
     """What the local control plane does not have."""
     if context.environment.monitoring.prometheus_operator and context.platform == "local":
         message = "the local control plane has no Prometheus operator"
-        yield PlanProblem(("monitoring", "prometheusOperator"), message, "leave it out")
+        yield PlanProblem(("monitoring", "prometheusOperator"), message, "remove it")
 
 
 def assertion(context: CheckContext) -> Iterator[PlanProblem]:

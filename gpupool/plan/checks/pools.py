@@ -128,7 +128,7 @@ def cloud_sharing(context: CheckContext) -> Iterator[PlanProblem]:
             f"gpuOperator has no effect on platform {context.platform}, whose node pools share "
             "GPUs themselves"
         )
-        yield PlanProblem(("gpuOperator",), message, "leave it out")
+        yield PlanProblem(("gpuOperator",), message, "remove it")
     for index, pool in enumerate(environment.pools):
         replicas = getattr(pool.sharing, "replicas", None)
         clients = bound("podsPerGpuOnGke")

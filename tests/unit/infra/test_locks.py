@@ -173,7 +173,7 @@ def test_a_spoilt_lock_stays_while_an_engine_may_hold_it(
     monkeypatch.setattr(locks, "SETTLED_SECONDS", 0.3)
     path = put(folder, FINAL, '{"pid":"x"}', age=0.0)
     with pytest.raises(
-        LockedError, match=rf"does not say .* and process {engine.pid} may hold it"
+        LockedError, match=rf"does not name .* and process {engine.pid} may hold it"
     ) as refused:
         clear(folder)
     assert str(path) in str(refused.value)

@@ -104,7 +104,7 @@ def test_jobs_over_several_nodes_ask_for_all_cards_and_one_zone() -> None:
         (
             {"gpu": "a10g", "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2}},
             "g5.xlarge has no known EFA",
-            "leave it",
+            "remove it",
         ),
         (
             {"gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 2}}

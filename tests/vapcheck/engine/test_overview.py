@@ -112,7 +112,7 @@ def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> N
     findings = {one.rule: one for one in found(WIDGET, given)}
     assert findings["p"].level == "deny"
     assert findings["assumed-namespaced"].level == "audit"
-    assert "CustomResourceDefinition of Widget (example.com/v1) is not given" in (
+    assert "CustomResourceDefinition of Widget (example.com/v1) is missing" in (
         findings["assumed-namespaced"].message
     )
     assert "assumed-namespaced" not in reported(WIDGET, policies()), "it made no difference"
