@@ -159,20 +159,20 @@ client: setup ## build the client's own wheel, gpupool-client, into build
 
 schema: setup ## write what follows from the code: schemas, the API's document and problems, modules of gpupool/client
 	@for of in environment catalog; do \
-	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
-	@python -m gpupool.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
+	  python -m gpupool.environment.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/environment/schema/$$of.schema.json || exit 1; done
+	@python -m gpupool.environment.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
 	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
-	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
+	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/environment/schema/job.schema.json
 	@python -m gpupool.queue.api.openapi > build-schema.tmp && mv build-schema.tmp docs/queue-openapi.json
-	@python -m gpupool.schema.reference docs/reference.md > build-schema.tmp && mv build-schema.tmp docs/reference.md
+	@python -m gpupool.environment.schema.reference docs/reference.md > build-schema.tmp && mv build-schema.tmp docs/reference.md
 	@python -m gpupool.queue.api.problems > build-schema.tmp && mv build-schema.tmp docs/queue-problems.md
 	@for of in gpu_types sync_client; do \
-	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
+	  python -m gpupool.environment.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
 
 kinds: go ## write vapcheck/server/kinds/*.json from API servers of each known minor (built first, minutes each)
 	@GPUPOOL_LOCAL_APIS=all python -m gpupool.local.kinds_from_cluster
 
-GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/queue/domain/test_reasons.py tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/queue/domain/test_reasons.py tests/cluster/queue/test_chart.py tests/cli/test_policy_outputs.py tests/environment/spec/test_wrong_environments.py
 
 golden: schema ## write schemas and golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet $(GOLDEN)

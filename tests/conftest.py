@@ -42,7 +42,7 @@ the file with the encryption salt that Pulumi keeps in the checkout, and none of
 """
 FIRST = (
     *("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster/wheel"),
-    *("tests/queue/kubernetes", "tests/cluster", "tests/docs", "tests/unit/ci", "tests/unit/cli"),
+    *("tests/queue/kubernetes", "tests/cluster", "tests/docs", "tests/unit/ci", "tests/cli"),
     *("tests/property", "tests"),
 )
 """Folders in the order in which workers take them up: what takes longest first, and nothing long last."""

@@ -29,9 +29,11 @@ GROUPS = {
         "policy": Verb("gpupool.cli.policy.app", "Check environments and manifests; test policies."),
         "report": Verb("gpupool.cli.report", "Show how a change affects nodes, quotas, cost and policy."),
         "simulate": Verb(
-            "gpupool.cli.simulate", "Simulate an environment on a job trace, without a cluster."
+            "gpupool.cli.queue.simulate", "Simulate an environment on a job trace, without a cluster."
         ),
-        "recommend": Verb("gpupool.cli.recommend", "Try changes to a file on a job trace; show the best."),
+        "recommend": Verb(
+            "gpupool.cli.queue.recommend", "Try changes to a file on a job trace; show the best."
+        ),
         "promote": Verb("gpupool.cli.promote", "Promote an environment's changes to the next environment."),
     },
     "Cluster": {
@@ -47,9 +49,9 @@ GROUPS = {
         "rollback": Verb("gpupool.cli.repartition", "Return the cluster to its last known good state."),
     },
     "Jobs": {
-        "jobs": Verb("gpupool.cli.jobs.app", "Submit and follow jobs in the GPU job queue."),
-        "serve": Verb("gpupool.cli.serve", "Serve the job queue of an environment."),
-        "keys": Verb("gpupool.cli.keys", "Create, list and revoke API keys of the job queue."),
+        "jobs": Verb("gpupool.cli.queue.jobs.app", "Submit and follow jobs in the GPU job queue."),
+        "serve": Verb("gpupool.cli.queue.serve", "Serve the job queue of an environment."),
+        "keys": Verb("gpupool.cli.queue.keys", "Create, list and revoke API keys of the job queue."),
     },
     "This machine": {
         "local": Verb("gpupool.cli.local", "Start, stop and inspect the local control plane."),

@@ -1,6 +1,6 @@
 """`gpupool assert ENV`: the live cluster against the file, layer by layer, as text, JSON or metrics.
 
-Thin: `gpupool.drift` finds what is wrong and how to fix it.
+Thin: `gpupool.live.drift` finds what is wrong and how to fix it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from gpupool.cli.progress import progress
 from gpupool.findings import exit_code
 
 if TYPE_CHECKING:
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.drift.check import DriftCheck
-    from gpupool.plan.model import Plan
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.live.drift.check import DriftCheck
 
 
 AssertFormat = Literal[FindingFormat, "prometheus"]
@@ -65,9 +65,9 @@ def assert_(
 
     Example: gpupool assert prod --watch
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
-    from gpupool.spec.load import find_environment
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.live.cluster import access
 
     plan = read_plan(env)
     answer = _answer(str(find_environment(env)), format, output, push)
@@ -81,7 +81,7 @@ def assert_(
 
 
 def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
-    from gpupool.drift.check import assert_environment
+    from gpupool.live.drift.check import assert_environment
 
     outcome = assert_environment(plan, api, env=env)
     if record and outcome.settled:
@@ -91,8 +91,8 @@ def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
 
 def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
     """Record the good state; skip silently without write access."""
-    from gpupool.cluster.kube_api import ApiError
-    from gpupool.rollback import last_good
+    from gpupool.live.cluster.kube_api import ApiError
+    from gpupool.live.rollback import last_good
 
     try:
         last_good.record(api, plan, plan.text, outcome.taken)
@@ -105,7 +105,7 @@ def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[DriftCheck], None], every: float, record: bool
 ) -> NoReturn:
     """Compare until Ctrl-C; print a result, or an error, only when it differs from the last one."""
-    from gpupool.cluster.kube_api import UnreachableError
+    from gpupool.live.cluster.kube_api import UnreachableError
 
     last: object = None
     while True:
@@ -128,7 +128,7 @@ def _answer(
     """Print and push an outcome."""
 
     def answer(outcome: DriftCheck) -> None:
-        from gpupool.drift import metrics
+        from gpupool.live.drift import metrics
 
         if format == "prometheus":
             text = metrics.text(outcome)

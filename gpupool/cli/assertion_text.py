@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.drift.check import DriftCheck
-from gpupool.drift.drift import LAYERS, Drift
-from gpupool.terminal import BOLD, PLAIN, in_sentence
+from gpupool.findings.terminal import BOLD, PLAIN, in_sentence
+from gpupool.live.drift.check import DriftCheck
+from gpupool.live.drift.drift import LAYERS, Drift
 
 
 def text(outcome: DriftCheck, colour: bool) -> str:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.catalog.load import refuse_other_vendors
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, OtherVendorError
-from gpupool.catalog.project import catalog_here, gpu_file
 from gpupool.cli.output import FormatOption, print_json, print_table
+from gpupool.environment.catalog.load import refuse_other_vendors
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, OtherVendorError
+from gpupool.environment.catalog.project import catalog_here, gpu_file
 from gpupool.findings import UsageError
-from gpupool.json_output import JsonObject, Number, OrNull, read
+from gpupool.findings.json_output import JsonObject, Number, OrNull, read
 
 
 class _InstanceTypeJson(JsonObject):

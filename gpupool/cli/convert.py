@@ -1,7 +1,7 @@
 """`gpupool convert FILE...`: existing GPU settings as an environment file, and a list of what was not
 converted.
 
-Arguments, reading, writing and printing only; `gpupool.convert` does the conversion.
+Arguments, reading, writing and printing only; `gpupool.adopt.convert` does the conversion.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import typer
 from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.cli.output import FindingFormatOption
 from gpupool.findings import FindingReport, GpupoolError, SpecError, UsageError
-from gpupool.terminal import BOLD, PLAIN
+from gpupool.findings.terminal import BOLD, PLAIN
 
 if TYPE_CHECKING:
-    from gpupool.convert.convert import Conversion
-    from gpupool.convert.documents import Document
-    from gpupool.convert.leftovers import Leftover
+    from gpupool.adopt.convert.convert import Conversion
+    from gpupool.adopt.convert.documents import Document
+    from gpupool.adopt.convert.leftovers import Leftover
 
 _TITLES = {
     "todo": "to do manually",
@@ -74,8 +74,8 @@ def convert(
 
     Example: gpupool convert karpenter/ values.yaml --output environments/prod.yaml
     """
-    from gpupool.convert.convert import convert as converted
-    from gpupool.convert.draft import Choices
+    from gpupool.adopt.convert.convert import convert as converted
+    from gpupool.adopt.convert.draft import Choices
 
     chosen = Choices(
         name=environment_name(name, output),
@@ -93,7 +93,7 @@ def convert(
 
 def environment_name(name: str | None, output: Path | None) -> str:
     """The environment's name: as given, or the output file's. Raises UsageError."""
-    from gpupool.convert.spec_words import fits
+    from gpupool.adopt.convert.spec_words import fits
 
     found = name if name is not None else output.stem if output else "converted"
     if not fits("name", found):
@@ -113,8 +113,8 @@ def _platform(platform: str | None) -> str | None:
 
 def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
     """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for an unknown GPU."""
-    from gpupool.catalog.models import CatalogError
-    from gpupool.catalog.project import catalog_here
+    from gpupool.environment.catalog.models import CatalogError
+    from gpupool.environment.catalog.project import catalog_here
 
     found: dict[str, str] = {}
     for text in given:
@@ -134,8 +134,8 @@ def refuse_overwriting(output: Path | None, force: bool) -> None:
 
 def _read(files: Sequence[str]) -> list[Document]:
     """The documents of all files. Raises SpecError where one can't be read, and where there is none."""
-    from gpupool.convert.documents import parse_documents, read_documents
-    from gpupool.spec.yaml_source import MAX_BYTES
+    from gpupool.adopt.convert.documents import parse_documents, read_documents
+    from gpupool.environment.spec.yaml_source import MAX_BYTES
     from vapcheck.reading import files_below
 
     documents: list[Document] = []

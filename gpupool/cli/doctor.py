@@ -1,6 +1,6 @@
 """`gpupool doctor ENV`: the prerequisites of `up`, their state, and the remediation for each that is not met.
 
-Arguments and printing only; `gpupool.doctor` looks.
+Arguments and printing only; `gpupool.adopt.doctor` looks.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.output import EnvArgument, FindingFormatOption, print_line
 from gpupool.cli.progress import progress
 from gpupool.findings import exit_code
-from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
+from gpupool.findings.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpupool.doctor.model import CheckResult, Diagnosis
-    from gpupool.doctor.reasons import CheckState, Reason
+    from gpupool.adopt.doctor.model import CheckResult, Diagnosis
+    from gpupool.adopt.doctor.reasons import CheckState, Reason
 
 
 _WIDTH = 80
@@ -44,7 +44,7 @@ def doctor(
 
     Example: gpupool doctor prod
     """
-    from gpupool.doctor.checks import diagnose
+    from gpupool.adopt.doctor.checks import diagnose
 
     with progress(f"doctor {env}") as notify:
         diagnosis = diagnose(env, notify)
@@ -118,7 +118,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _colours() -> dict[CheckState, str]:
-    from gpupool.doctor.reasons import CheckState
+    from gpupool.adopt.doctor.reasons import CheckState
 
     return {
         CheckState.OK: GREEN,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.catalog.models import PRICE_REGION
 from gpupool.cli.output import (
     EnvArgument,
     FindingFormatOption,
@@ -21,6 +20,8 @@ from gpupool.cli.output import (
     print_table,
     print_text,
 )
+from gpupool.environment.catalog.models import PRICE_REGION
+from gpupool.environment.plan.changes import wording
 from gpupool.findings import (
     Finding,
     FindingReport,
@@ -30,14 +31,13 @@ from gpupool.findings import (
     exit_code,
     ready_files,
 )
-from gpupool.plan.changes import wording
 
 if TYPE_CHECKING:
+    from gpupool.environment.plan.model import Plan, Pool
+    from gpupool.environment.plan.tenants import Tenant
     from gpupool.generators.manifest import Bundle
     from gpupool.generators.render import Differences
     from gpupool.infra.dry_run import DryRun
-    from gpupool.plan.model import Plan, Pool
-    from gpupool.plan.tenants import Tenant
 
 _NO_CHART = "not installed in the cluster: queue.chart does not name its chart and image"
 _SHOWN = 10
@@ -55,10 +55,10 @@ def validate(
     Example: gpupool validate prod staging
     """
     from gpupool.cli.findings.outputs import write_report
+    from gpupool.environment.plan.resolve import check_codes
+    from gpupool.environment.project import environments_folder
+    from gpupool.environment.spec.load import environment_names, find_environment
     from gpupool.findings.finding import INVALID_FILE
-    from gpupool.plan.resolve import check_codes
-    from gpupool.project import environments_folder
-    from gpupool.spec.load import environment_names, find_environment
 
     names = env or environment_names()
     if not names:
@@ -89,11 +89,11 @@ def validate(
 
 def _findings(path: Path) -> Sequence[Finding]:
     """What is wrong with the file, or else with what becomes of it."""
+    from gpupool.environment.plan.policy_files import PolicyFileError
+    from gpupool.environment.plan.resolve import resolve
+    from gpupool.environment.spec.load import load
     from gpupool.generators import generate
-    from gpupool.infra.policy_gate import beyond_limits
-    from gpupool.plan.policy_files import PolicyFileError
-    from gpupool.plan.resolve import resolve
-    from gpupool.spec.load import load
+    from gpupool.policy.gate import beyond_limits
 
     try:
         loaded = load(path)
@@ -119,8 +119,8 @@ def show(
 
     Example: gpupool show prod
     """
-    from gpupool.plan.resolve import read_plan
-    from gpupool.plan.slot_variables import slot_variables
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.plan.slot_variables import slot_variables
 
     resolved = read_plan(env)
     if format == "json":
@@ -159,10 +159,10 @@ def render(
     """
     from dataclasses import asdict
 
+    from gpupool.environment.plan.resolve import read_plan
     from gpupool.generators import generate
     from gpupool.generators.render import check as compare
     from gpupool.generators.render import write
-    from gpupool.plan.resolve import read_plan
 
     if cluster and not check:
         raise UsageError("--cluster requires --check: writing a rendering asks no cluster")
@@ -206,8 +206,8 @@ def render(
 
 def _dry_run(plan: Plan, bundle: Bundle) -> DryRun:
     from gpupool.cli.progress import progress
-    from gpupool.infra import access
     from gpupool.infra.dry_run import dry_run
+    from gpupool.live.cluster import access
 
     access.require_cluster(plan)
     with progress(f"dry run of {plan.environment}") as report:
@@ -234,7 +234,7 @@ def _print_dry_run(tried: DryRun) -> None:
 
 
 def _write_plain(plan: Plan, folder: Path) -> None:
-    from gpupool.generators.monitoring import plain_files
+    from gpupool.generators.monitoring.objects import plain_files
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plain_files(plan).items():
@@ -277,7 +277,7 @@ def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None
 
 
 def _print_plan(plan: Plan) -> None:
-    from gpupool.monitoring.exporter import shared_pools
+    from gpupool.generators.monitoring.exporter import shared_pools
 
     cost = _usd(plan.monthly_usd())
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
@@ -339,7 +339,7 @@ def _print_lacking(plan: Plan) -> None:
 
 def _overcommitted(plan: Plan) -> Iterator[str]:
     """What pools are meant to be granted more than once over."""
-    from gpupool.plan.capacity import overgranted
+    from gpupool.environment.plan.capacity import overgranted
 
     for pool in plan.pools:
         grants = [tenant.grants[pool.name] for tenant in plan.tenants if pool.name in tenant.grants]

@@ -11,8 +11,8 @@ from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_ta
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
+    from gpupool.environment.plan.model import Plan
     from gpupool.infra.handover import HandedOver
-    from gpupool.plan.model import Plan
 
 
 def handover(
@@ -32,10 +32,10 @@ def handover(
 
     Example: gpupool handover prod --to argocd
     """
+    from gpupool.environment.plan.resolve import read_plan
     from gpupool.generators import generate
-    from gpupool.infra import access
     from gpupool.infra.handover import hand_over, require_engine
-    from gpupool.plan.resolve import read_plan
+    from gpupool.live.cluster import access
 
     plan = read_plan(env)
     require_engine(plan, to)

@@ -1,6 +1,6 @@
 """`gpupool import ENV`: a live cluster as an environment file, and a list of what the cluster does not show.
 
-Arguments and printing only; `gpupool.importing.live` reads, `gpupool.cli.convert` writes and lists.
+Arguments and printing only; `gpupool.adopt.importing.live` reads, `gpupool.cli.convert` writes and lists.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def import_(
 
     Example: gpupool import prod --context ml-prod --output environments/prod.yaml
     """
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.cluster.local_layout import Layout, default_folder
-    from gpupool.convert.draft import Choices
-    from gpupool.importing.live import import_environment
+    from gpupool.adopt.convert.draft import Choices
+    from gpupool.adopt.importing.live import import_environment
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.live.cluster.local_layout import Layout, default_folder
 
     if local and context:
         raise UsageError("--local and --context name different clusters; use one of them")

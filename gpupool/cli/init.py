@@ -1,6 +1,6 @@
 """`gpupool init`: the files of a new project, in the working directory.
 
-Asks only where somebody sits at a terminal; what is written is decided in `gpupool.start.files`.
+Asks only where somebody sits at a terminal; what is written is decided in `gpupool.adopt.start.files`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from gpupool.adopt.start import Platform
 from gpupool.cli.output import FormatOption, print_json
 from gpupool.findings import UsageError
-from gpupool.start import Platform
 
 
 def init(
@@ -37,7 +37,7 @@ def init(
 
     Example: gpupool init --name dev --platform eks --gpu a10g
     """
-    from gpupool.start import files
+    from gpupool.adopt.start import files
 
     asks = format == "text" and sys.stdin.isatty() and sys.stdout.isatty()
     answers = files.Answers(

@@ -63,9 +63,9 @@ def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
 
     Example: gpupool local down
     """
-    from gpupool.cli.connections import queue_folder
+    from gpupool.cli.queue.connections import queue_folder
+    from gpupool.infra.pulumi_plugins import env as pulumi_env
     from gpupool.local.job_queue import JobQueue
-    from gpupool.pulumi_plugins import env as pulumi_env
 
     plane = _plane(folder)
     queue = JobQueue(queue_folder())
@@ -108,8 +108,8 @@ def env(folder: FolderOption = None, format: FormatOption = "text") -> None:
 
     Example: eval "$(gpupool local env)"
     """
+    from gpupool.infra.pulumi_plugins import env as pulumi_env
     from gpupool.programs import binaries
-    from gpupool.pulumi_plugins import env as pulumi_env
 
     plane = _plane(folder)
     if not plane.kubeconfig.exists():
@@ -140,9 +140,9 @@ def try_pools(
 
     Example: gpupool local try
     """
-    from gpupool.infra import access
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.live.cluster import access
     from gpupool.local import sample_jobs
-    from gpupool.plan.resolve import read_plan
 
     plan = read_plan(env)
     access.require_cluster(plan)
@@ -195,10 +195,10 @@ def monitoring(
 
     Example: gpupool local monitoring
     """
-    from gpupool.cli.connections import monitoring_folder
+    from gpupool.cli.queue.connections import monitoring_folder
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
     from gpupool.local.monitoring.prometheus import LocalPrometheus
-    from gpupool.plan.resolve import read_plan
-    from gpupool.spec.load import find_environment
 
     if alertmanager is not None and not re.fullmatch(r"[\w.-]+:\d{1,5}", alertmanager):
         raise typer.BadParameter(f"{alertmanager}: expected HOST:PORT, such as 127.0.0.1:9093")

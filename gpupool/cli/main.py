@@ -14,7 +14,7 @@ import os
 import sys
 from itertools import pairwise
 
-from gpupool.terminal import protect
+from gpupool.findings.terminal import protect
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """Errors of the place that something is written to, not of what is read."""
@@ -67,10 +67,10 @@ def _own(arguments: list[str]) -> list[str]:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if own[:1] != ["jobs"]:
         return own
-    from gpupool.cli.jobs.options import before_command
+    from gpupool.cli.queue.jobs.options import before_command
     from gpupool.cli.verbs import command_of
 
-    verb = command_of("gpupool.cli.jobs.app", own[1:2])
+    verb = command_of("gpupool.cli.queue.jobs.app", own[1:2])
     return [*own[:2], *before_command(verb, own[2:])]
 
 

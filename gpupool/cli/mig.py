@@ -1,6 +1,6 @@
 """`gpupool mig`: checks whether and where a MIG layout fits on a GPU, and suggests layouts that fit.
 
-Prints what `gpupool.sharing` decides; decides nothing itself.
+Prints what `gpupool.environment.sharing` decides; decides nothing itself.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, mig_resource
-from gpupool.catalog.project import catalog_here
 from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, mig_resource
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing import MigSharing, Verdict, maximal_layouts, verdict
 from gpupool.findings import UsageError
-from gpupool.sharing import MigSharing, Verdict, maximal_layouts, verdict
 
 
 def mig(
@@ -127,7 +127,7 @@ def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -
         return
     print(f"{spell(layout)} fits on the {model.title}.\n")
     # Imported here, because start-up time is a figure that `make bench` holds.
-    from gpupool.drawings import characters
+    from gpupool.environment.drawings import characters
 
     print("\n".join(characters(model, MigSharing(layout))))
     print("\nEach GPU then offers:\n")

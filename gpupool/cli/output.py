@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from gpupool.address_secrets import without_passwords
 from gpupool.cli.findings.outputs import FindingFormat
 from gpupool.findings import Finding, FindingReport, GpupoolError, ready_files
-from gpupool.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, visible
+from gpupool.findings.address_secrets import without_passwords
+from gpupool.findings.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, visible
 
 Format = Literal["text", "json"]
 """What `--format` takes."""

@@ -1,7 +1,7 @@
 """`gpupool promote`: promotes changes from one environment to the next, and checks that no environment is
 skipped.
 
-Reads and writes files and prints; `gpupool.promote` decides what is promoted. The check is in
+Reads and writes files and prints; `gpupool.review.promote` decides what is promoted. The check is in
 `gpupool.cli.promote_check`.
 """
 
@@ -16,11 +16,11 @@ import typer
 
 from gpupool.cli.output import FormatOption, print_error, print_json, print_line
 from gpupool.findings import GpupoolError, SpecError, UsageError
-from gpupool.terminal import BOLD, CYAN, GREEN, PLAIN, RED
+from gpupool.findings.terminal import BOLD, CYAN, GREEN, PLAIN, RED
 
 if TYPE_CHECKING:
-    from gpupool.promote.environment_file import EnvironmentFile
-    from gpupool.promote.merge import Promoted, PromotionOptions
+    from gpupool.review.promote.environment_file import EnvironmentFile
+    from gpupool.review.promote.merge import Promoted, PromotionOptions
 
 
 def promote(
@@ -79,13 +79,13 @@ def promote(
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
         raise UsageError("--base requires --check")
-    from gpupool.promote.chain import Chain
-    from gpupool.promote.merge import PromotionOptions
-    from gpupool.promote.merge import promote as merge
-    from gpupool.promote.repository import hold_source, origins, read_file
-    from gpupool.promote.rules import rules_of
-    from gpupool.spec.load import find_environment
-    from gpupool.spec.yaml_source import display_path
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.environment.spec.yaml_source import display_path
+    from gpupool.review.promote.chain import Chain
+    from gpupool.review.promote.merge import PromotionOptions
+    from gpupool.review.promote.merge import promote as merge
+    from gpupool.review.promote.repository import hold_source, origins, read_file
+    from gpupool.review.promote.rules import rules_of
 
     sizes = {key: size for key, size in (("max", nodes_max), ("maxGpus", max_gpus)) if size is not None}
     wish = PromotionOptions(frozenset(only or ()), allow_delete, sizes)
@@ -121,15 +121,15 @@ def promote(
 
 def _validate(path: Path, text: str) -> None:
     """Raises SpecError where `text`, as the file at `path`, is not a valid environment."""
-    from gpupool.plan.resolve import resolve
-    from gpupool.spec.load import check_shape
-    from gpupool.spec.yaml_source import display_path, parse_source
+    from gpupool.environment.plan.resolve import resolve
+    from gpupool.environment.spec.load import check_shape
+    from gpupool.environment.spec.yaml_source import display_path, parse_source
 
     resolve(check_shape(parse_source(display_path(path), text.encode())))
 
 
 def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: EnvironmentFile) -> None:
-    from gpupool.spec.promotion import SECTIONS
+    from gpupool.environment.spec.promotion import SECTIONS
 
     pools = {
         pool.name for environment_file in (source, target) for pool in environment_file.environment.pools
@@ -141,7 +141,7 @@ def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: Enviro
 
 def _write(path: Path, text: str) -> None:
     """Write as a whole or not at all, with the byte order mark that was there."""
-    from gpupool.spec.yaml_source import MAX_BYTES
+    from gpupool.environment.spec.yaml_source import MAX_BYTES
     from vapcheck.reading import read_file
 
     mark = b"\xef\xbb\xbf" if read_file(path, MAX_BYTES).startswith(b"\xef\xbb\xbf") else b""

@@ -6,12 +6,12 @@ from typing import Any
 
 from gpupool.cli.output import Format, print_error, print_json, print_line
 from gpupool.cli.progress import progress
+from gpupool.environment.spec.load import environment_names, find_environment
 from gpupool.findings import Finding, UsageError
-from gpupool.promote.check import Checked
-from gpupool.promote.environment_file import EnvironmentFile
-from gpupool.promote.history import JudgedPart
-from gpupool.promote.repository import judged, read_file
-from gpupool.spec.load import environment_names, find_environment
+from gpupool.review.promote.check import Checked
+from gpupool.review.promote.environment_file import EnvironmentFile
+from gpupool.review.promote.history import JudgedPart
+from gpupool.review.promote.repository import judged, read_file
 
 _PLURAL = ("priorities", "policies")
 """Parts whose name is a plural."""

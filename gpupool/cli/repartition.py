@@ -1,7 +1,7 @@
 """`gpupool repartition ENV POOL` and `gpupool rollback ENV`: changes of running nodes, and their reversal.
 
-Arguments, confirmation and printing. `gpupool.repartition` changes nodes, `gpupool.rollback.run` compares
-the file with the last good state.
+Arguments, confirmation and printing. `gpupool.live.repartition` changes nodes, `gpupool.live.rollback.run`
+compares the file with the last good state.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gpupool.findings import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpupool.plan.model import Plan
-    from gpupool.repartition.result import RepartitionResult
-    from gpupool.repartition.run import RepartitionOptions
-    from gpupool.rollback.last_good import LastGood
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.repartition.result import RepartitionResult
+    from gpupool.live.repartition.run import RepartitionOptions
+    from gpupool.live.rollback.last_good import LastGood
 
 EvictOption = Annotated[
     bool, typer.Option("--evict", help="Evict jobs, within their grace periods and disruption budgets.")
@@ -55,9 +55,9 @@ def repartition(
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
-    from gpupool.repartition import run
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.live.cluster import access
+    from gpupool.live.repartition import run
 
     if dry_run and rollback:
         raise UsageError("--dry-run does not show a rollback; give --rollback or --dry-run, not both")
@@ -105,10 +105,10 @@ def rollback(
 
     Example: gpupool rollback prod --write
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
-    from gpupool.rollback import run as back
-    from gpupool.spec.load import find_environment
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.live.cluster import access
+    from gpupool.live.rollback import run as back
 
     file = find_environment(env)
     options = _options(evict, now, wait, False, timeout)
@@ -156,7 +156,7 @@ def _list(states: Sequence[LastGood], format: Format) -> None:
 def _apply(env: str, api: Any, good: Plan, file: str, options: RepartitionOptions) -> list[RepartitionResult]:
     """Nodes first, then everything else."""
     from gpupool.infra import stack
-    from gpupool.rollback import run as back
+    from gpupool.live.rollback import run as back
 
     with progress(f"rollback {env}") as notify:
         results = back.nodes_back(api, good, options, notify)
@@ -220,14 +220,14 @@ def _judge(env: str, plan: Plan) -> None:
     """Policy first, as for `up`. Raises PolicyRefusalError."""
     from datetime import UTC, datetime
 
-    from gpupool.infra import policy_gate
+    from gpupool.policy import gate as policy_gate
 
     policy_gate.require(env, policy_gate.judge(plan, datetime.now(UTC).date()))
 
 
 def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> RepartitionOptions:
-    from gpupool.repartition.run import RepartitionOptions
-    from gpupool.spec.field_types import duration_seconds
+    from gpupool.environment.spec.field_types import duration_seconds
+    from gpupool.live.repartition.run import RepartitionOptions
 
     if now and wait:
         raise UsageError("--now ignores the maintenance window and --wait waits for it; use one of them")

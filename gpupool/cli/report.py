@@ -18,10 +18,10 @@ from gpupool.findings import UsageError, exit_code
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.plan.model import Plan
-    from gpupool.report.model import Report
-    from gpupool.simulate.figures import RunFigures
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.queue.simulate.figures import RunFigures
+    from gpupool.review.report.model import Report
 
 
 ReportFormat = Literal[FindingFormat, "markdown", "html"]
@@ -73,8 +73,8 @@ def report(
 
     Example: gpupool report --base origin/main --format markdown
     """
-    from gpupool.report.build import build
-    from gpupool.report.git_states import project_folder, snapshots
+    from gpupool.review.report.build import build
+    from gpupool.review.report.git_states import project_folder, snapshots
 
     if not base:
         raise UsageError("--base is missing: name the state to compare with, such as --base origin/main")
@@ -91,7 +91,7 @@ def report(
         def client(name: str, plan: Plan) -> KubeApi | None:
             if not live and name not in (cluster or ()):
                 return None
-            from gpupool.report.live import connect
+            from gpupool.review.report.live import connect
 
             step(f"asking the cluster of {name}")
             return connect(plan)
@@ -109,9 +109,9 @@ def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures
     """What runs the jobs of a trace on a Plan."""
     if trace is None:
         return None
-    from gpupool.cli.simulate import names, read_trace
-    from gpupool.simulate.numbers import numbers
-    from gpupool.simulate.run import Settings, simulate
+    from gpupool.cli.queue.simulate import names, read_trace
+    from gpupool.queue.simulate.numbers import numbers
+    from gpupool.queue.simulate.run import Settings, simulate
 
     jobs = read_trace(trace, "auto", None, None, 1.0)
     settings = Settings(numbers(()), names=names(map))
@@ -120,7 +120,7 @@ def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures
 
 def _text(made: Report, format: ReportFormat, colour: bool) -> str:
     if format == "json":
-        from gpupool.report.as_json import as_json
+        from gpupool.review.report.as_json import as_json
 
         return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
     if format in ("sarif", "junit", "github"):
@@ -128,14 +128,14 @@ def _text(made: Report, format: ReportFormat, colour: bool) -> str:
         write_report(made.finding_report(), format, stream)
         return stream.getvalue()
     if format == "markdown":
-        from gpupool.report.markdown import comment
+        from gpupool.review.report.markdown import comment
 
         return comment(made)
     if format == "html":
-        from gpupool.report.html import page
+        from gpupool.review.report.html import page
 
         return page(made)
-    from gpupool.report.text import text
+    from gpupool.review.report.text import text
 
     return text(made, colour=colour)
 

@@ -1,6 +1,6 @@
 """`gpupool snippet POOL`: the manifest of a workload that runs on a pool.
 
-Asks `gpupool.snippet` and prints. It must not decide what a workload says, nor judge it.
+Asks `gpupool.generators.snippet` and prints. It must not decide what a workload says, nor judge it.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def snippet(
 
     Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
     """
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import environment_names
     from gpupool.generators.emit import yaml_text
-    from gpupool.plan.resolve import read_plan
-    from gpupool.snippet.wish import wish
-    from gpupool.snippet.workloads import workload
-    from gpupool.spec.load import environment_names
+    from gpupool.generators.snippet.wish import wish
+    from gpupool.generators.snippet.workloads import workload
 
     if env is None:
         names = environment_names()

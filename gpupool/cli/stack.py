@@ -184,7 +184,7 @@ def _table(objects: Sequence[ObjectChange]) -> None:
 
 
 def _notes(result: Result) -> None:
-    from gpupool.infra.policy_gate import describe
+    from gpupool.policy.gate import describe
 
     if result.refused:
         print_line(f"refused: {result.refused}")

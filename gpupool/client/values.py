@@ -269,7 +269,7 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 
 
 def event_of(data: Mapping[str, Any], position: int | None = None) -> Event:
-    """An event from its envelope (gpupool/schema/job-event.schema.json)."""
+    """An event from its envelope (gpupool/environment/schema/job-event.schema.json)."""
     return made(Event, data, job=data["subject"], change=data.get("data", {}), position=position)
 
 

@@ -1,7 +1,7 @@
 """The user's project: where Pulumi.yaml is, the state and the folder .gpupool, and its environments' folder.
 
 Environments need no Pulumi, so they may be in another folder. This module must not know what came with
-gpupool (`gpupool.shipped`) but for one case: a checkout of gpupool is a project of its own.
+gpupool (`gpupool.environment.shipped`) but for one case: a checkout of gpupool is a project of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.findings import GpupoolError
 
 FILE = "Pulumi.yaml"

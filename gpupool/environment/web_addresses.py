@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING
 
-from gpupool.reserved_addresses import forbidden
+from gpupool.environment.reserved_addresses import forbidden
 
 if TYPE_CHECKING:
     from yarl import URL

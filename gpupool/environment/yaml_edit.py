@@ -1,7 +1,8 @@
 """Changing a YAML text by its places: what is not changed stays as it is, byte for byte, comments included.
 
 One change at a time on the text itself; nothing is loaded and dumped, because that would reformat lines that
-did not change. For text that `gpupool.spec.yaml_source` has accepted: shallow, one document, no cycles.
+did not change. For text that `gpupool.environment.spec.yaml_source` has accepted: shallow, one document, no
+cycles.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gpupool.environment.spec.yaml_scalars import Unclear, plain_value
+from gpupool.environment.spec.yaml_source import Loc
 from gpupool.findings import GpupoolError
-from gpupool.spec.yaml_scalars import Unclear, plain_value
-from gpupool.spec.yaml_source import Loc
-from vapcheck.manifests.yaml_nodes import Pair, YamlNode, read_nodes
+from vapcheck import Pair, YamlNode, read_nodes
 
 _PLAIN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_./@+*-]*( [A-Za-z0-9_./@+-]+)*")
 

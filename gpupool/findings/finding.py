@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.findings.severity import Category, Severity
-from gpupool.terminal import one_line
+from gpupool.findings.terminal import one_line
 
 INVALID_FILE = "invalid-file"
 """The code of what is wrong with a file as such: its syntax, and the types of its fields."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from gpupool.terminal import in_sentence
+from gpupool.findings.terminal import in_sentence
 
 _MARKUP = re.compile(r"([\\`*_\[\]|#~])")
 _HTML = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, StrEnum
 
-from gpupool.terminal import CYAN, RED, YELLOW
+from gpupool.findings.terminal import CYAN, RED, YELLOW
 
 
 class Severity(Enum):

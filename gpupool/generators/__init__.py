@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import (
     admission_policies,
     assertion,
@@ -15,7 +16,6 @@ from gpupool.generators import (
     gpu_operator,
     karpenter,
     mig_parted,
-    monitoring,
     namespaces,
     network,
     node_classes,
@@ -30,7 +30,7 @@ from gpupool.generators import (
     warm_nodes,
 )
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
-from gpupool.plan.model import Plan
+from gpupool.generators.monitoring import objects as monitoring
 
 GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
     namespaces.generate,

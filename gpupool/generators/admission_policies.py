@@ -15,13 +15,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policies import Action, Policies
+from gpupool.environment.plan.policy_files import BINDING, read_objects
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
+from gpupool.environment.spec.services import Waiver
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import object_labels
-from gpupool.plan.model import Plan
-from gpupool.plan.policies import Action, Policies
-from gpupool.plan.policy_files import BINDING, read_objects
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from gpupool.spec.services import Waiver
 
 WAIVED = "waivers.policies.gpupool.dev/"
 """Prefix of the annotations that list a binding's waivers, by namespace."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 
 API = "argoproj.io/v1alpha1"
 WAVE = "argocd.argoproj.io/sync-wave"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.generators.argocd_names import (
     API,
     IN_CLUSTER,
@@ -22,7 +23,6 @@ from gpupool.generators.argocd_names import (
 )
 from gpupool.generators.kinds import KINDS
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import SYSTEM_NAMESPACE
 
 _CHART_NAMESPACES: Mapping[str, tuple[str, ...]] = {"karpenter": ("kube-system",)}
 """Namespaces that a chart writes to beside its release's (charts/karpenter/templates/role.yaml, v1.14.1)."""

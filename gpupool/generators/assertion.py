@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.policy_files import read_objects
+from gpupool.environment.spec.services import Assertion
 from gpupool.generators import restricted_pod
 from gpupool.generators.kinds import KINDS, OPERATORS_OWN
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of, object_labels
 from gpupool.generators.project_files import gpu_texts, policy_texts
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.policy_files import read_objects
-from gpupool.spec.services import Assertion
 
 NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"

@@ -6,11 +6,11 @@ every engine.
 
 from __future__ import annotations
 
+from gpupool.environment.plan.pods import LAUNCHER_ACCOUNT
+from gpupool.environment.plan.tenant_quotas import ALL
 from gpupool.generators.kinds import BOUNDS, kind_of
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
-from gpupool.plan.pods import LAUNCHER_ACCOUNT
-from gpupool.plan.tenant_quotas import ALL
 
 
 def holds_work(manifest: Manifest) -> bool:

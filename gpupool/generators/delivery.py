@@ -3,7 +3,7 @@
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
 added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
 in `deletion_protection` (what must not be deleted by accident) and `kinds` (in which order). What else
-applies to an engine is in `gpupool.plan.delivery`.
+applies to an engine is in `gpupool.environment.plan.delivery`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from gpupool.environment.plan.delivery import Delivery
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import delivery_argocd, delivery_flux
 from gpupool.generators.delivery_halt import Halt
 from gpupool.generators.manifest import Bundle, Manifest, Part
-from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import Plan
 
 
 class EngineModule(Protocol):

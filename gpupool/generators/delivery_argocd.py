@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpupool.environment.plan.delivery import Delivery
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.generators import deletion_protection
 from gpupool.generators.argocd_names import (
     IN_CLUSTER,
@@ -29,8 +31,6 @@ from gpupool.generators.argocd_projects import projects, root_project
 from gpupool.generators.delivery_halt import Halt, HaltCause, merge_patch
 from gpupool.generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
-from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 
 _FOLDER = f"{DELIVERY}/argocd"
 START = "-f"

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.environment.plan.delivery import Delivery
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, Plan
 from gpupool.generators import deletion_protection
 from gpupool.generators.delivery_halt import Halt, HaltCause, merge_patch
 from gpupool.generators.kinds import (
@@ -36,8 +38,6 @@ from gpupool.generators.kinds import (
 )
 from gpupool.generators.layout import DELIVERY, manifest_path
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, Part
-from gpupool.plan.delivery import Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, Plan
 
 START = "-k"
 FOLDER = f"{DELIVERY}/flux"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan import mig_strategy
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.sharing import GPU_RESOURCE
+from gpupool.environment.sharing.replicated import Replicated
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
-from gpupool.plan import mig_strategy
-from gpupool.plan.model import Plan, Pool
-from gpupool.sharing import GPU_RESOURCE
-from gpupool.sharing.replicated import Replicated
 
 DEFAULT_KEY = "gpupool.default"
 """For nodes without the label: no sharing. No pool name has a dot, so none can take it."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpupool.plan.operator_releases import CDI_BY_DEFAULT, load_operator_releases
-from gpupool.spec.environment import GpuOperator
+from gpupool.environment.plan.operator_releases import CDI_BY_DEFAULT, load_operator_releases
+from gpupool.environment.spec.environment import GpuOperator
 
 _NO_VARIABLE = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"}
 _MOUNTS = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "value": "true"}
@@ -22,8 +22,8 @@ _BY_MOUNTS = {"name": "DEVICE_LIST_STRATEGY", "value": "volume-mounts"}
 
 
 def values(operator: GpuOperator) -> dict[str, Any]:
-    """Helm values of toolkit and device plugin, beside the user's own variables (gpupool.plan.owned_settings
-    refuses ours there).
+    """Helm values of toolkit and device plugin, beside the user's own variables
+    (gpupool.environment.plan.owned_settings refuses ours there).
 
     Empty where the machine image brings the toolkit, which is then configured there.
     """

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpupool.environment.plan import mig_strategy
+from gpupool.environment.plan.helm_values import merged, stated
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.environment.plan.operator_place import SIMULATED_IN
+from gpupool.environment.spec.environment import CLUSTER_POLICY, OPERATOR_NAMESPACE
+from gpupool.environment.spec.yaml_source import value_at
 from gpupool.generators import device_requests
 from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.generators.device_plugin import config_map_name as device_plugin_config_map
 from gpupool.generators.manifest import HelmRelease, Manifest
 from gpupool.generators.metadata import manifest_of
 from gpupool.generators.mig_parted import config_map_name as mig_config_map
-from gpupool.generators.monitoring import fields_map_name
-from gpupool.monitoring import exporter
-from gpupool.plan import mig_strategy
-from gpupool.plan.helm_values import merged, stated
-from gpupool.plan.model import POOL_LABEL, Plan
-from gpupool.plan.operator_place import SIMULATED_IN
-from gpupool.spec.environment import CLUSTER_POLICY, OPERATOR_NAMESPACE
-from gpupool.spec.yaml_source import value_at
+from gpupool.generators.monitoring import exporter
+from gpupool.generators.monitoring.objects import fields_map_name
 
 REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
 """NVIDIA's chart repository."""
@@ -101,7 +101,7 @@ def _exporter(plan: Plan) -> dict[str, Any]:
         "config": {"create": False, "name": fields_map_name(plan)},
         "env": [*(row for row in own if row["name"] not in named), *rows],
         **({"hostPID": True} if exporter.shared_pools(plan) else {}),
-        # `gpupool.generators.monitoring` has one that knows nodes and pools.
+        # `gpupool.generators.monitoring.objects` has one that knows nodes and pools.
         "serviceMonitor": {"enabled": False},
     }
 

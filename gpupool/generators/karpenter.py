@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.manifest import HelmRelease
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import Plan
 
 REPOSITORY = "oci://public.ecr.aws/karpenter"
 """Karpenter's chart registry."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.environment.plan.delivery import PULUMI, Delivery
+from gpupool.environment.plan.operator_place import is_operator_map
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 from gpupool.generators.kinds import OPERATORS, WAVES, Wave, kind_of, rank_of
-from gpupool.plan.delivery import PULUMI, Delivery
-from gpupool.plan.operator_place import is_operator_map
-from gpupool.spec.environment import OPERATOR_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

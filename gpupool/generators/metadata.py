@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, POOL_LABEL, Plan, Pool
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators.kinds import KINDS, rank_of
 from gpupool.generators.manifest import Manifest
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY, POOL_LABEL, Plan, Pool
-from gpupool.plan.tenants import Tenant
 
 TENANT_LABEL = "gpupool.dev/tenant"
 

@@ -1,7 +1,7 @@
 """mig-parted's configurations: every layout of the environment, under a name made of the content.
 
-Config names are made of the layout (`gpupool.plan.pools.mig_config_name`) and are the value of the node
-label, so a changed layout is another label and Karpenter replaces the node within the pool's budget.
+Config names are made of the layout (`gpupool.environment.plan.pools.mig_config_name`) and are the value of
+the node label, so a changed layout is another label and Karpenter replaces the node within the pool's budget.
 A node that waits for that keeps its slices; the MIG manager may report `failed` on it meanwhile, since
 its layout is no longer listed. Schema: mig-parted v0.15.0.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
-from gpupool.plan.model import Plan
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.tenants import Tenant
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _WARN = "pod-security.kubernetes.io/warn"

@@ -6,19 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.reserved_addresses import closed_networks
+from gpupool.environment.schema.chart_values import API_SERVER_PORTS
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.tenants import Tenant
-from gpupool.reserved_addresses import closed_networks
-from gpupool.schema.chart_values import API_SERVER_PORTS
 
 _ANYWHERE = [
     {"protocol": "UDP", "port": 53},
     *({"protocol": "TCP", "port": port} for port in (53, *API_SERVER_PORTS)),
 ]
 """DNS and the API server, which may be on nodes: Cilium matches those by no ipBlock. No address of
-`gpupool.reserved_addresses` hands out credentials at these."""
+`gpupool.environment.reserved_addresses` hands out credentials at these."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.karpenter_pools import KarpenterPool, karpenter_pools
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
+from gpupool.environment.spec.environment import Karpenter
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
-from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
-from gpupool.spec.environment import Karpenter
 
 LOCAL_CLASS = "default"
 

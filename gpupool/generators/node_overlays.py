@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from gpupool.environment.plan.karpenter_pools import KarpenterPool, karpenter_pools
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.sharing import GPU_RESOURCE
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
-from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
-from gpupool.plan.model import Plan
-from gpupool.sharing import GPU_RESOURCE
 
 _WEIGHT = 100
 """Two overlays of one weight conflict only where both match one type in one NodePool; ours never do."""

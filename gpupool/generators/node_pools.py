@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.karpenter_pools import KarpenterPool, karpenter_pools
+from gpupool.environment.plan.model import Capacity, Plan, Pool, Window
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
 from gpupool.generators.node_classes import reference
-from gpupool.plan.karpenter_pools import KarpenterPool, karpenter_pools
-from gpupool.plan.model import Capacity, Plan, Pool, Window
 
 EFA = "gpupool.dev/efa"
 """Annotation `true`: jobs over several nodes ask for EFA. What else says so are their pods alone."""

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from gpupool.generators.manifest import Manifest
-from gpupool.generators.metadata import TENANT_LABEL, manifest_of
-from gpupool.plan.device_classes import GPU_CLASSES
-from gpupool.plan.karpenter_pools import karpenter_pools
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
-from gpupool.plan.pods import RUN_LOCALLY
-from gpupool.plan.priority_classes import (
+from gpupool.environment.plan.device_classes import GPU_CLASSES
+from gpupool.environment.plan.karpenter_pools import karpenter_pools
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Taint
+from gpupool.environment.plan.pods import RUN_LOCALLY
+from gpupool.environment.plan.priority_classes import (
     PlannedClass,
     classes_of,
     counted_apart,
     highest_value,
     priority_classes,
 )
-from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
-from vapcheck.server.canonical_text import quantity
+from gpupool.environment.plan.tenants import Tenant, cpu_quantity, memory_quantity
+from gpupool.generators.manifest import Manifest
+from gpupool.generators.metadata import TENANT_LABEL, manifest_of
+from vapcheck import quantity
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
 OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"

@@ -1,14 +1,14 @@
-"""PriorityClasses: all that the Plan has (`gpupool.plan.priority_classes`)."""
+"""PriorityClasses: all that the Plan has (`gpupool.environment.plan.priority_classes`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.model import LEVEL_LABEL, Plan
+from gpupool.environment.plan.priority_classes import PlannedClass, priority_classes
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.model import LEVEL_LABEL, Plan
-from gpupool.plan.priority_classes import PlannedClass, priority_classes
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:

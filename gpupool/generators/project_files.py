@@ -5,9 +5,9 @@ What ships with gpupool is in the image.
 
 from __future__ import annotations
 
-from gpupool.plan.model import Plan
-from gpupool.plan.policy_files import SHIPPED
-from gpupool.spec.yaml_source import MAX_BYTES
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policy_files import SHIPPED
+from gpupool.environment.spec.yaml_source import MAX_BYTES
 from vapcheck.reading import read_file
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.queue import RELEASE, Chart, SecretKey
+from gpupool.environment.schema import chart_values as chart
 from gpupool.generators.manifest import HelmRelease
 from gpupool.generators.project_files import gpu_texts, policy_texts
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.queue import RELEASE, Chart, SecretKey
-from gpupool.schema import chart_values as chart
 
 NAME = RELEASE
 _DEFAULT_PORTS = {"http": 80, "https": 443, "nats": 4222, "tls": 4222, "ws": 80, "wss": 443}

@@ -3,7 +3,8 @@
 The quota names every GPU resource of the environment, zero for those the tenant has no grant on. It
 says `requests.<resource>`: a bare extended resource is accepted by the API server and never enforced.
 CPU and memory are bounded by the tenant's share of the machines that it has slices of, so that no tenant
-fills nodes on which others have slices too. Which quotas there are is in `gpupool.plan.tenant_quotas`.
+fills nodes on which others have slices too. Which quotas there are is in
+`gpupool.environment.plan.tenant_quotas`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpupool.environment.plan.device_classes import uncounted_devices
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.priority_classes import PlannedClass, highest_value, priority_classes
+from gpupool.environment.plan.tenant_quotas import ALL, TenantQuota, quotas_of
+from gpupool.environment.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
-from gpupool.plan.device_classes import uncounted_devices
-from gpupool.plan.model import Plan
-from gpupool.plan.priority_classes import PlannedClass, highest_value, priority_classes
-from gpupool.plan.tenant_quotas import ALL, TenantQuota, quotas_of
-from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
 
 GRANTS, UP_TO, EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/extra"
 """Annotations that say what the sums are made of: `pool/resource=count`, and `resource=quantity`."""

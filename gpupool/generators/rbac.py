@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT, LEASE
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT, LEASE
-from gpupool.plan.tenants import Tenant
 
 LAUNCHER_READER = f"{LAUNCHER_ACCOUNT}-reader"
 LAUNCHER_LEASE = f"{LAUNCHER_ACCOUNT}-lease"

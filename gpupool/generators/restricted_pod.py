@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.spec.field_types import PAUSE_IMAGE
+from gpupool.environment.spec.field_types import PAUSE_IMAGE
 
 POD: dict[str, Any] = {
     "automountServiceAccountToken": False,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.model import Plan, Pool
 from gpupool.generators.manifest import Manifest
-from gpupool.plan.model import Plan, Pool
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.karpenter_pools import karpenter_pools
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.environment.plan.pods import WARM_CLASS
+from gpupool.environment.spec.field_types import PAUSE_IMAGE
 from gpupool.generators import restricted_pod
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, object_labels
-from gpupool.plan.karpenter_pools import karpenter_pools
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
-from gpupool.plan.pods import WARM_CLASS
-from gpupool.spec.field_types import PAUSE_IMAGE
 
 _SELECTOR = "gpupool.dev/warm"
 

@@ -14,7 +14,7 @@ import pulumi
 
 from gpupool.generators.kinds import RELEASE, RELEASE_NEEDS, kind_of
 from gpupool.generators.manifest import HelmRelease, Manifest
-from gpupool.infra.resource_values import (
+from gpupool.live.objects.resource_values import (
     RELEASE_TYPE,
     logical_name,
     properties,

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from gpupool.cluster.kube_api import METADATA, KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import HelmRelease
-from gpupool.objects.owner import environment_of
+from gpupool.live.cluster.kube_api import METADATA, KubeApi
+from gpupool.live.objects.owner import environment_of
 
 _SELECTOR = "owner=helm,name={0}"
 _AT_WORK = ("pending-install", "pending-upgrade", "pending-rollback")

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from gpupool.cluster.beforehand import has_place, may
-from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.generators.manifest import Manifest
+from gpupool.live.cluster.beforehand import has_place, may
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
 
 Report = Callable[[str], None]
 _AT_ONCE = 16

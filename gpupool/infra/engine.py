@@ -22,7 +22,7 @@ from pulumi import automation
 from pulumi.automation import _cmd as automation_cmd
 from semver import VersionInfo
 
-from gpupool import project
+from gpupool.environment import project
 from gpupool.findings import GpupoolError
 from gpupool.programs import binaries
 

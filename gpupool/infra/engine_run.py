@@ -14,7 +14,7 @@ import pulumi
 from pulumi.automation import errors as automation_errors
 
 from gpupool.findings import GpupoolError
-from gpupool.infra import access, apply, locks, program, recovery, refusals, run_marks, state_files
+from gpupool.infra import apply, locks, program, recovery, refusals, run_marks, state_files
 from gpupool.infra.engine import PROJECT, interruptible
 from gpupool.infra.preparation import Ready
 from gpupool.infra.recovery import NO_LOSSES, Losses
@@ -22,6 +22,7 @@ from gpupool.infra.run_marks import cluster_id
 from gpupool.infra.session import Request, plain_error
 from gpupool.infra.stack_events import Collector, EngineOutcome, ObjectChange
 from gpupool.infra.stack_result import Result, StackError
+from gpupool.live.cluster import access
 
 _GARBAGE = 50_000
 """Allocations between garbage collections (Python: 700). What thousands of resources hold is no garbage, and

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import Plan
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
 """Set to anything, it is for plain `pulumi up` the equivalent of `--despite-gitops`."""

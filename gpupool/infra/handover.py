@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpupool.cluster.conflicts import until_no_conflict
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.environment.plan.delivery import ENGINE_FACTS
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.objects.managed_fields import managers
-from gpupool.plan.delivery import ENGINE_FACTS
-from gpupool.plan.model import Plan
+from gpupool.live.cluster.conflicts import until_no_conflict
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.objects.managed_fields import managers
 
 Row = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """What `up` restarts on the GPU nodes by changing the operator's settings, and whether it cordons them.
 
 Compares the settings that the stack's state has with those of the file; asks no cluster. Which setting
-restarts what is in `gpupool.plan.operator_restarts`, as for `gpupool report`.
+restarts what is in `gpupool.environment.plan.operator_restarts`, as for `gpupool report`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpupool.environment.plan import operator_restarts
+from gpupool.environment.plan.operator_restarts import Restart
+from gpupool.environment.spec.yaml_source import value_at
 from gpupool.generators.manifest import Bundle, HelmRelease
 from gpupool.infra.recovery import name_of
-from gpupool.infra.resource_values import logical_name
-from gpupool.plan import operator_restarts
-from gpupool.plan.operator_restarts import Restart
-from gpupool.spec.yaml_source import value_at
+from gpupool.live.objects.resource_values import logical_name
 
 
 def notes(deployment: Mapping[str, Any], bundle: Bundle) -> Iterator[str]:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from gpupool.infra.engine import EngineError, Report
+from gpupool.infra.pulumi_plugins import env as pulumi_env
 from gpupool.programs import binaries, releases
 from gpupool.programs.failures import LocalError
-from gpupool.pulumi_plugins import env as pulumi_env
 
 _INSTALL_SECONDS = 300.0
 """How long the engine may take to download a plugin (some 40 MB)."""

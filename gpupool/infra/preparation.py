@@ -13,22 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.generators.manifest import Manifest
-from gpupool.infra import (
-    access,
-    chart_records,
-    operator_changes,
-    orphans,
-    recovery,
-    repartition_mark,
-    running_workloads,
-    sharing_changes,
-)
+from gpupool.infra import chart_records, operator_changes, recovery
 from gpupool.infra.engine import PROJECT
 from gpupool.infra.run_marks import Marks, cluster_id
 from gpupool.infra.session import Request, Session, started
+from gpupool.live.cluster import access
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.objects import orphans, repartition_mark, running_workloads, sharing_changes
 
 if TYPE_CHECKING:
     from gpupool.findings import Finding

@@ -10,13 +10,15 @@ from typing import Any
 
 import pulumi
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import apply, foreign_operator, gitops_refusal, orphans, policy_gate, static_nodes
-from gpupool.infra.access import connect, kubeconfig
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.pulumi_plugins import env as pulumi_env
+from gpupool.infra import apply, gitops_refusal
+from gpupool.infra.pulumi_plugins import env as pulumi_env
+from gpupool.live.cluster.access import connect, kubeconfig
+from gpupool.live.objects import foreign_operator, orphans, static_nodes
+from gpupool.policy import gate as policy_gate
 
 
 def run(environment: str) -> None:

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import condition
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import Bundle, Manifest
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import condition
 
 WAIT_SECONDS = 3.0
 

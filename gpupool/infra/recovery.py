@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError, UsageError
+from gpupool.live.cluster.kube_api import KubeApi
 
 
 class OtherClusterError(GpupoolError):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.infra import access
 from gpupool.infra.dry_run import dry_run
-from gpupool.infra.resource_values import logical_name
 from gpupool.infra.session import Request
 from gpupool.infra.stack_events import EngineOutcome
-from gpupool.objects.owner import FIELD_MANAGER
+from gpupool.live.cluster import access
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.resource_values import logical_name
 
 _APPLIES = ("create", "update", "replace")
 

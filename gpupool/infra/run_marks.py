@@ -3,7 +3,7 @@
 The engine otherwise writes the whole state at each step: a run of n objects writes n * n / 2 of them. A mark
 beside the state stands for each run from before its first step to after its state is saved; where one is
 left, what that run did is not in the state: objects are then read again, and those that it made are
-taken over by their labels (`gpupool.infra.orphans`). A mark is not a lock.
+taken over by their labels (`gpupool.live.objects.orphans`). A mark is not a lock.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle
 from gpupool.infra import state_files
 from gpupool.infra.recovery import name_of
-from gpupool.infra.resource_values import RELEASE_TYPE, logical_name
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.objects.resource_values import RELEASE_TYPE, logical_name
 
 ONE_SAVE: Mapping[str, str] = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """Variables with which the engine saves the state when a run ends, also a failed or an interrupted one

@@ -15,16 +15,17 @@ from typing import Any
 from pulumi import automation
 from pulumi.automation import errors as automation_errors
 
-from gpupool import project
+from gpupool.environment import project
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import access, locks, plugin, state_files
+from gpupool.infra import locks, plugin, state_files
 from gpupool.infra.disk_reserve import DiskReserve
 from gpupool.infra.engine import PROJECT, Command, EngineError, EngineStack, Report, work_dir
-from gpupool.plan.model import Plan
+from gpupool.infra.pulumi_plugins import callers
+from gpupool.infra.pulumi_plugins import env as pulumi_env
+from gpupool.live.cluster import access
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
-from gpupool.pulumi_plugins import callers
-from gpupool.pulumi_plugins import env as pulumi_env
 
 
 @dataclass(frozen=True)

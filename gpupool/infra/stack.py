@@ -15,20 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.infra import (
-    access,
-    gitops_refusal,
-    orphans,
-    policy_gate,
-    readiness,
-    recovery,
-    repartition_mark,
-    resource_values,
-    unseen_changes,
-)
+from gpupool.infra import gitops_refusal, readiness, recovery, unseen_changes
 from gpupool.infra.engine import Report
 from gpupool.infra.engine_run import run_engine
 from gpupool.infra.preparation import Ready, prepared
@@ -36,8 +28,9 @@ from gpupool.infra.recovery import Losses, ProtectedError
 from gpupool.infra.session import Request
 from gpupool.infra.stack_events import ObjectChange, deletion, removal
 from gpupool.infra.stack_result import Result, StackError
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster import access
+from gpupool.live.objects import orphans, repartition_mark, resource_values
+from gpupool.policy import gate as policy_gate
 
 if TYPE_CHECKING:
     from gpupool.findings import Finding

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from gpupool.cluster.kube_api import in_words
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.findings.json_output import JsonObject
 from gpupool.generators.manifest import Manifest
-from gpupool.infra.resource_values import FIELD_MANAGER_ANNOTATION, logical_name
-from gpupool.json_output import JsonObject
-from gpupool.objects.field_changes import FieldChange, field_changes
-from gpupool.plan.model import POOL_LABEL
+from gpupool.live.cluster.kube_api import in_words
+from gpupool.live.objects.field_changes import FieldChange, field_changes
+from gpupool.live.objects.resource_values import FIELD_MANAGER_ANNOTATION, logical_name
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))

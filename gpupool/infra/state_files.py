@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from gpupool.environment.project import root as project_root
 from gpupool.findings import GpupoolError
-from gpupool.project import root as project_root
 
 _SCHEME = "file://"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")

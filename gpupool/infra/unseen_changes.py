@@ -14,15 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from gpupool.infra import access
 from gpupool.infra.recovery import name_of
-from gpupool.infra.resource_values import logical_name, properties
 from gpupool.infra.session import Request, Session
 from gpupool.infra.stack_events import drifted
 from gpupool.infra.stack_result import Result
-from gpupool.objects.changes import MISSING, Change
-from gpupool.objects.live import differences
-from gpupool.objects.owner import FIELD_MANAGER
+from gpupool.live.cluster import access
+from gpupool.live.objects.changes import MISSING, Change
+from gpupool.live.objects.live import differences
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.resource_values import logical_name, properties
 
 Row = dict[str, Any]
 

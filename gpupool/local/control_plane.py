@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 from pydantic import Field
 
-from gpupool import project
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.local_layout import Layout, default_folder
-from gpupool.json_output import JsonObject, Number
+from gpupool.environment import project
+from gpupool.findings.json_output import JsonObject, Number
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.local_layout import Layout, default_folder
 from gpupool.local import components, crds, credentials, health, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries

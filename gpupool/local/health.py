@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.cluster.local_layout import Layout
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local.components import ETCD_SOCKET, Ports
 from gpupool.programs.failures import LocalError
 

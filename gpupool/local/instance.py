@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from gpupool import project
-from gpupool.cluster.local_layout import Layout
+from gpupool.environment import project
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local import components, credentials, health, processes
 from gpupool.local.components import InstanceSetting, Ports
 from gpupool.local.ports import free_ports

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool import __version__, project, shipped
-from gpupool.address_secrets import DATABASE, NATS
+from gpupool import __version__
+from gpupool.environment import project, shipped
 from gpupool.findings import GpupoolError
+from gpupool.findings.address_secrets import DATABASE, NATS
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port

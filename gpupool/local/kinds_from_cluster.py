@@ -22,15 +22,14 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.bare_server import bare_server, program_of
 from gpupool.local.components import APIS_VARIABLE
 from gpupool.local.crds import module_folder
 from gpupool.local.go_fields import Structs, structs_of
 from gpupool.programs import binaries
-from vapcheck.server.minors import MINORS, NEWEST
-from vapcheck.server.schema import DROPPED
+from vapcheck import DROPPED, MINORS, NEWEST
 
 TARGET = Path(__file__).parents[2] / "vapcheck" / "server" / "kinds"
 _PACKAGES = {  # start of the name of a definition in OpenAPI: module, folder in it

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.findings import GpupoolError
 from gpupool.generators import restricted_pod
 from gpupool.generators.metadata import content_name
-from gpupool.plan.model import POOL_LABEL, Plan, Pool
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
-from gpupool.plan.tenants import Tenant
+from gpupool.live.cluster.kube_api import KubeApi
 
 _MANAGER = "gpupool-sample"
 LABEL = "gpupool.dev/sample"

@@ -1,7 +1,7 @@
 """Judging what `policy check` is pointed at: manifests as one bundle, each environment by its plan.
 
 Reads, calls the engine and collects the reports; evaluates nothing itself. What only environments need is
-in `gpupool.policy_check.environments`, and imported for them.
+in `gpupool.policy.environments`, and imported for them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.findings import UsageError, relative
-from gpupool.policy_check.result import UNMATCHED, Check, is_idle
-from gpupool.policy_check.targets import (
+from gpupool.policy.result import UNMATCHED, Check, is_idle
+from gpupool.policy.targets import (
     STDIN_NAME,
     Targets,
     default_policies,
@@ -26,12 +26,12 @@ from gpupool.policy_check.targets import (
     read_manifests,
     sort_targets,
 )
-from gpupool.policy_check.unreadable import unreadable
+from gpupool.policy.unreadable import unreadable
 from vapcheck import Document, PolicyFinding, Problem, Report, read_files
 
 if TYPE_CHECKING:
-    from gpupool.policy_check.environments import ReadEnvironment
-    from vapcheck.policy.model import ValidationAction
+    from gpupool.policy.environments import ReadEnvironment
+    from vapcheck import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
 
@@ -106,7 +106,7 @@ def run(question: Question, notify: Callable[[str], None]) -> Check:
         )
     environments: list[ReadEnvironment] = []
     if paths:
-        from gpupool.policy_check import environments as environment_files
+        from gpupool.policy import environments as environment_files
 
         environments, refused = environment_files.read_environments(paths)
         gathered.reports.append(Report(tuple(refused), 0, 0, {}))
@@ -225,9 +225,7 @@ def _load() -> None:
 def _judge_manifests(
     objects: list[Document], beside: Iterable[_Policies], question: Question, gathered: _Gathered
 ) -> None:
-    from vapcheck import check
-    from vapcheck.judging.redaction import without_secrets
-    from vapcheck.judging.request import identity, read_extra
+    from vapcheck import check, identity, read_extra, without_secrets
 
     try:
         extra = read_extra(question.extra)

@@ -2,7 +2,7 @@
 
 An environment's manifests were never text, so a finding stands where what it is about was written: a policy's
 file, a line of the environment file, or that file as a whole. Judges nothing itself
-(`gpupool.infra.policy_gate`).
+(`gpupool.policy.gate`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policy_files import PolicyFileError
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import Loaded, load
 from gpupool.findings import GpupoolError, SpecError, UsageError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import policy_gate
-from gpupool.plan.model import Plan
-from gpupool.plan.policy_files import PolicyFileError
-from gpupool.plan.resolve import resolve
-from gpupool.policy_check.unreadable import UNREADABLE, unreadable
-from gpupool.spec.load import Loaded, load
-from vapcheck import Document, PolicyFinding, Report, read_files
-from vapcheck.policy.policy_set import UNKNOWN_MINOR
+from gpupool.policy import gate as policy_gate
+from gpupool.policy.unreadable import UNREADABLE, unreadable
+from vapcheck import UNKNOWN_MINOR, Document, PolicyFinding, Report, read_files
 
 _PART = re.compile(r"([^.\[\]]+)|\[([0-9]+)\]")
 """One part of a path such as `policies.waivers[0].until`."""

@@ -13,18 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.load import Loaded
 from gpupool.findings import Category, Finding, GpupoolError
 from gpupool.findings.of_policy import policy_finding
+from gpupool.findings.terminal import in_sentence
 from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Plan
-from gpupool.spec.load import Loaded
-from gpupool.terminal import in_sentence
 
 if TYPE_CHECKING:
-    from gpupool import rules
-    from vapcheck import Document, Kinds, PolicyFinding, Report
-    from vapcheck.policy.compiled_policy import Compiler
+    from gpupool.policy import rules
+    from vapcheck import Compiler, Document, Kinds, PolicyFinding, Report
 
 
 class PolicyRefusalError(GpupoolError):
@@ -66,9 +65,8 @@ def judge(
     Patches of objects that others own are not judged: their current content is unknown here (the cluster's
     own admission sees them, in a preview too). Helm releases are not judged object by object.
     """
-    from gpupool import rules
-    from vapcheck import check
-    from vapcheck.judging.redaction import without_secrets
+    from gpupool.policy import rules
+    from vapcheck import check, without_secrets
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
@@ -87,8 +85,7 @@ def judge(
 def _kinds_of(documents: Sequence[Document], plan: Plan) -> Kinds:
     """The kinds of the cluster's Kubernetes, and the custom ones of a bundle: those without a namespace can
     be in none."""
-    from vapcheck import Kinds
-    from vapcheck.server.kinds import namespace_of, resource_of
+    from vapcheck import Kinds, namespace_of, resource_of
 
     known = Kinds.builtin(plan.cluster.kubernetes_version)
     bodies = [document.body for document in documents]
@@ -107,7 +104,7 @@ def documents_of(plan: Plan, bundle: Bundle) -> list[Document]:
 
 def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     """What no single environment shows: an object or a node that two of them own."""
-    from gpupool import rules
+    from gpupool.policy import rules
 
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
@@ -115,7 +112,7 @@ def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
 def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
     """Where the file makes an object larger than Kubernetes takes it, those of the delivering engine
     included. `bundle` is what `plan` generates."""
-    from gpupool.rules.object_limits import exceeded, section_of
+    from gpupool.policy.rules.object_limits import exceeded, section_of
 
     # Kustomize's own files have no name, and are sent to no server.
     wrappers = [body for body in delivery.wrappers(bundle).values() if "metadata" in body]
@@ -133,7 +130,7 @@ def beyond_limits(loaded: Loaded, plan: Plan, bundle: Bundle) -> list[Finding]:
 
 def _whole(plan: Plan, bundle: Bundle, wrappers: Iterable[Mapping[str, Any]] = ()) -> rules.ObjectSet:
     """The bundle as the rules take it, with the objects that tell an engine of it."""
-    from gpupool import rules
+    from gpupool.policy import rules
 
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [*(manifest.body for manifest in bundle if not manifest.patch), *wrappers]

@@ -14,11 +14,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool import shipped
+from gpupool.environment import shipped
+from gpupool.environment.project import environments_folder
 from gpupool.findings import UsageError
-from gpupool.project import environments_folder
-from vapcheck import Document, Kinds, ObjectRef, Problem, from_bodies, read_files, read_text
-from vapcheck.manifests.documents import MAX_BYTES, is_not_kubernetes
+from vapcheck import (
+    MAX_BYTES,
+    Document,
+    Kinds,
+    ObjectRef,
+    Problem,
+    from_bodies,
+    is_not_kubernetes,
+    read_files,
+    read_text,
+)
 from vapcheck.reading import open_file, read_file
 
 STDIN, STDIN_NAME = "-", "stdin"
@@ -109,12 +118,12 @@ def labelled_namespace(
     manifests."""
     if not labels:
         return []
-    from vapcheck.server import name_forms
+    from vapcheck import is_label_key, is_label_value
 
     name, given_labels = name or "default", {}
     for pair in ",".join(labels).split(","):
         key, equals, value = pair.partition("=")
-        if not equals or not name_forms.is_label_key(key) or not name_forms.is_label_value(value):
+        if not equals or not is_label_key(key) or not is_label_value(value):
             raise UsageError(f"--namespace-labels {pair}: not a label; write KEY=VALUE, such as team=vision")
         given_labels[key] = value
     for document in manifests:
@@ -194,7 +203,7 @@ def policy_files(folder: Path) -> list[Path]:
 
 def default_policies() -> list[Path]:
     """The policy files for manifests that bring none: those that gpupool ships and those of the project."""
-    from gpupool.plan.policy_files import policy_files
+    from gpupool.environment.plan.policy_files import policy_files
 
     folder = environments_folder()
     return list(policy_files(folder / "any.yaml" if folder.is_dir() else None))
@@ -225,6 +234,6 @@ def _is_environment(path: Path) -> bool:
 
 
 def _known() -> str:
-    from gpupool.spec.load import environment_names
+    from gpupool.environment.spec.load import environment_names
 
     return ", ".join(environment_names()) or "none here"

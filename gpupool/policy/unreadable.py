@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpupool.findings import Finding
-from vapcheck import PolicyFinding, Problem
-from vapcheck.manifests.documents import is_not_kubernetes, is_taken
+from vapcheck import PolicyFinding, Problem, is_not_kubernetes, is_taken
 
 UNREADABLE = "unreadable"
 """The rule under which files that can't be read are reported."""

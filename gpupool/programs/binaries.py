@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.programs import gobuild, releases
 from gpupool.programs.failures import LocalError
 

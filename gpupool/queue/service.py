@@ -24,9 +24,9 @@ import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.environment.plan.pods import API_USER
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import API_USER
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events import bus_of

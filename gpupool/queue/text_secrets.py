@@ -19,7 +19,7 @@ _NAME = re.compile(
 """Names of secrets, in lower case and without dashes, dots and underscores."""
 _USER = re.compile(r"(?:[^\s/?#'\":%]|%(?!3a))*(?:(?::|%3a)(?P<password>[^\s'\"]*+))?", re.IGNORECASE)
 _TOKEN_AS_USER = re.compile(r"(https?|nats|tls|wss?)$", re.IGNORECASE)
-"""Schemes whose servers take a token in place of a user, as in `gpupool.address_secrets`."""
+"""Schemes whose servers take a token in place of a user, as in `gpupool.findings.address_secrets`."""
 _LONGEST_USER = 400
 """Characters of a user and a password, before the @ of an address."""
 _ASSIGNED = re.compile(r"(?<![\w.-])([\w.-]++)[\"']?[ \t]{0,4}[=:][ \t]{0,4}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.policy_check.result import Check
+from gpupool.policy.result import Check
 from vapcheck import ObjectRef, PolicyFinding, Report
 
 POD = ObjectRef("v1", "Pod", "team-vision", "train")

@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from gpupool.catalog.load import load_catalog
 from gpupool.cli.catalog import catalog
+from gpupool.environment.catalog.load import load_catalog
 from gpupool.findings import UsageError
 
 app = typer.Typer()

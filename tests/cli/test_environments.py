@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.spec.load import environment_names
+from gpupool.environment.spec.load import environment_names
 from tests import command
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")

@@ -13,13 +13,13 @@ import jsonschema
 import pytest
 import yaml
 
-from gpupool.drift import Drift, check
-from gpupool.drift.check import DriftCheck
 from gpupool.findings import Category, Severity, exit_code
-from gpupool.infra import access
+from gpupool.live.cluster import access
+from gpupool.live.drift import Drift, check
+from gpupool.live.drift.check import DriftCheck
 from tests.command import gpupool
-from tests.unit.report.plans import EKS, STATIC
-from tests.unit.report.test_git_states import commit, git
+from tests.review.report.plans import EKS, STATIC
+from tests.review.report.test_git_states import commit, git
 
 ROOT = Path(__file__).parents[3]
 WRONG = ROOT / "tests" / "golden" / "wrong_environments" / "a100-80gb-on-p4d.yaml"

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.jobs import job_file, values, words
-from gpupool.cli.jobs.connection import message
-from gpupool.cli.jobs.options import COMMAND, OPTIONS, given
-from gpupool.cli.jobs.printing import NARROWEST, print_jobs, print_timeline
 from gpupool.cli.main import _format, _own, _refuse_empty
+from gpupool.cli.queue.jobs import job_file, values, words
+from gpupool.cli.queue.jobs.connection import message
+from gpupool.cli.queue.jobs.options import COMMAND, OPTIONS, given
+from gpupool.cli.queue.jobs.printing import NARROWEST, print_jobs, print_timeline
 from gpupool.client import Event, Job, JobSpec
 from gpupool.client.errors import error_of
 from gpupool.client.values import JobFilter
+from gpupool.environment.schema import published
 from gpupool.findings import UsageError
 from gpupool.queue.api.openapi import job_schema
 from gpupool.queue.api.requests import CancelRequest, JobRequest
-from gpupool.schema import published
-from tests.unit.cli.test_environments import gpupool
+from tests.cli.test_environments import gpupool
 
 
 def test_no_queue_is_said_with_what_to_do() -> None:

@@ -12,7 +12,7 @@ from gpupool.cli.app import app
 from gpupool.cli.findings.outputs import FindingFormat
 from gpupool.cli.policy import app as policy
 from gpupool.cli.policy.arguments import ONCE, REPEATED, plain_question
-from gpupool.policy_check.check import Operation, Question
+from gpupool.policy.check import Operation, Question
 
 PLAIN = [
     ["prod"],

@@ -18,9 +18,9 @@ import jsonschema
 import pytest
 
 from gpupool.cli.findings.outputs import FindingFormat, write_report
-from gpupool.policy_check.result import Check
-from gpupool.terminal import sent
-from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
+from gpupool.findings.terminal import sent
+from gpupool.policy.result import Check
+from tests.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
 from vapcheck import ObjectRef
 
 HERE = Path(__file__).parent

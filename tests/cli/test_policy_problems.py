@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import command
-from tests.unit.cli.test_policy import OWNED, POLICY, ROOT, UNOWNED, gpupool
+from tests.cli.test_policy import OWNED, POLICY, ROOT, UNOWNED, gpupool
 
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 BROKEN = "kind: ValidatingAdmissionPolicy\nmetadata: [\n"
@@ -113,7 +113,10 @@ def test_a_key_that_stands_twice_is_a_warning_and_the_last_counts(project: Path)
     (project / "guards.yaml").write_text(POLICY)
     done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", "-o", "json", folder=project)
     found = {one["code"]: one for one in json.loads(done.stdout)["findings"]}
-    assert {rule: one["category"] for rule, one in found.items()} == {"duplicate-key": "warn", "owners": "deny"}
+    assert {rule: one["category"] for rule, one in found.items()} == {
+        "duplicate-key": "warn",
+        "owners": "deny",
+    }
     assert found["duplicate-key"]["line"] == 4
     (project / "k8s" / "twice.yaml").write_text(twice.replace("''", "ann"))
     done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", folder=project)

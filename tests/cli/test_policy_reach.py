@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from gpupool.policy_check.check import Question, run
-from gpupool.policy_check.result import UNMATCHED
+from gpupool.policy.check import Question, run
+from gpupool.policy.result import UNMATCHED
 
 POD = """
 apiVersion: v1

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from gpupool.cli.progress import QUIET_VARIABLE
-from tests.unit.cli.test_policy import POLICY, UNOWNED
+from tests.cli.test_policy import POLICY, UNOWNED
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 

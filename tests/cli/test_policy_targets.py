@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.policy_files import SHIPPED
 from gpupool.findings import UsageError
-from gpupool.plan.policy_files import SHIPPED
-from gpupool.policy_check.targets import default_policies, policies_folder, policy_files, sort_targets
+from gpupool.policy.targets import default_policies, policies_folder, policy_files, sort_targets
 
 ENVIRONMENT = "apiVersion: gpupool.dev/v1alpha1\nkind: Environment\nmetadata: {name: x}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"

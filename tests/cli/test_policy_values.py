@@ -11,7 +11,7 @@ import pytest
 
 from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.findings.values import LONGEST, json_values, spell
-from tests.unit.cli.policy_sample import DENIED, sample
+from tests.cli.policy_sample import DENIED, sample
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.libraries.authorization import Decision

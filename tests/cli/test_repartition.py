@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from gpupool.cli.app import app
 from gpupool.cli.repartition import _print_rollback, _show
 from gpupool.findings import UsageError
-from gpupool.repartition.order import Estimate, NodeEstimate
-from gpupool.repartition.result import NodeRow, RepartitionResult, RepartitionStatus
-from gpupool.rollback.last_good import LastGood
-from gpupool.rollback.run import RollbackPlan, chosen
+from gpupool.live.repartition.order import Estimate, NodeEstimate
+from gpupool.live.repartition.result import NodeRow, RepartitionResult, RepartitionStatus
+from gpupool.live.rollback.last_good import LastGood
+from gpupool.live.rollback.run import RollbackPlan, chosen
 
 run = CliRunner()
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gpupool.cli import main
-from tests.unit.report.plans import EKS, STATIC
-from tests.unit.report.test_git_states import commit, git
+from tests.review.report.plans import EKS, STATIC
+from tests.review.report.test_git_states import commit, git
 
 TODAY = ("--today", "2026-09-01")
 Run = Callable[..., "Done"]

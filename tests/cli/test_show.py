@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.catalog.models import PRICE_REGION
 from gpupool.cli.environments import show
+from gpupool.environment.catalog.models import PRICE_REGION
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "environments").glob("*.yaml"))

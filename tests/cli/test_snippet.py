@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.plan.model import Pool
-from gpupool.plan.resolve import read_plan
-from gpupool.snippet.workloads import KINDS
-from gpupool.spec.load import environment_names
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
+from gpupool.generators.snippet.workloads import KINDS
 from tests import command
 from tests.admission import without
 
 Object = dict[str, Any]
 JUDGED_WHEN_CREATED = {"SparkApplication", "Workflow"}
-"""Most of their pods is written by operators; tests/unit/snippet judges what comes of them."""
+"""Most of their pods is written by operators; tests/generators/snippet judges what comes of them."""
 ROOT = Path(__file__).parents[3]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 
 _TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"

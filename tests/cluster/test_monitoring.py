@@ -14,14 +14,14 @@ from typing import Any
 
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.monitoring.prometheus import LocalPrometheus
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import read_plan
 from tests.cluster.conftest import pod
 from tests.cluster.kube import Kube
+from tests.generators.monitoring.routing import program, routing
 from tests.prometheus import wait
-from tests.unit.monitoring.routing import program, routing
 
 ALERTS = Path(__file__).parents[2] / "docs" / "alerts.md"
 

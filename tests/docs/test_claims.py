@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from gpupool import __version__
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.plan.checks import operator
+from gpupool.environment.plan.operator_releases import load_operator_releases, version_key
+from gpupool.environment.plan.resolve import findings_of, read_plan
+from gpupool.environment.schema.reference import fields
+from gpupool.environment.spec.environment import API_VERSION, Karpenter
 from gpupool.generators import generate
-from gpupool.plan.checks import operator
-from gpupool.plan.operator_releases import load_operator_releases, version_key
-from gpupool.plan.resolve import findings_of, read_plan
-from gpupool.schema.reference import fields
-from gpupool.spec.environment import API_VERSION, Karpenter
 from vapcheck.server.minors import MINORS
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.spec.tenants import Tenant
+from gpupool.environment.spec.tenants import Tenant
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "compromised-credentials.md").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ import pytest
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port
-from tests.programs import require
+from tests.required_programs import require
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.drawings.quantiles import quantiles
-from gpupool.plan.resolve import read_plan
-from gpupool.simulate.formats import read
-from gpupool.simulate.names_file import read_names
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.run import Settings, simulate
-from gpupool.simulate.trace import part_of
+from gpupool.environment.drawings.quantiles import quantiles
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.queue.simulate.formats import read
+from gpupool.queue.simulate.names_file import read_names
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.run import Settings, simulate
+from gpupool.queue.simulate.trace import part_of
 from tests.docs.test_readme import commands, matches
 
 ROOT = Path(__file__).parents[2]

@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policy_files import (
+    BINDING,
+    POLICY,
+    SHIPPED,
+    PolicyFileError,
+    policy_names,
+    read_objects,
+)
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.services import Waiver
 from gpupool.generators import admission_policies, generate
 from gpupool.generators.admission_policies import WAIVED
 from gpupool.generators.manifest import Manifest
-from gpupool.plan.model import Plan
-from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, PolicyFileError, policy_names, read_objects
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.services import Waiver
 
 Object = dict[str, Any]
 

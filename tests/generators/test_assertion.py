@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import SpecError
 from gpupool.generators import assertion, generate
-from gpupool.infra import policy_gate
-from gpupool.plan.resolve import read_plan
+from gpupool.policy import gate as policy_gate
 
 TEXT = """\
 # A comment that stays.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.generators.layout import manifest_path
-from tests.unit.generators.test_delivery import CLOUD, FLUX, LOCAL, Data, made, parsed, wrappers
+from tests.generators.test_delivery import CLOUD, FLUX, LOCAL, Data, made, parsed, wrappers
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.program import Scope

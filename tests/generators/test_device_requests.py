@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.spec.environment import GpuOperator
 from gpupool.generators.device_requests import values
-from gpupool.spec.environment import GpuOperator
 
 NO_VARIABLE = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"}
 MOUNTS = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "value": "true"}

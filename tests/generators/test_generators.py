@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.capacity import parse_window
+from gpupool.environment.plan.device_classes import uncounted_devices
+from gpupool.environment.plan.model import Window
+from gpupool.environment.plan.priority_classes import counted_apart
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import GENERATORS, generate
 from gpupool.generators.kinds import KINDS
 from gpupool.generators.manifest import Bundle, Manifest, bundle
 from gpupool.generators.metadata import content_name
 from gpupool.generators.node_pools import budgets
-from gpupool.plan.capacity import parse_window
-from gpupool.plan.device_classes import uncounted_devices
-from gpupool.plan.model import Window
-from gpupool.plan.priority_classes import counted_apart
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, plan_of, windows
 from tests.examples import examples
 

@@ -7,11 +7,11 @@ from datetime import date
 
 import pytest
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.services import Dashboards
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import judge
-from gpupool.plan.model import Plan
-from gpupool.spec.services import Dashboards
-from tests.unit.monitoring.environments import everything, shipped
+from gpupool.policy.gate import judge
+from tests.generators.monitoring.environments import everything, shipped
 
 
 def with_dashboards(**fields: str) -> Plan:

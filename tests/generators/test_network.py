@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import network
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 from tests.egress import METADATA_SERVICE, NODE, Object, reaches
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.generators.delivery import delivering
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 ROOT = Path(__file__).parents[3]
 USUAL, OTHER = "gpu-operator", "nvidia"

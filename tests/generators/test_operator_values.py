@@ -10,14 +10,14 @@ import pytest
 import yaml
 from hypothesis import given
 
+from gpupool.environment.plan import mig_strategy
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators.gpu_operator import lacking, values
-from gpupool.plan import mig_strategy
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
-from tests.programs import require_module
+from tests.required_programs import require_module
 
 CRD = "deployments/gpu-operator/crds/nvidia.com_clusterpolicies.yaml"
 POOLS: dict[str, Data] = {

@@ -6,13 +6,13 @@ from typing import Any
 
 from hypothesis import given
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.pods import BORROWED_CLASS
+from gpupool.environment.plan.priority_classes import counted_apart
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import policy_parameters
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.pods import BORROWED_CLASS
-from gpupool.plan.priority_classes import counted_apart
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.checks.images import own_images
+from gpupool.environment.plan.device_classes import GPU_CLASSES, uncounted_devices
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.policy_files import POLICY, SHIPPED, read_objects
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names, load
 from gpupool.findings import SpecError
 from gpupool.generators import admission_policies, generate
-from gpupool.plan.checks.images import own_images
-from gpupool.plan.device_classes import GPU_CLASSES, uncounted_devices
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.policy_files import POLICY, SHIPPED, read_objects
-from gpupool.plan.resolve import read_plan
-from gpupool.policy_check.check import Question, run
-from gpupool.spec.load import environment_names, load
+from gpupool.policy.check import Question, run
 from tests.admission import judge_of, said
 from vapcheck import PolicyFinding
 

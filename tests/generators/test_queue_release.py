@@ -10,12 +10,12 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.schema.chart_values import Values
+from gpupool.environment.schema.published import VALUES_FILE, text
 from gpupool.generators import HelmRelease, delivery, generate
 from gpupool.generators.render import files
-from gpupool.infra.resource_values import release_properties
-from gpupool.plan.resolve import read_plan
-from gpupool.schema.chart_values import Values
-from gpupool.schema.published import VALUES_FILE, text
+from gpupool.live.objects.resource_values import release_properties
 from tests.environment_strategies import Data, plan_of
 
 IMAGE = "registry.example/gpupool:0.1.0"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.layout import INDEX
 from gpupool.generators.render import UnreadableIndexError, check, files, write
-from gpupool.plan.resolve import read_plan
 
 LOCAL, DEV = generate(read_plan("local")), generate(read_plan("dev"))
 SMALLER = replace(DEV, environment="local")

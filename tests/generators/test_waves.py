@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS, OPERATORS, RELEASE, RELEASE_NEEDS, WAVES, WORKLOADS, kind_of
 from gpupool.generators.manifest import Manifest
 from gpupool.infra.apply import Dependencies
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 
 
 def place(manifest: Manifest) -> tuple[int, object]:

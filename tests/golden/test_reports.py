@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.changes.model import SettingChange
 from gpupool.findings import Finding
-from gpupool.plan.changes.model import SettingChange
-from gpupool.report.as_json import as_json
-from gpupool.report.build import build
-from gpupool.report.git_states import ProjectFiles
-from gpupool.report.markdown import MARKER, comment
-from gpupool.report.model import ProjectState, Report
-from gpupool.report.text import text
+from gpupool.review.report.as_json import as_json
+from gpupool.review.report.build import build
+from gpupool.review.report.git_states import ProjectFiles
+from gpupool.review.report.markdown import MARKER, comment
+from gpupool.review.report.model import ProjectState, Report
+from gpupool.review.report.text import text
 
 HERE = Path(__file__).parent / "report"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS, RELEASE, rank_of
 from gpupool.generators.manifest import HelmRelease, Manifest
 from gpupool.infra.apply import Dependencies, goes_with
-from gpupool.infra.resource_values import logical_name, properties, release_properties, type_token
-from gpupool.plan.resolve import read_plan
+from gpupool.live.objects.resource_values import logical_name, properties, release_properties, type_token
 
 
 def manifest(

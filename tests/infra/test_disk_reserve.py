@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.infra.disk_reserve import DiskFullError, DiskReserve
-from gpupool.pulumi_plugins.env import file_backend
+from gpupool.infra.pulumi_plugins.env import file_backend
 
 
 def test_room_is_really_kept_and_given_back(tmp_path: Path) -> None:

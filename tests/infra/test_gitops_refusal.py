@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gpupool.cli.app import app
-from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.infra import gitops_refusal, stack
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster.kubeconfig import KubeconfigError
 
 EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
 

@@ -20,7 +20,7 @@ import pytest
 
 from gpupool.infra import locks
 from gpupool.infra.locks import LockedError, clear_locks
-from gpupool.pulumi_plugins.env import file_backend
+from gpupool.infra.pulumi_plugins.env import file_backend
 
 UUID = "4d0c7a9e-0000-4000-8000-000000000000"
 FINAL = f"{UUID}.json"

@@ -10,7 +10,7 @@ import pytest
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.operator_changes import notes
-from gpupool.infra.resource_values import logical_name, properties, release_properties
+from gpupool.live.objects.resource_values import logical_name, properties, release_properties
 from tests.environment_strategies import Data, plan_of
 
 ENVIRONMENT: Data = {

@@ -10,9 +10,9 @@ import pytest
 
 from gpupool.infra.engine import EngineError
 from gpupool.infra.plugin import require_plugin
+from gpupool.infra.pulumi_plugins.env import KUBERNETES_PLUGIN, kubernetes_plugin
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
-from gpupool.pulumi_plugins.env import KUBERNETES_PLUGIN, kubernetes_plugin
 
 PINNED = version("pulumi-kubernetes")
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.infra.policy_gate import PolicyRefusalError, judge, require, shown
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.policy.gate import PolicyRefusalError, judge, require, shown
 from vapcheck import from_bodies
 from vapcheck.judging.redaction import WITHHELD
 
@@ -140,8 +140,8 @@ def test_what_a_secret_holds_is_not_shown() -> None:
 
 def test_the_gate_needs_no_pulumi() -> None:
     code = (
-        "import sys; from datetime import date; from gpupool.plan.resolve import read_plan; "
-        "from gpupool.infra.policy_gate import judge; judge(read_plan('dev'), date.today()); "
+        "import sys; from datetime import date; from gpupool.environment.plan.resolve import read_plan; "
+        "from gpupool.policy.gate import judge; judge(read_plan('dev'), date.today()); "
         "sys.exit(any(name.split('.')[0] in ('pulumi', 'kubernetes', 'grpc') for name in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])

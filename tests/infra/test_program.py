@@ -7,8 +7,9 @@ from pathlib import Path
 import pulumi
 import pytest
 
-from gpupool.infra import policy_gate, program
-from tests.unit.infra.test_policy_gate import never, plan_of
+from gpupool.infra import program
+from gpupool.policy import gate as policy_gate
+from tests.infra.test_policy_gate import never, plan_of
 
 FILE = Path("environments", "trial.yaml")
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster.kube_api import UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.infra import policy_gate, sharing_changes, stack
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.infra import stack
 from gpupool.infra.stack import StackError
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster.kube_api import UnreachableError
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.objects import sharing_changes
+from gpupool.policy import gate as policy_gate
 
 
 @pytest.mark.parametrize("verb", [stack.preview, stack.up, stack.refresh, stack.destroy])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpupool import project
+from gpupool.environment import project
+from gpupool.infra.pulumi_plugins.env import file_backend
 from gpupool.infra.state_files import clear_left, damaged, disk_problem, folder
-from gpupool.pulumi_plugins.env import file_backend
 
 
 @pytest.mark.parametrize(

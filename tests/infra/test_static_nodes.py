@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.infra.static_nodes import OWN, conflicts, fit, own_taints
+from gpupool.live.objects.static_nodes import OWN, conflicts, fit, own_taints
 
 taints = st.lists(
     st.fixed_dictionaries(

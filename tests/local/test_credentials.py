@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster.local_layout import CONTEXT, Layout
+from gpupool.live.cluster.local_layout import CONTEXT, Layout
 from gpupool.local import credentials, keys
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
 from gpupool.local.instance_types import (
     NOMINAL_USD_PER_GPU_HOUR,
     ZONES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.sharing.mode import GPU_RESOURCE
+from gpupool.environment.sharing.mode import GPU_RESOURCE
 from tests.nvidia import simulation
 from tests.nvidia.cases import GPUS, Case, every_case
 from tests.nvidia.kubelet import advertised

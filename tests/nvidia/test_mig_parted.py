@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing import verdict
+from gpupool.environment.sharing.placement import feasible
 from gpupool.programs.binaries import TOOLS
-from gpupool.sharing import verdict
-from gpupool.sharing.placement import feasible
 from tests import go
 from tests.nvidia import cases
 from tests.nvidia.node import MIG_PARTED, Cards, Node, constant
-from tests.programs import absent
+from tests.required_programs import absent
 
 Layout = Mapping[str, int]
 MODELS = {key: model for key, model in load_catalog().models.items() if model.mig is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
 from tests.nvidia.cases import GPUS, Case, every_case
 from tests.nvidia.kubelet import advertised
 from tests.nvidia.mps import started

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from gpupool.sharing import maximal_layouts
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.sharing import maximal_layouts
 from tests.nvidia import simulation
 from tests.nvidia.kubelet import advertised
 from tests.nvidia.node import Cards, Ended, Node

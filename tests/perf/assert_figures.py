@@ -14,14 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS
 from gpupool.generators.manifest import Manifest
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import load
 from tests.cluster.operator_policy import hand_made_policy
 from tests.perf.measure import Failed, run
 

@@ -12,14 +12,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.sharing import placement
+from gpupool.environment.sharing.verdict import maximal_layouts
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import resolve
 from gpupool.programs import binaries
-from gpupool.sharing import placement
-from gpupool.sharing.verdict import maximal_layouts
-from gpupool.spec.load import load
 from tests.perf import (
     assert_figures,
     borrowing_figures,

@@ -26,9 +26,10 @@ import psutil
 import psycopg
 from prometheus_client import generate_latest
 
-from gpupool import shipped
+from gpupool.environment import shipped
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import resolve
 from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.current import current
 from gpupool.queue.domain.supply import Supply
@@ -42,7 +43,6 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.snapshot import take_snapshot
-from gpupool.spec.load import load
 
 Figure = tuple[str, float]
 TENANTS = 1000

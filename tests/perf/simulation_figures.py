@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.queue.domain.current import current
-from gpupool.simulate.engine import Simulation
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.trace import Arrival
+from gpupool.queue.simulate.engine import Simulation
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.trace import Arrival
 
 PROD = Path(__file__).parents[2] / "environments" / "prod.yaml"
 JOBS = 100_000

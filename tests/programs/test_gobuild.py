@@ -15,7 +15,7 @@ import pytest
 from gpupool.programs import gobuild
 from gpupool.programs.failures import LocalError
 from gpupool.programs.gobuild import Build
-from tests.programs import absent
+from tests.required_programs import absent
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
 

@@ -19,15 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.checks.names import POOL_NAME_MAX
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.findings.of_policy import policy_finding
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import beyond_limits, describe, judge
-from gpupool.plan.checks.names import POOL_NAME_MAX
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.policy.gate import beyond_limits, describe, judge
 from tests.conftest import FIGURE
 from tests.custom_resources import Definition, definitions
 from tests.environment_combinations import (
@@ -41,7 +41,7 @@ from tests.environment_combinations import (
 )
 from tests.environment_strategies import Data, environments, plan_of, text_of
 from tests.examples import examples
-from tests.programs import require_definitions
+from tests.required_programs import require_definitions
 from tests.selection import some
 from vapcheck.policy.compiled_policy import Compiler
 

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import parse_source, read_source
 from gpupool.findings import SpecError
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import parse_source, read_source
 from tests.examples import examples
 from tests.selection import some
 

@@ -14,13 +14,13 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.project import environments_folder
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import Finding, SpecError
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import resolve
-from gpupool.project import environments_folder
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD, environments, text_of
 from tests.examples import examples
 from tests.selection import some

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpupool import command_keeper
+from gpupool.queue import command_keeper
 
 OWNER = """
 import os, subprocess, sys, time

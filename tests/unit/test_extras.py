@@ -155,18 +155,41 @@ for root in modules:
 """
 FOR = {
     "base": (
-        *("gpupool.generators", "gpupool.catalog", "gpupool.client", "gpupool.convert", "gpupool.monitoring"),
-        *("gpupool.plan", "gpupool.promote", "gpupool.report", "gpupool.rules", "gpupool.sharing"),
-        *("gpupool.snippet", "gpupool.spec", "gpupool.start", "gpupool.cli.app", *set(VERBS.values())),
+        *(
+            "gpupool.generators",
+            "gpupool.environment.catalog",
+            "gpupool.client",
+            "gpupool.adopt.convert",
+            "gpupool.generators.monitoring",
+        ),
+        *(
+            "gpupool.environment.plan",
+            "gpupool.review.promote",
+            "gpupool.review.report",
+            "gpupool.policy.rules",
+            "gpupool.environment.sharing",
+        ),
+        *(
+            "gpupool.generators.snippet",
+            "gpupool.environment.spec",
+            "gpupool.adopt.start",
+            "gpupool.cli.app",
+            *set(VERBS.values()),
+        ),
     ),
-    "policy": ("vapcheck", "gpupool.cli", "gpupool.policy_check", "gpupool.infra.policy_gate"),
-    "cluster": ("gpupool.cluster", "gpupool.drift", "gpupool.importing", "gpupool.infra.access"),
+    "policy": ("vapcheck", "gpupool.cli", "gpupool.policy", "gpupool.policy.gate"),
+    "cluster": (
+        "gpupool.live.cluster",
+        "gpupool.live.drift",
+        "gpupool.adopt.importing",
+        "gpupool.live.cluster.access",
+    ),
     "pulumi": (
         "gpupool.infra",
-        "gpupool.doctor",
-        "gpupool.pulumi_plugins",
-        "gpupool.repartition",
-        "gpupool.rollback",
+        "gpupool.adopt.doctor",
+        "gpupool.infra.pulumi_plugins",
+        "gpupool.live.repartition",
+        "gpupool.live.rollback",
     ),
     "queue": ("gpupool.queue",),
     "local": ("gpupool.local",),
@@ -193,12 +216,12 @@ def test_an_extra_is_enough_for_what_it_is_for(extra: str) -> None:
     ("modules", "unwanted"),
     [
         (
-            ("gpupool.drift.check", "gpupool.drift.metrics", "gpupool.infra.access"),
+            ("gpupool.live.drift.check", "gpupool.live.drift.metrics", "gpupool.live.cluster.access"),
             {"pulumi", "grpc", "fastapi"},
         ),
-        (("gpupool.queue.service", "gpupool.cli.serve"), {"pulumi", "grpc", "debugpy", "nats"}),
-        (("gpupool.report.build", "gpupool.report.live"), {"pulumi", "grpc", "kubernetes"}),
-        (("gpupool.repartition.run", "gpupool.rollback.run"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.queue.service", "gpupool.cli.queue.serve"), {"pulumi", "grpc", "debugpy", "nats"}),
+        (("gpupool.review.report.build", "gpupool.review.report.live"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.live.repartition.run", "gpupool.live.rollback.run"), {"pulumi", "grpc", "kubernetes"}),
         (("gpupool.client",), {"pydantic", "typer", "yaml"}),
     ],
 )

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpupool import git as git_module
 from gpupool.findings import UsageError
-from gpupool.git import NoRepositoryError, Repository
-from gpupool.promote.git_history import History
-from gpupool.report.git_states import snapshots
+from gpupool.review import git as git_module
+from gpupool.review.git import NoRepositoryError, Repository
+from gpupool.review.promote.git_history import History
+from gpupool.review.report.git_states import snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAIN = {

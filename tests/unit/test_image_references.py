@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.image_references import WrongImage, parsed
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.image_references import WrongImage, parsed
+from gpupool.environment.plan.resolve import read_plan
 from tests import go
 from tests.admission import ANYBODY, judge_of, said
 from vapcheck.judging.judge import Judge

@@ -29,8 +29,8 @@ EXCUSED = {
         "README.md",
         "pip install --no-deps .",
     ): "this checkout; the line above it has hashes; setuptools as below",
-    ("gpupool/cli/jobs/app.py", "torch:2.9"): JOBS,
-    ("gpupool/cli/jobs/job_file.py", "python:3.12"): JOBS,
+    ("gpupool/cli/queue/jobs/app.py", "torch:2.9"): JOBS,
+    ("gpupool/cli/queue/jobs/job_file.py", "python:3.12"): JOBS,
     ("examples/kubeflow-step/README.md", "pip install"): (
         "kfp is published as source alone, so that its build fetches setuptools; all else of it has hashes"
     ),
@@ -44,7 +44,7 @@ EXCUSED = {
     ): "a reader's choice of the newest; the lines above it have hashes",
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
     ("docs/ci.md", "pip wheel --no-deps"): "the same",
-    ("gpupool/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
+    ("gpupool/adopt/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
     ("gpupool/", 'pip install "gpupool['): (
         "advice in a message: the gpupool that is installed, with an extra; pip takes the installed one"
     ),
@@ -218,8 +218,8 @@ def test_locks_have_a_hash_for_every_package() -> None:
         ("values.yaml", "spec:\n  image: busybox:1.37\n"),
         ("values.yaml", '  - {name: wait, image: "ghcr.io/some/tool:v1"}\n'),
         ("ci/template.yaml", "    image:\n      description: an image\n      default: python:3.12\n"),
-        ("generators/hold.py", 'HOLD_IMAGE = "registry.k8s.io/pause:3.10"\n'),
-        ("generators/hold.py", 'body = {"image": "registry.k8s.io/pause:3.10"}\n'),
+        ("gpupool/generators/hold.py", 'HOLD_IMAGE = "registry.k8s.io/pause:3.10"\n'),
+        ("gpupool/generators/hold.py", 'body = {"image": "registry.k8s.io/pause:3.10"}\n'),
         (".github/workflows/x.yaml", "      - uses: actions/checkout@v4\n"),
         (".github/workflows/x.yaml", "    uses: some-org/tool/.github/workflows/x.yaml@main\n"),
         ("Makefile", "\t@python -m pip install --quiet uv\n"),

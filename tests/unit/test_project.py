@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpupool import project, shipped
-from gpupool.cluster.local_layout import default_folder
+from gpupool.environment import project, shipped
 from gpupool.findings import GpupoolError
 from gpupool.infra import engine, session
+from gpupool.live.cluster.local_layout import default_folder
 
 
 @pytest.fixture
@@ -62,7 +62,10 @@ def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
     package = Path.cwd() / "gpupool"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('of the project')\n")
-    command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
+    command, variables = (
+        shipped.command("gpupool.environment.shipped", "policies"),
+        {**os.environ, **shipped.variables()},
+    )
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
 

@@ -16,7 +16,7 @@ from tests import selection
 ROOT = Path(__file__).parents[2]
 DRIFT = "tests/cluster/drift/test_repairs.py::test_drift"
 CONTRACT = selection.CONTRACTS[0]
-UNIT = "tests/unit/spec/test_load.py::test_1"
+UNIT = "tests/environment/spec/test_load.py::test_1"
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_some_cases_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("README.md", {"pages"}),
         ("docs/queue.md", set()),
-        ("gpupool/drift/check.py", {"drift"}),
+        ("gpupool/live/drift/check.py", {"drift"}),
         ("tests/cluster/drift/world.py", {"drift"}),
         ("requirements.lock", {"stack", "environments"}),
         ("tools/nats/go.mod", {"queue"}),

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.terminal import BOLD, PLAIN, visible
+from gpupool.findings.terminal import BOLD, PLAIN, visible
 from tests.terminal import GPUPOOL, sent_to_a_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -122,13 +122,13 @@ def test_libraries_that_write_bytes_are_no_way_past(monkeypatch: pytest.MonkeyPa
 
 def test_nobody_else_can_write_a_style() -> None:
     """It has a key that differs in every process."""
-    script = "from gpupool.terminal import BOLD; print(BOLD)"
+    script = "from gpupool.findings.terminal import BOLD; print(BOLD)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() not in (BOLD, PLAIN)
 
 
 def test_no_other_module_writes_control_sequences() -> None:
-    """They would be shown instead of obeyed: each belongs to `gpupool.terminal`."""
+    """They would be shown instead of obeyed: each belongs to `gpupool.findings.terminal`."""
     written = []
     for folder in ("gpupool", "infra", "generators"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -136,4 +136,4 @@ def test_no_other_module_writes_control_sequences() -> None:
             strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
             if any(isinstance(value, str) and "\x1b" in value for value in strings):
                 written.append(str(path.relative_to(ROOT)))
-    assert written == ["gpupool/terminal.py"]
+    assert written == ["gpupool/findings/terminal.py"]

@@ -17,20 +17,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.adopt.doctor.model import CheckResult, Diagnosis
+from gpupool.adopt.doctor.reasons import Reason
 from gpupool.cli import doctor, environments, promote, stack
 from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.output import print_error, print_text
-from gpupool.doctor.model import CheckResult, Diagnosis
-from gpupool.doctor.reasons import Reason
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings.of_policy import policy_finding
-from gpupool.infra.policy_gate import describe, judge
 from gpupool.infra.stack_events import EngineOutcome
 from gpupool.infra.stack_result import Result
-from gpupool.plan.resolve import read_plan
-from gpupool.report.markdown import comment
-from gpupool.report.text import text
-from tests.unit.cli.policy_sample import DENIED, WARNED, sample
-from tests.unit.report.plans import EKS, Data, report
+from gpupool.policy.gate import describe, judge
+from gpupool.review.report.markdown import comment
+from gpupool.review.report.text import text
+from tests.cli.policy_sample import DENIED, WARNED, sample
+from tests.review.report.plans import EKS, Data, report
 
 WORDS = (
     "x\n::error::owned\r\n::stop-commands::t\x85\x1b[2J\x1b]0;t\x07 \u2028\u202e\u00ad tab\t##[add-mask]t "

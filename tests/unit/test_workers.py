@@ -20,7 +20,7 @@ def test_every_folder_exists(path: str) -> None:
 def test_a_file_is_in_the_group_of_its_folder_or_in_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "EVERYTHING", True)
     assert group("tests/cluster/drift/test_objects.py") == group("tests/cluster/drift/test_repairs.py")
-    assert group("tests/unit/spec/test_load.py::test_1") == "tests/unit/spec/test_load.py"
+    assert group("tests/environment/spec/test_load.py::test_1") == "tests/environment/spec/test_load.py"
 
 
 def test_contracts_share_a_control_plane_and_other_programs_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

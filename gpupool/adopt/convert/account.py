@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gpupool.convert.documents import Document
-from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
-from gpupool.convert.reasons import reasons
-from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, walk
+from gpupool.adopt.convert.documents import Document
+from gpupool.adopt.convert.leftovers import KINDS, Kind, Leftover, shown
+from gpupool.adopt.convert.reasons import reasons
+from gpupool.adopt.convert.values import as_text, as_whole, is_clear, leaves, same, walk
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import Loc, path_text, value_at
 from gpupool.findings import Category
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, path_text, value_at
 
 T = TypeVar("T")
 NO_PLACE = "gpupool has no field for it"

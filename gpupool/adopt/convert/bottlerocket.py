@@ -2,7 +2,7 @@
 
 Bottlerocket runs a device plugin of its own, configured by `settings.kubelet-device-plugins.nvidia`
 (bottlerocket.dev, API reference of kubelet-device-plugins, 1.39 to 1.54). Only that section is read. The
-image itself is not carried over, as a pool can't have it (`gpupool.plan.checks.images`).
+image itself is not carried over, as a pool can't have it (`gpupool.environment.plan.checks.images`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.convert.account import Part
-from gpupool.sharing.replicated import MIN_REPLICAS
-from gpupool.spec.yaml_source import value_at
+from gpupool.adopt.convert.account import Part
+from gpupool.environment.sharing.replicated import MIN_REPLICAS
+from gpupool.environment.spec.yaml_source import value_at
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from gpupool.catalog.models import InstanceType
-from gpupool.catalog.project import catalog_here
-from gpupool.convert.account import Part
-from gpupool.convert.draft import DraftPool
-from gpupool.convert.quantities import quantity
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import DraftPool
+from gpupool.adopt.convert.quantities import quantity
+from gpupool.environment.catalog.models import InstanceType
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing import GPU_RESOURCE
 
 NODES = "nodes"
 Limits = Sequence[tuple[str, Part]]

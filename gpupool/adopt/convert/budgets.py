@@ -11,8 +11,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from gpupool.convert.account import Part
-from gpupool.convert.quantities import seconds
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.quantities import seconds
 
 _WEEK = 7 * 1440
 _DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

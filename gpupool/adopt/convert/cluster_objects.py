@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gpupool.convert.account import Part
-from gpupool.plan.model import MANAGED_BY, SYSTEM_NAMESPACE
-from gpupool.spec.environment import OPERATOR_NAMESPACE
+from gpupool.adopt.convert.account import Part
+from gpupool.environment.plan.model import MANAGED_BY, SYSTEM_NAMESPACE
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 
 TENANT_LABEL = "gpupool.dev/tenant"
 _KINDS = (

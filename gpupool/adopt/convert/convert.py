@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from gpupool.convert import (
+from gpupool.adopt.convert import (
     bottlerocket,
     device_plugin,
     karpenter_pools,
@@ -32,27 +32,27 @@ from gpupool.convert import (
     wrappers,
     write,
 )
-from gpupool.convert.account import ConversionAccount, Part
-from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
-from gpupool.convert.device_plugin import NamedPluginConfig
-from gpupool.convert.documents import Document
-from gpupool.convert.draft import Choices, Draft, DraftPool
-from gpupool.convert.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
-from gpupool.convert.karpenter_fields import VERSIONS
-from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.karpenter_values import is_karpenter_values
-from gpupool.convert.leftovers import Leftover, shown
-from gpupool.convert.mig_parted import MigConfig
-from gpupool.convert.node_classes import NodeClass
-from gpupool.convert.operator_values import OperatorSettings, Origin
-from gpupool.convert.pools import Made
-from gpupool.convert.requirements import KEEP, UNSELECTED
-from gpupool.convert.sharing import Sharings
-from gpupool.convert.spec_words import fits
+from gpupool.adopt.convert.account import ConversionAccount, Part
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, foreign, ours
+from gpupool.adopt.convert.device_plugin import NamedPluginConfig
+from gpupool.adopt.convert.documents import Document
+from gpupool.adopt.convert.draft import Choices, Draft, DraftPool
+from gpupool.adopt.convert.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
+from gpupool.adopt.convert.karpenter_fields import VERSIONS
+from gpupool.adopt.convert.karpenter_pools import Fleet
+from gpupool.adopt.convert.karpenter_values import is_karpenter_values
+from gpupool.adopt.convert.leftovers import Leftover, shown
+from gpupool.adopt.convert.mig_parted import MigConfig
+from gpupool.adopt.convert.node_classes import NodeClass
+from gpupool.adopt.convert.operator_values import OperatorSettings, Origin
+from gpupool.adopt.convert.pools import Made
+from gpupool.adopt.convert.requirements import KEEP, UNSELECTED
+from gpupool.adopt.convert.sharing import Sharings
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.operator_place import is_cluster_policy, operator_place
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
+from gpupool.environment.spec.yaml_source import path_text
 from gpupool.findings import Finding
-from gpupool.plan.operator_place import is_cluster_policy, operator_place
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from gpupool.spec.yaml_source import path_text
 
 _READ = (
     *("Provisioner", "NodePool", "NodeOverlay", "ClusterPolicy", *node_classes.KINDS),

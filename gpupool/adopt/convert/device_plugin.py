@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.convert.account import Part
-from gpupool.sharing import GPU_RESOURCE
-from gpupool.sharing.replicated import MIN_REPLICAS, too_few_replicas
+from gpupool.adopt.convert.account import Part
+from gpupool.environment.sharing import GPU_RESOURCE
+from gpupool.environment.sharing.replicated import MIN_REPLICAS, too_few_replicas
 
 _METHODS = {"mps": "mps", "timeSlicing": "time-slicing"}
 """In the order in which the plugin prefers them: with both, mps wins."""

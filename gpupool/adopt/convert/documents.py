@@ -13,9 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpupool.convert.values import as_text
+from gpupool.adopt.convert.values import as_text
+from gpupool.environment.spec.yaml_source import (
+    MAX_BYTES,
+    Loc,
+    YamlSource,
+    display_path,
+    parse_source,
+    value_at,
+)
 from gpupool.findings import Finding, SpecError, file_finding
-from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source, value_at
 from vapcheck.reading import TooLargeError, read_file
 
 MAX_DOCUMENTS = 5000

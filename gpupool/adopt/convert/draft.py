@@ -1,7 +1,7 @@
 """An environment before it is written: the fields of its file, and where they came from.
 
-Between the readers, one per kind of input, and `gpupool.convert.write`. Values only; nothing is derived or
-checked here.
+Between the readers, one per kind of input, and `gpupool.adopt.convert.write`. Values only; nothing is derived
+or checked here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.convert.leftovers import Kind, Leftover
+from gpupool.adopt.convert.leftovers import Kind, Leftover
 from gpupool.findings import Category
 
 Values = dict[str, Any]
@@ -18,7 +18,7 @@ Values = dict[str, Any]
 
 @dataclass(slots=True)
 class DraftPool:
-    """One pool as the file will have it. Fields are those of `gpupool.spec.Pool` and `Nodes`."""
+    """One pool as the file will have it. Fields are those of `gpupool.environment.spec.Pool` and `Nodes`."""
 
     name: str
     gpu: str

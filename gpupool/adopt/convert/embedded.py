@@ -1,7 +1,7 @@
 """Configurations that are text inside other objects: ConfigMaps, and Helm values that make ConfigMaps.
 
 Finds them and makes documents of their own of them, so that each of their values is accounted for. What is
-in them is for `gpupool.convert.device_plugin` and `gpupool.convert.mig_parted`.
+in them is for `gpupool.adopt.convert.device_plugin` and `gpupool.adopt.convert.mig_parted`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.convert import plugin_values
-from gpupool.convert.documents import Document, inner_document
-from gpupool.spec.yaml_source import Loc, value_at
+from gpupool.adopt.convert import plugin_values
+from gpupool.adopt.convert.documents import Document, inner_document
+from gpupool.environment.spec.yaml_source import Loc, value_at
 
 _IN_VALUES: tuple[Loc, ...] = (("devicePlugin", "config", "data"), ("migManager", "config", "data"))
 _PLUGIN_KEYS = {"flags", "sharing", "resources", "imex"}

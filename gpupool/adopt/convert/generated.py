@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 _REFERENCE = Path(__file__).parent / "reference.yaml"
 

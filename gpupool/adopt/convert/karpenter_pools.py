@@ -1,23 +1,23 @@
 """Karpenter's pools of every version -> fleets: what one Provisioner or NodePool says, in one form.
 
 A fleet is not a pool yet: it may start machines with several GPUs, and two fleets, on-demand and spot, may
-be one pool. `gpupool.convert.pools` makes pools of them. A pool without GPUs is listed as a whole.
+be one pool. `gpupool.adopt.convert.pools` makes pools of them. A pool without GPUs is listed as a whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpupool.convert import machine_details, machines, node_labels, requirements
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Values
-from gpupool.convert.karpenter_fields import VERSIONS, VersionFields
-from gpupool.convert.machines import Selection
-from gpupool.convert.quantities import duration, duration_or_never
-from gpupool.convert.requirements import KEEP, Bought
-from gpupool.convert.spec_words import fits
+from gpupool.adopt.convert import machine_details, machines, node_labels, requirements
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Values
+from gpupool.adopt.convert.karpenter_fields import VERSIONS, VersionFields
+from gpupool.adopt.convert.machines import Selection
+from gpupool.adopt.convert.quantities import duration, duration_or_never
+from gpupool.adopt.convert.requirements import KEEP, Bought
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.generators.node_pools import EFA
-from gpupool.plan.model import POOL_LABEL
 
 _GPU_LABELS = (node_labels.PLUGIN_LABEL, node_labels.MIG_LABEL)
 _CLASSES = {

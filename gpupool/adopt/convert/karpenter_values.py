@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft
-from gpupool.convert.spec_words import fits
-from gpupool.plan.helm_values import merged
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Draft
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.helm_values import merged
 
 _NAMES: tuple[tuple[str, ...], ...] = (("settings", "clusterName"), ("settings", "aws", "clusterName"))
 _QUEUES: tuple[tuple[str, ...], ...] = (

@@ -1,7 +1,7 @@
 """What a conversion could not carry over, assumed, or found to be wrong: one entry for each.
 
 This module has the wording and the order of the list; the account decides which values are in it
-(`gpupool.convert.account`).
+(`gpupool.adopt.convert.account`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpupool.environment.spec.yaml_scalars import Unclear
 from gpupool.findings import Finding
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.terminal import one_line
+from gpupool.findings.terminal import one_line
 
 Kind = Literal["left", "wrong", "assumed", "todo"]
 """left: gpupool has no place for it, or sets something else. wrong: it can't have worked as written.

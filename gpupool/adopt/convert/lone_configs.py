@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 
-from gpupool.catalog.models import GpuModel
-from gpupool.catalog.project import catalog_here
-from gpupool.convert import bounds, mig_parted
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Choices, Draft, DraftPool
-from gpupool.convert.mig_parted import PER_GPU
-from gpupool.convert.node_labels import pool_name
-from gpupool.convert.sharing import Sharings, leave_out, problem_of
+from gpupool.adopt.convert import bounds, mig_parted
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Choices, Draft, DraftPool
+from gpupool.adopt.convert.mig_parted import PER_GPU
+from gpupool.adopt.convert.node_labels import pool_name
+from gpupool.adopt.convert.sharing import Sharings, leave_out, problem_of
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.catalog.project import catalog_here
 
 SELECTOR = "gpu-pool"
 """Label by which the nodes of such a pool are found. The configuration's own label can't be it: gpupool sets

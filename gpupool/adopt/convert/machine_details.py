@@ -10,12 +10,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Values
-from gpupool.plan.checks.machines import OWN_TAGS
-from gpupool.spec.environment import Taint
-from gpupool.spec.field_types import Model
-from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Values
+from gpupool.environment.plan.checks.machines import OWN_TAGS
+from gpupool.environment.spec.environment import Taint
+from gpupool.environment.spec.field_types import Model
+from gpupool.environment.spec.machines import (
+    Kubelet,
+    PlacementGroup,
+    RootVolume,
+    SecurityGroupTerm,
+    SubnetTerm,
+)
 
 _DEFAULT = RootVolume()
 _EBS = {

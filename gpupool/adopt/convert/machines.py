@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from gpupool.catalog.models import GpuModel, InstanceType
-from gpupool.catalog.project import catalog_here
-from gpupool.convert.account import Part
-from gpupool.convert.karpenter_fields import OLD_LABELS
-from gpupool.convert.values import as_text, as_whole
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.karpenter_fields import OLD_LABELS
+from gpupool.adopt.convert.values import as_text, as_whole
+from gpupool.environment.catalog.models import GpuModel, InstanceType
+from gpupool.environment.catalog.project import catalog_here
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _AWS = "karpenter.k8s.aws/instance-"

@@ -1,7 +1,7 @@
 """Hand-written configurations of mig-parted -> MIG layouts for a GPU, and why one can't be a pool's.
 
 Schema: mig-parted v0.15.0; names of the layouts that the GPU Operator knows without a file: gpu-operator
-v26.7.0. `gpupool.sharing` decides whether a layout can be placed.
+v26.7.0. `gpupool.environment.sharing` decides whether a layout can be placed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.models import CatalogError, GpuModel
-from gpupool.catalog.project import catalog_here
-from gpupool.convert.account import Part
-from gpupool.sharing import MigSharing
-from gpupool.spec.yaml_source import path_text
+from gpupool.adopt.convert.account import Part
+from gpupool.environment.catalog.models import CatalogError, GpuModel
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing import MigSharing
+from gpupool.environment.spec.yaml_source import path_text
 
 WHOLE: dict[str, Any] = {"mode": "exclusive"}
 PER_GPU = "it applies to single GPUs of a node, by index; the file has one layout for all GPUs of a pool"

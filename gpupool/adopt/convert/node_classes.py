@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.convert import bottlerocket, machine_details
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft, DraftPool, Values
-from gpupool.convert.generated import generated_spec
-from gpupool.convert.spec_words import fits
-from gpupool.plan.checks.images import BOTTLEROCKET, has_amazon_linux_2
-from gpupool.plan.cloud_facts import pinned_image
+from gpupool.adopt.convert import bottlerocket, machine_details
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Draft, DraftPool, Values
+from gpupool.adopt.convert.generated import generated_spec
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.checks.images import BOTTLEROCKET, has_amazon_linux_2
+from gpupool.environment.plan.cloud_facts import pinned_image
 
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"

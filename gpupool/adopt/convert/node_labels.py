@@ -1,6 +1,6 @@
 """Labels and taints of nodes as a pool may have them: which are the user's, which gpupool or others set.
 
-The same rules as `gpupool.plan.checks.labels`, applied before there is a pool to check.
+The same rules as `gpupool.environment.plan.checks.labels`, applied before there is a pool to check.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gpupool.convert.account import Part
-from gpupool.convert.draft import DraftPool
-from gpupool.convert.spec_words import fits
-from gpupool.plan.checks.labels import may_label
-from gpupool.plan.model import POOL_LABEL
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import DraftPool
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.checks.labels import may_label
+from gpupool.environment.plan.model import POOL_LABEL
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.convert.device_plugin import RENAME, RENAMED
-from gpupool.convert.values import as_whole
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.adopt.convert.device_plugin import RENAME, RENAMED
+from gpupool.adopt.convert.values import as_whole
+from gpupool.environment.catalog.models import GpuModel, mig_resource
+from gpupool.environment.sharing import GPU_RESOURCE
 
 PREFIX = "nvidia.com/"
 PRODUCT, COUNT = f"{PREFIX}gpu.product", f"{PREFIX}gpu.count"

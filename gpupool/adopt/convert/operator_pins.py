@@ -8,10 +8,10 @@ so. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
 
 from __future__ import annotations
 
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft, about
-from gpupool.plan.operator_releases import OperatorRelease, load_operator_releases
-from gpupool.spec.yaml_source import Loc
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Draft, about
+from gpupool.environment.plan.operator_releases import OperatorRelease, load_operator_releases
+from gpupool.environment.spec.yaml_source import Loc
 
 _FIELDS = ("version", "image", "repository")
 _FEATURES = ("node-feature-discovery", "image")

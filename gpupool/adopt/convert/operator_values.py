@@ -11,22 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpupool.convert import node_labels, operator_pins
-from gpupool.convert.account import Part
-from gpupool.convert.device_plugin import NOT_MIXED, NamedPluginConfig
-from gpupool.convert.draft import Draft
-from gpupool.convert.generated import generated_spec
-from gpupool.convert.mig_parted import MigConfig
-from gpupool.convert.sharing import Sharings
-from gpupool.convert.spec_words import fits
-from gpupool.convert.values import is_clear
-from gpupool.monitoring.exporter import FIELDS_MAP
-from gpupool.plan.helm_values import merged
-from gpupool.plan.mig_strategy import OWN_START
-from gpupool.plan.owned_settings import given_variables, owned_values, undoing
-from gpupool.sharing import SHARED_RESOURCE
-from gpupool.spec.environment import CLUSTER_POLICY
-from gpupool.spec.yaml_source import Loc
+from gpupool.adopt.convert import node_labels, operator_pins
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.device_plugin import NOT_MIXED, NamedPluginConfig
+from gpupool.adopt.convert.draft import Draft
+from gpupool.adopt.convert.generated import generated_spec
+from gpupool.adopt.convert.mig_parted import MigConfig
+from gpupool.adopt.convert.sharing import Sharings
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.adopt.convert.values import is_clear
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.mig_strategy import OWN_START
+from gpupool.environment.plan.owned_settings import given_variables, owned_values, undoing
+from gpupool.environment.sharing import SHARED_RESOURCE
+from gpupool.environment.spec.environment import CLUSTER_POLICY
+from gpupool.environment.spec.yaml_source import Loc
+from gpupool.generators.monitoring.exporter import FIELDS_MAP
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpupool.catalog.project import catalog_here
-from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft, DraftPool
-from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.machines import INSTANCE_TYPE, MachineType, test_of
-from gpupool.convert.pools import Made
-from gpupool.convert.quantities import quantity
-from gpupool.convert.sharing import slices
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import Draft, DraftPool
+from gpupool.adopt.convert.karpenter_pools import Fleet
+from gpupool.adopt.convert.machines import INSTANCE_TYPE, MachineType, test_of
+from gpupool.adopt.convert.pools import Made
+from gpupool.adopt.convert.quantities import quantity
+from gpupool.adopt.convert.sharing import slices
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing import GPU_RESOURCE
 
 _NODE_POOL = "karpenter.sh/nodepool"
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"

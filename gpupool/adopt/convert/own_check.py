@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
-from gpupool.convert.draft import Draft
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, foreign, ours
+from gpupool.adopt.convert.draft import Draft
 
 _NAME = "gpupool-assert"
 _SCHEDULE = "*/10 * * * *"
-"""The default of `monitoring.assertion.schedule` (gpupool.spec.services)."""
+"""The default of `monitoring.assertion.schedule` (gpupool.environment.spec.services)."""
 _PUSH = "--push"
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
-from gpupool.convert.documents import Document
-from gpupool.convert.leftovers import Leftover, shown
+from gpupool.adopt.convert.documents import Document
+from gpupool.adopt.convert.leftovers import Leftover, shown
+from gpupool.environment.spec.yaml_source import Loc, path_text
 from gpupool.findings import Category
-from gpupool.spec.yaml_source import Loc, path_text
 
 _SOPS = "sops"
 _OF_SOPS = {"mac", "lastmodified", "version"}

@@ -2,19 +2,20 @@
 
 Chart nvidia-device-plugin v0.20.0. Its configurations are texts in `config.map`, or in the ConfigMap
 `config.name`. gpupool does not install this chart: the GPU Operator brings the same plugin. What the texts
-say is for `gpupool.convert.device_plugin`; values of the GPU Operator are `gpupool.convert.operator_values`.
+say is for `gpupool.adopt.convert.device_plugin`; values of the GPU Operator are
+`gpupool.adopt.convert.operator_values`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert import node_labels
-from gpupool.convert.account import Part
-from gpupool.convert.device_plugin import NOT_MIXED
-from gpupool.convert.draft import Draft
-from gpupool.convert.sharing import Sharings
-from gpupool.spec.yaml_source import Loc
+from gpupool.adopt.convert import node_labels
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.device_plugin import NOT_MIXED
+from gpupool.adopt.convert.draft import Draft
+from gpupool.adopt.convert.sharing import Sharings
+from gpupool.environment.spec.yaml_source import Loc
 
 SECTION = "nvidia-device-plugin"
 """The chart's name, under which a chart that depends on it has the values."""

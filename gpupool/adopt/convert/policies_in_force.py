@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpupool.convert.account import Part
-from gpupool.convert.cluster_objects import ClusterObjects, ours
-from gpupool.convert.draft import Draft
-from gpupool.convert.quantities import duration
-from gpupool.plan.policy_files import BINDING, policy_files, read_objects
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, ours
+from gpupool.adopt.convert.draft import Draft
+from gpupool.adopt.convert.quantities import duration
+from gpupool.environment.plan.policy_files import BINDING, policy_files, read_objects
 
 _KIND = "ValidatingAdmissionPolicyBinding"
 _ACTIONS = ("deny", "warn", "audit")
@@ -35,7 +35,7 @@ _DEFAULTS = {
     "budgetAfter": (_LIMITS, 43200),
     "podGrace": (_POOLS, 3600),
 }
-"""`policies.limits` of `gpupool.spec.services`, in seconds, and the ConfigMap that has each."""
+"""`policies.limits` of `gpupool.environment.spec.services`, in seconds, and the ConfigMap that has each."""
 
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.catalog.models import GpuModel, InstanceType
-from gpupool.convert import bounds, budgets, node_labels, reservations
-from gpupool.convert.draft import Choices, Draft, DraftPool
-from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.leftovers import Kind
-from gpupool.convert.machines import by_model
-from gpupool.convert.mig_parted import PER_GPU
-from gpupool.convert.sharing import Sharings, leave_out, slices
-from gpupool.plan.capacity import capacities
-from gpupool.plan.model import POOL_LABEL
+from gpupool.adopt.convert import bounds, budgets, node_labels, reservations
+from gpupool.adopt.convert.draft import Choices, Draft, DraftPool
+from gpupool.adopt.convert.karpenter_pools import Fleet
+from gpupool.adopt.convert.leftovers import Kind
+from gpupool.adopt.convert.machines import by_model
+from gpupool.adopt.convert.mig_parted import PER_GPU
+from gpupool.adopt.convert.sharing import Sharings, leave_out, slices
+from gpupool.environment.catalog.models import GpuModel, InstanceType
+from gpupool.environment.plan.capacity import capacities
+from gpupool.environment.plan.model import POOL_LABEL
 
 _MANY = 6
 """GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
@@ -230,7 +230,8 @@ def _sizes(
 
 
 def _share(spot: int, total: int, sizes: Sequence[int]) -> float:
-    """The shortest share that gives so many spot GPUs of `total` (`gpupool.plan.capacity.capacities`)."""
+    """The shortest share that gives so many spot GPUs of `total`
+    (`gpupool.environment.plan.capacity.capacities`)."""
     for digits in (1, 2, 3, 4, 5, 6):
         share = round(spot / total, digits)
         sides = {

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from vapcheck.server.canonical_text import amount
+from vapcheck import amount
 
 _DURATION = re.compile(r"([0-9]{1,9})(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}

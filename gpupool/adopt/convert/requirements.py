@@ -4,7 +4,7 @@ and labels of the user's own.
 Karpenter takes what satisfies all requirements of a key (karpenter v1.14.1, pkg/scheduling/requirements.go).
 What is left of the values that there are is worked out; where that can't be known, no pool is made,
 since one without the requirement could start what the user excluded. Requirements about machines are for
-`gpupool.convert.machines`.
+`gpupool.adopt.convert.machines`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpupool.convert import machines, node_labels
-from gpupool.convert.account import Part
-from gpupool.convert.machines import Selection
-from gpupool.spec.yaml_source import Loc, value_at
+from gpupool.adopt.convert import machines, node_labels
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.machines import Selection
+from gpupool.environment.spec.yaml_source import Loc, value_at
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _ZONE = "topology.kubernetes.io/zone"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.account import Part
-from gpupool.convert.draft import DraftPool, Values
-from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.spec_words import fits
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.draft import DraftPool, Values
+from gpupool.adopt.convert.karpenter_pools import Fleet
+from gpupool.adopt.convert.spec_words import fits
 
 TERMS = "capacityReservationSelectorTerms"
 _END = "add `until` if the reservation ends (as a Capacity Block does)"

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.catalog.models import GpuModel
-from gpupool.convert import mig_parted
-from gpupool.convert.account import Part
-from gpupool.convert.bottlerocket import UserDataSharing
-from gpupool.convert.device_plugin import NamedPluginConfig
-from gpupool.convert.mig_parted import MigConfig
-from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
+from gpupool.adopt.convert import mig_parted
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.bottlerocket import UserDataSharing
+from gpupool.adopt.convert.device_plugin import NamedPluginConfig
+from gpupool.adopt.convert.mig_parted import MigConfig
+from gpupool.adopt.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing import GPU_RESOURCE, Sharing, sharing_modes
 
 
 @dataclass(slots=True)

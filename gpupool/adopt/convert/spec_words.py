@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gpupool.spec.field_types import (
+from gpupool.environment.spec.field_types import (
     AmiAlias,
     Duration,
     LabelKey,

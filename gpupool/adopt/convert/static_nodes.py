@@ -1,7 +1,7 @@
 """Nodes that exist already -> pools: those of one GPU model, size, configuration and taints are one pool.
 
 Nodes that Karpenter has started belong to its pools and are skipped. What a node says of its GPUs is for
-`gpupool.convert.node_state`.
+`gpupool.adopt.convert.node_state`.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.models import GpuModel
-from gpupool.catalog.project import catalog_here
-from gpupool.convert import node_labels, node_state
-from gpupool.convert.account import Part
-from gpupool.convert.cluster_objects import ClusterObjects
-from gpupool.convert.device_plugin import NOT_MIXED
-from gpupool.convert.draft import Draft, DraftPool
-from gpupool.convert.leftovers import Kind
-from gpupool.convert.mig_parted import PER_GPU
-from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.convert.node_state import PARTITIONED, PRODUCT, ReportedNode
-from gpupool.convert.sharing import Sharings, problem_of, slices, spelled
-from gpupool.convert.values import as_whole
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.platforms import PLATFORMS
+from gpupool.adopt.convert import node_labels, node_state
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.cluster_objects import ClusterObjects
+from gpupool.adopt.convert.device_plugin import NOT_MIXED
+from gpupool.adopt.convert.draft import Draft, DraftPool
+from gpupool.adopt.convert.leftovers import Kind
+from gpupool.adopt.convert.mig_parted import PER_GPU
+from gpupool.adopt.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
+from gpupool.adopt.convert.node_state import PARTITIONED, PRODUCT, ReportedNode
+from gpupool.adopt.convert.sharing import Sharings, problem_of, slices, spelled
+from gpupool.adopt.convert.values import as_whole
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.platforms import PLATFORMS
 
 _GROUP_LABELS = tuple(row.group_label for row in PLATFORMS.values() if row.group_label)
 _NOTE = "gpupool.dev/taints"
-"""Annotation with the taints that gpupool has put on a node (`gpupool.infra.static_nodes`)."""
+"""Annotation with the taints that gpupool has put on a node (`gpupool.live.objects.static_nodes`)."""
 
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:

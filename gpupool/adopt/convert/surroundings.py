@@ -8,16 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpupool.convert.account import ConversionAccount, Part
-from gpupool.convert.cluster_objects import ClusterObjects, ours
-from gpupool.convert.draft import Choices, Draft, about
-from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.spec_words import fits
+from gpupool.adopt.convert.account import ConversionAccount, Part
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, ours
+from gpupool.adopt.convert.draft import Choices, Draft, about
+from gpupool.adopt.convert.karpenter_pools import Fleet
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.plan.model import MANAGED_BY
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import Finding, SpecError
-from gpupool.plan.model import MANAGED_BY
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 _SERVER = (
     *(("status",), ("metadata", "uid"), ("metadata", "resourceVersion"), ("metadata", "generation")),

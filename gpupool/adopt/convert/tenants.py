@@ -11,25 +11,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpupool.catalog.models import mig_resource
-from gpupool.catalog.project import catalog_here
-from gpupool.convert import sharing as sharings
-from gpupool.convert.account import Part
-from gpupool.convert.bounds import gpus_of
-from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
-from gpupool.convert.device_plugin import RENAMED
-from gpupool.convert.draft import Draft, DraftPool
-from gpupool.convert.quantities import quantity
-from gpupool.convert.spec_words import fits
-from gpupool.convert.values import as_whole
-from gpupool.plan.capacity import overgranted
-from gpupool.plan.checks.names import is_reserved
-from gpupool.plan.checks.priorities import LEVELS
-from gpupool.plan.device_classes import uncounted_devices
-from gpupool.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
-from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
-from gpupool.spec.environment import QUEUED
-from gpupool.spec.field_types import PAUSE_IMAGE
+from gpupool.adopt.convert import sharing as sharings
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.bounds import gpus_of
+from gpupool.adopt.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
+from gpupool.adopt.convert.device_plugin import RENAMED
+from gpupool.adopt.convert.draft import Draft, DraftPool
+from gpupool.adopt.convert.quantities import quantity
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.adopt.convert.values import as_whole
+from gpupool.environment.catalog.models import mig_resource
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.plan.capacity import overgranted
+from gpupool.environment.plan.checks.names import is_reserved
+from gpupool.environment.plan.checks.priorities import LEVELS
+from gpupool.environment.plan.device_classes import uncounted_devices
+from gpupool.environment.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import BORROWED_CLASS, WARM_CLASS
+from gpupool.environment.spec.environment import QUEUED
+from gpupool.environment.spec.field_types import PAUSE_IMAGE
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _GRANTED, _PRIORITIES = "gpupool", "gpupool-granted", "gpupool-priorities"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import Loc
 
 
 def as_text(value: Any) -> str | None:

@@ -15,15 +15,15 @@ from typing import Any
 
 import yaml
 
-from gpupool.convert.account import Part
-from gpupool.convert.documents import Document, inner_document
-from gpupool.convert.embedded import is_operator_values
-from gpupool.convert.karpenter_values import is_karpenter_values
-from gpupool.convert.operator_values import CHART as OPERATOR_CHART
-from gpupool.convert.plugin_values import SECTION as PLUGIN_CHART
-from gpupool.convert.plugin_values import place as plugin_chart
-from gpupool.convert.spec_words import fits
-from gpupool.spec.yaml_source import Loc, path_text, value_at
+from gpupool.adopt.convert.account import Part
+from gpupool.adopt.convert.documents import Document, inner_document
+from gpupool.adopt.convert.embedded import is_operator_values
+from gpupool.adopt.convert.karpenter_values import is_karpenter_values
+from gpupool.adopt.convert.operator_values import CHART as OPERATOR_CHART
+from gpupool.adopt.convert.plugin_values import SECTION as PLUGIN_CHART
+from gpupool.adopt.convert.plugin_values import place as plugin_chart
+from gpupool.adopt.convert.spec_words import fits
+from gpupool.environment.spec.yaml_source import Loc, path_text, value_at
 
 _CHARTS = (OPERATOR_CHART, PLUGIN_CHART, "karpenter", "gpu-feature-discovery")
 _ITS_VALUES = "write the chart's values to a file, and convert that file"

@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from gpupool.convert.draft import Draft, DraftPool
-from gpupool.spec.yaml_scalars import plain_value
-from gpupool.terminal import one_line
+from gpupool.adopt.convert.draft import Draft, DraftPool
+from gpupool.environment.spec.yaml_scalars import plain_value
+from gpupool.findings.terminal import one_line
 
 _WIDTH = 110
 _PLAIN = re.compile(
     r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
 )
-_SCHEMA = "../gpupool/schema/environment.schema.json"
+_SCHEMA = "../gpupool/environment/schema/environment.schema.json"
 """Where the schema is, seen from the file."""
 _NOT_ASCII = re.compile(r"[^ -~]")
 _DEFAULTS = {

@@ -1,7 +1,7 @@
 """The cluster itself: whether the context leads to one that answers, as whom, and which Kubernetes it is.
 
-`up` makes the same request before its first (`gpupool.infra.access.require_cluster`), which waits ten seconds
-at most for an answer. No credential is ever part of a result.
+`up` makes the same request before its first (`gpupool.live.cluster.access.require_cluster`), which waits ten
+seconds at most for an answer. No credential is ever part of a result.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.doctor.model import CheckResult, Inputs, NamedCluster, result
-from gpupool.doctor.reasons import Reason
-from gpupool.infra import access
+from gpupool.adopt.doctor.model import CheckResult, Inputs, NamedCluster, result
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.live.cluster import access
+from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.live.cluster.kubeconfig import KubeconfigError
 
 _SELF = "SelfSubjectReview"
 _REFUSED = (401, 403)

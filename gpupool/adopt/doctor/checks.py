@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 
-from gpupool.doctor import access, components, kinds, machine, references, rights, running, tenant_roles
-from gpupool.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedCluster, result
-from gpupool.doctor.reading import guarded
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor import access, components, kinds, machine, references, rights, running, tenant_roles
+from gpupool.adopt.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedCluster, result
+from gpupool.adopt.doctor.needed_rights import Right
+from gpupool.adopt.doctor.reading import guarded
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import Loaded, find_environment, load
 from gpupool.findings import Finding, SpecError
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import beyond_limits
-from gpupool.infra.rights import Right
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import Loaded, find_environment, load
+from gpupool.policy.gate import beyond_limits
 
 
 class Need(IntEnum):

@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.gpu_operator import lacking
 from gpupool.generators.manifest import HelmRelease
-from gpupool.infra import foreign_operator
-from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.live.objects import foreign_operator
 from gpupool.programs import binaries
 
 _PULL_SECONDS = 30

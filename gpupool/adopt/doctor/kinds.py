@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.karpenter_gates import is_on
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import Manifest
+from gpupool.live.cluster.karpenter_gates import is_on
+from gpupool.live.cluster.kube_api import KubeApi
 
 _KARPENTER = "app.kubernetes.io/name=karpenter"
 """What Karpenter's chart labels its Deployment with (chart karpenter v1.14.1)."""

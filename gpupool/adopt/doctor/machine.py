@@ -8,12 +8,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
 from gpupool.infra import engine
+from gpupool.infra.pulumi_plugins import env as pulumi_env
 from gpupool.programs import binaries, gobuild
 from gpupool.programs.failures import LocalError
-from gpupool.pulumi_plugins import env as pulumi_env
 
 _ENGINE = "pulumi"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.reasons import CheckState, Reason
+from gpupool.adopt.doctor.needed_rights import Right
+from gpupool.adopt.doctor.reasons import CheckState, Reason
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.environment import Cluster, Environment
 from gpupool.findings import Category, Finding, FindingReport
+from gpupool.findings.json_output import JsonObject, read
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.rights import Right
-from gpupool.json_output import JsonObject, read
-from gpupool.plan.model import Plan
-from gpupool.spec.environment import Cluster, Environment
+from gpupool.live.cluster.kube_api import KubeApi
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class NamedCluster:
-    """The cluster that a file names, whatever else is wrong with the file (`gpupool.infra.access.Target`)."""
+    """The cluster that a file names, whatever else is wrong with the file
+    (`gpupool.live.cluster.access.Target`)."""
 
     environment: str
     cluster: Cluster

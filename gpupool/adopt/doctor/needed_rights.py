@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.generators.kinds import Kind, kind_of
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.plan.model import SYSTEM_NAMESPACE
 
 _READ = ("get", "list", "watch")
 _PATCH = (*_READ, "patch")
@@ -68,7 +68,7 @@ def needed(bundle: Bundle) -> frozenset[Right]:
 def helpful(bundle: Bundle) -> frozenset[Right]:
     """Rights to find in all namespaces what an earlier state has left; without them `up` says so and goes
     on."""
-    from gpupool.infra.orphans import LISTED
+    from gpupool.live.objects.orphans import LISTED
 
     known = {manifest.kind for manifest in bundle}
     kinds = (kind for kind in LISTED if kind.name in known or not kind.chart)

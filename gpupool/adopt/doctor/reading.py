@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 
 _FORBIDDEN = 403
 _PACKAGE = "gpupool"

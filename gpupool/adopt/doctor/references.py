@@ -14,13 +14,13 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reading import guarded
-from gpupool.doctor.reasons import Reason
-from gpupool.infra import static_nodes
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.spec.environment import Environment
-from gpupool.spec.queue import SecretRef
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reading import guarded
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.queue import SecretRef
+from gpupool.live.objects import static_nodes
 
 
 def nodes(inputs: Inputs) -> Iterator[CheckResult]:

@@ -1,8 +1,8 @@
 """Whether this account may do what `up` does, by access reviews, and the role that would let it.
 
-Which rights these are is in `gpupool.infra.rights`. The server judges each by all its authorizers; for roles,
-though, it counts only rights that come from RBAC (Kubernetes documentation, privilege escalation prevention),
-so what a cloud's own authorizer allows may still be refused there.
+Which rights these are is in `gpupool.adopt.doctor.needed_rights`. The server judges each by all its
+authorizers; for roles, though, it counts only rights that come from RBAC (Kubernetes documentation, privilege
+escalation prevention), so what a cloud's own authorizer allows may still be refused there.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from gpupool.cluster.beforehand import may
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.components import show
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
-from gpupool.infra.rights import EVERYTHING, Escalation, Right, escalations, helpful, needed
+from gpupool.adopt.doctor.components import show
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.needed_rights import EVERYTHING, Escalation, Right, escalations, helpful, needed
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.live.cluster.beforehand import may
+from gpupool.live.cluster.kube_api import KubeApi
 
 ROLE = "gpupool-up"
 _RBAC = "rbac.authorization.k8s.io"

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.gpu_publishers import RESOURCE_SLICES, UnmodelledWay, unmodelled_ways
-from gpupool.cluster.snapshot import labels
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reasons import Reason
-from gpupool.drift.pool_nodes import selects
-from gpupool.infra import running_workloads
-from gpupool.plan.model import POOL_LABEL, Plan
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.live.cluster.gpu_publishers import RESOURCE_SLICES, UnmodelledWay, unmodelled_ways
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.drift.pool_nodes import selects
+from gpupool.live.objects import running_workloads
 
 Object = Mapping[str, Any]
 _NODE_CLASS = ("karpenter.k8s.aws/v1", "EC2NodeClass")

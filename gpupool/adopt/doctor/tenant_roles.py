@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.doctor.model import CheckResult, Inputs, result
-from gpupool.doctor.reading import guarded
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.reading import guarded
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators.manifest import Bundle
 from gpupool.generators.rbac import TENANT_ROLE
-from gpupool.objects.owner import environment_of
-from gpupool.plan.tenants import Tenant
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.objects.owner import environment_of
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _READS = frozenset({"get", "list", "watch"})

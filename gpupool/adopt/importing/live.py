@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.snapshot import Query, take
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import of_cluster
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import of_cluster
+from gpupool.adopt.convert.draft import Choices
+from gpupool.adopt.importing import notes as import_notes
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.operator_place import operator_place
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source, value_at
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.generators import assertion, generate
-from gpupool.importing import notes as import_notes
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.operator_place import operator_place
-from gpupool.plan.resolve import resolve
-from gpupool.rollback import last_good
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source, value_at
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.snapshot import Query, take
+from gpupool.live.rollback import last_good
 
 Object = dict[str, Any]
 _EVERYWHERE = (

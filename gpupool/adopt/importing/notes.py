@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.snapshot import Object
-from gpupool.convert.leftovers import Leftover
+from gpupool.adopt.convert.leftovers import Leftover
 from gpupool.findings import Category
-from gpupool.objects.owner import environment_of
+from gpupool.live.cluster.snapshot import Object
+from gpupool.live.objects.owner import environment_of
 
 _UNSEEN = "descriptions, weights, budgets, fallbackTo, preemptible, projects, prices and limits in the queue"
 _BY_NAME = frozenset({"pools", "tenants", "priorities"})

@@ -16,14 +16,15 @@ from urllib.parse import unquote, urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import TypeAdapter, ValidationError
 
-from gpupool import __version__, shipped
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool import __version__
+from gpupool.adopt.start import Platform
+from gpupool.environment import shipped
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel
+from gpupool.environment.plan.cloud_facts import pinned_image
+from gpupool.environment.schema.published import address
+from gpupool.environment.spec.field_types import Name
 from gpupool.findings import GpupoolError, UsageError
-from gpupool.plan.cloud_facts import pinned_image
-from gpupool.schema.published import address
-from gpupool.spec.field_types import Name
-from gpupool.start import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def _requirements() -> str:
 
 def _text(name: str, given: Mapping[str, object]) -> str:
     # What is made is YAML and text, where HTML's escapes would be wrong.
-    loader = PackageLoader("gpupool.start")
+    loader = PackageLoader("gpupool.adopt.start")
     surroundings = Environment(  # noqa: S701
         loader=loader,
         undefined=StrictUndefined,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from gpupool.findings import Finding, FindingReport, relative
-from gpupool.terminal import in_sentence
+from gpupool.findings.terminal import in_sentence
 
 
 def write(report: FindingReport, stream: TextIO) -> None:

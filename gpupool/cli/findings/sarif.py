@@ -13,8 +13,8 @@ from urllib.parse import quote
 from gpupool.cli.findings.json import write_with
 from gpupool.cli.findings.values import json_values
 from gpupool.findings import Finding, FindingReport, relative
-from gpupool.markdown_text import plain
-from gpupool.terminal import visible
+from gpupool.findings.markdown_text import plain
+from gpupool.findings.terminal import visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from gpupool.cli.findings.values import spell
 from gpupool.findings import Finding, FindingReport
-from gpupool.terminal import BOLD, PLAIN, in_sentence
+from gpupool.findings.terminal import BOLD, PLAIN, in_sentence
 
 VALUE_WIDTH = 200
 """Characters of a value that are shown; `-o json` has more of it."""

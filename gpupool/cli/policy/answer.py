@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.progress import progress
 from gpupool.findings import exit_code
-from gpupool.policy_check.check import Question, run
+from gpupool.policy.check import Question, run
 
 
 def answer(question: Question, output: str) -> int:

@@ -1,6 +1,6 @@
 """`gpupool policy check | test`: ValidatingAdmissionPolicies judged offline, and policies judged by fixtures.
 
-Thin: `gpupool.policy_check.targets` sorts targets, `gpupool.policy_check.check` has them judged,
+Thin: `gpupool.policy.targets` sorts targets, `gpupool.policy.check` has them judged,
 `gpupool.cli.findings` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
 rich) must not be imported for it.
 """
@@ -14,7 +14,7 @@ import typer
 
 from gpupool.cli.output import FindingFormatOption, Format
 from gpupool.cli.policy.answer import answer
-from gpupool.policy_check.check import Bind, Operation, Question
+from gpupool.policy.check import Bind, Operation, Question
 
 app = typer.Typer(
     name="policy",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gpupool.cli.findings.outputs import FindingFormat
-from gpupool.policy_check.check import Bind, Operation, Question
+from gpupool.policy.check import Bind, Operation, Question
 
 ONCE = {
     "-o": "output",

@@ -11,12 +11,11 @@ from gpupool.cli.output import Format, print_json, print_table
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError, relative
 from gpupool.findings.of_policy import policy_finding
-from gpupool.policy_check.targets import kinds_in, policies_folder
-from gpupool.terminal import in_sentence
-from vapcheck import Kinds, PolicyFinding
+from gpupool.findings.terminal import in_sentence
+from gpupool.policy.targets import kinds_in, policies_folder
+from vapcheck import Kinds, PolicyFinding, other_minor
 from vapcheck.fixtures.suites import Failure, Suite, kinds_of, read_suites
 from vapcheck.fixtures.suites import run as run_fixtures
-from vapcheck.policy.policy_set import other_minor
 
 if TYPE_CHECKING:
     from vapcheck.fixtures.mutation import Outcome

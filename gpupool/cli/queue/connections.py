@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gpupool import project
-from gpupool.address_secrets import DATABASE, NATS, secret_in
+from gpupool.environment import project
 from gpupool.findings import UsageError
+from gpupool.findings.address_secrets import DATABASE, NATS, secret_in
 
 if TYPE_CHECKING:
     from gpupool.queue.store.database import Database

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.address_secrets import DATABASE
-from gpupool.cli.connections import with_database
 from gpupool.cli.output import FormatOption, print_json, print_table
+from gpupool.cli.queue.connections import with_database
+from gpupool.environment.spec.field_types import duration_seconds
 from gpupool.findings import GpupoolError, UsageError
-from gpupool.spec.field_types import duration_seconds
+from gpupool.findings.address_secrets import DATABASE
 
 if TYPE_CHECKING:
     from gpupool.queue.records import ApiKey

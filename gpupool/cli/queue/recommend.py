@@ -9,7 +9,7 @@ import typer
 
 from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_table
 from gpupool.cli.progress import progress
-from gpupool.cli.simulate import (
+from gpupool.cli.queue.simulate import (
     LoadOption,
     MapOption,
     SetOption,
@@ -20,10 +20,10 @@ from gpupool.cli.simulate import (
     names,
     read_trace,
 )
-from gpupool.money import usd
+from gpupool.environment.money import usd
 
 if TYPE_CHECKING:
-    from gpupool.simulate.recommend import Recommendations
+    from gpupool.queue.simulate.recommend import Recommendations
 
 
 def recommend(
@@ -48,11 +48,11 @@ def recommend(
 
     Example: gpupool recommend prod --trace jobs.csv
     """
-    from gpupool.plan.resolve import read_plan
-    from gpupool.simulate import run
-    from gpupool.simulate.numbers import numbers
-    from gpupool.simulate.recommend import recommend as tried
-    from gpupool.spec.load import find_environment
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.queue.simulate import run
+    from gpupool.queue.simulate.numbers import numbers
+    from gpupool.queue.simulate.recommend import recommend as tried
 
     settings = run.Settings(numbers(set or ()), seed, 1, names(map))
     plan, file = read_plan(env), find_environment(env)
@@ -83,7 +83,7 @@ def _as_json(result: Recommendations) -> dict[str, Any]:
 
 
 def _print(result: Recommendations) -> None:
-    from gpupool.simulate import words
+    from gpupool.queue.simulate import words
 
     before = result.before
     rest = result.possible - result.tried

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.address_secrets import DATABASE, NATS
-from gpupool.cli.connections import database_url, nats_url, queue_folder
 from gpupool.cli.progress import progress
+from gpupool.cli.queue.connections import database_url, nats_url, queue_folder
 from gpupool.findings import GpupoolError, UsageError
+from gpupool.findings.address_secrets import DATABASE, NATS
 
 if TYPE_CHECKING:
-    from gpupool.plan.model import Plan
+    from gpupool.environment.plan.model import Plan
     from gpupool.queue.service import ServeOptions
     from vapcheck import Document
 
@@ -101,9 +101,9 @@ def serve(
 
     Example: gpupool serve local --dev
     """
+    from gpupool.environment.spec.load import find_environment
     from gpupool.queue.kubernetes.admission import Admission
     from gpupool.queue.service import ROLES, ServeOptions, configure_logging, serve
-    from gpupool.spec.load import find_environment
 
     if stop:
         _stop(purge)
@@ -112,7 +112,7 @@ def serve(
         print(_link(port))
         return
     if take_over:
-        from gpupool.cli import take_over as taking_over
+        from gpupool.cli.queue import take_over as taking_over
 
         print(taking_over.take_over(database))
         return
@@ -156,7 +156,7 @@ def serve(
 def _objects(plan: Plan) -> Sequence[Document]:
     """Everything that the environment amounts to, policies included."""
     from gpupool.generators import generate
-    from gpupool.infra.policy_gate import documents_of
+    from gpupool.policy.gate import documents_of
 
     return documents_of(plan, generate(plan))
 

@@ -15,14 +15,14 @@ import typer
 from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.output import EnvArgument, FindingFormatOption, print_table
 from gpupool.cli.progress import progress
+from gpupool.environment.money import usd
 from gpupool.findings import UsageError, exit_code
-from gpupool.money import usd
 
 if TYPE_CHECKING:
-    from gpupool.plan.model import Plan
-    from gpupool.simulate.figures import RunFigures
-    from gpupool.simulate.run import Outcome, Sensitivity
-    from gpupool.simulate.trace import Names, Trace
+    from gpupool.environment.plan.model import Plan
+    from gpupool.queue.simulate.figures import RunFigures
+    from gpupool.queue.simulate.run import Outcome, Sensitivity
+    from gpupool.queue.simulate.trace import Names, Trace
 
 QUEUE = "queue"
 MOST_OF_QUEUE = 100_000
@@ -98,10 +98,10 @@ def simulate(
 
     Example: gpupool simulate prod --trace jobs.csv --assert 'wait.p95<10m'
     """
-    from gpupool.plan.resolve import read_plan
-    from gpupool.simulate import assertions, run
-    from gpupool.simulate.numbers import numbers
-    from gpupool.spec.load import find_environment
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.queue.simulate import assertions, run
+    from gpupool.queue.simulate.numbers import numbers
 
     expectations = [assertions.expectation(text) for text in expect or ()]
     settings = run.Settings(numbers(set or ()), seed, repeat, names(map))
@@ -127,10 +127,10 @@ def simulate(
 
 def _plan_of(env: str, against: str) -> Plan:
     """Of another environment, or of this one at a commit. Raises UsageError, SpecError."""
-    from gpupool.plan.resolve import read_plan, resolve
-    from gpupool.report.git_states import project_folder, snapshots
-    from gpupool.spec.load import check_shape
-    from gpupool.spec.yaml_source import parse_source
+    from gpupool.environment.plan.resolve import read_plan, resolve
+    from gpupool.environment.spec.load import check_shape
+    from gpupool.environment.spec.yaml_source import parse_source
+    from gpupool.review.report.git_states import project_folder, snapshots
 
     try:
         return read_plan(against)
@@ -150,8 +150,8 @@ def _plan_of(env: str, against: str) -> Plan:
 
 def read_trace(file: Path, format: str, zone: str | None, window: str | None, load: float) -> Trace:
     """The jobs that a command is about. Raises UsageError, GpupoolError."""
-    from gpupool.simulate import formats
-    from gpupool.simulate.trace import part_of
+    from gpupool.queue.simulate import formats
+    from gpupool.queue.simulate.trace import part_of
 
     if format not in ("auto", *formats.NAMES):
         raise UsageError(f"--trace-format {format}: use auto, {', '.join(formats.NAMES)}")
@@ -162,8 +162,8 @@ def read_trace(file: Path, format: str, zone: str | None, window: str | None, lo
 
 def _of_queue() -> Trace:
     """The jobs of the queue that GPUPOOL_URL names, as `gpupool jobs` does."""
-    from gpupool.cli.jobs.connection import asked
-    from gpupool.cli.jobs.export import over, trace_of
+    from gpupool.cli.queue.jobs.connection import asked
+    from gpupool.cli.queue.jobs.export import over, trace_of
 
     with asked(None, None) as client:
         return trace_of(over(client, MOST_OF_QUEUE))
@@ -182,7 +182,7 @@ def _zone(text: str | None) -> timedelta | None:
 def _window(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    from gpupool.spec.field_types import duration_seconds
+    from gpupool.environment.spec.field_types import duration_seconds
 
     match = re.fullmatch(r"((?:[0-9]{1,6}[smhd])+|0)\.\.((?:[0-9]{1,6}[smhd])+)", text)
     window = tuple(float(duration_seconds(part)) for part in match.groups()) if match else (0.0, 0.0)
@@ -193,13 +193,13 @@ def _window(text: str | None) -> tuple[float, float] | None:
 
 def names(file: Path | None) -> Names:
     """What --map says. Raises UsageError."""
-    from gpupool.simulate.names_file import read_names
+    from gpupool.queue.simulate.names_file import read_names
 
     return read_names(file)
 
 
 def _answer(trace: Trace, settings: Any, outcomes: list[Outcome], weak: Any, verdicts: Any) -> dict[str, Any]:
-    from gpupool.simulate.as_json import as_json
+    from gpupool.queue.simulate.as_json import as_json
 
     return as_json(trace, settings, outcomes, weak, verdicts)
 
@@ -207,7 +207,7 @@ def _answer(trace: Trace, settings: Any, outcomes: list[Outcome], weak: Any, ver
 def _write(out: Path, answer: dict[str, Any], outcomes: list[Outcome], verdicts: Any) -> None:
     import json
 
-    from gpupool.simulate.page import page
+    from gpupool.queue.simulate.page import page
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -220,9 +220,9 @@ def _write(out: Path, answer: dict[str, Any], outcomes: list[Outcome], verdicts:
 def _print(
     trace: Trace, settings: Any, outcomes: list[Outcome], weak: Any, verdicts: Any, out: Path | None
 ) -> None:
-    from gpupool.simulate import words
-    from gpupool.simulate.figures import spread
-    from gpupool.simulate.numbers import NUMBERS
+    from gpupool.queue.simulate import words
+    from gpupool.queue.simulate.figures import spread
+    from gpupool.queue.simulate.numbers import NUMBERS
 
     shown = [outcome.figures for outcome in outcomes]
     columns = ["", *(run.environment for run in shown)]
@@ -258,7 +258,7 @@ def _print(
 
 
 def _print_groups(run: RunFigures) -> None:
-    from gpupool.simulate import words
+    from gpupool.queue.simulate import words
 
     rows = [
         (
@@ -274,7 +274,7 @@ def _print_groups(run: RunFigures) -> None:
 
 
 def _print_pools(run: RunFigures) -> None:
-    from gpupool.simulate import words
+    from gpupool.queue.simulate import words
 
     rows = [
         (
@@ -293,7 +293,7 @@ def _print_pools(run: RunFigures) -> None:
 
 
 def _print_sensitivity(run: RunFigures, weak: list[Sensitivity]) -> None:
-    from gpupool.simulate import words
+    from gpupool.queue.simulate import words
 
     if not weak:
         return

@@ -6,7 +6,7 @@ Writes that into the database, for the process that leads; it does not see the c
 
 from __future__ import annotations
 
-from gpupool.cli.connections import with_database
+from gpupool.cli.queue.connections import with_database
 from gpupool.findings import UsageError
 
 

@@ -1,6 +1,6 @@
 """One GPU model of the catalog as a file: its fields, and the rules that each file keeps by itself.
 
-The files that ship with gpupool (`gpupool/catalog/`) and those of a project (`catalog/` beside
+The files that ship with gpupool (`gpupool/environment/catalog/`) and those of a project (`catalog/` beside
 `environments/`) have the same fields; the published JSON Schema `catalog.schema.json` is made of this module.
 It must not read files, hold facts about a model, or depend on another model's file.
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpupool.spec.field_types import Hint, Model, NodeFact, Text
+from gpupool.environment.spec.field_types import Hint, Model, NodeFact, Text
 
 DriverVersion = Annotated[
     str,

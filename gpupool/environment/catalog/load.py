@@ -1,8 +1,9 @@
 """The GPU catalog: every model that ships with gpupool, read from its file.
 
-One file per model, `gpupool/catalog/<key>.yaml`, with the fields of `gpupool.catalog.gpu_file`; nothing else
-lists the models, so adding one is adding a file. This module is the only reader of those files; what a
-project adds is read by `gpupool.catalog.project`.
+One file per model, `gpupool/environment/catalog/<key>.yaml`, with the fields of
+`gpupool.environment.catalog.gpu_file`; nothing else lists the models, so adding one is adding a file. This
+module is the only reader of those files; what a project adds is read by
+`gpupool.environment.catalog.project`.
 
 Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over
 values read them all.
@@ -20,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 import yaml
 
-from gpupool.catalog.models import (
+from gpupool.environment.catalog.models import (
     CatalogError,
     GpuModel,
     InstanceType,
@@ -163,8 +164,8 @@ def _made(kind: Callable[..., T], row: Data, **also: Any) -> T:
 
 
 def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
-    """The model that the fields of one file describe; they are those of `gpupool.catalog.gpu_file` and
-    sound."""
+    """The model that the fields of one file describe; they are those of
+    `gpupool.environment.catalog.gpu_file` and sound."""
     rest = dict(data)
     driver, mig, ratio = rest.pop("driver", None) or {}, rest.pop("mig", None), rest.pop("spotRatio", None)
     capability = tuple(int(part) for part in data["computeCapability"].split("."))

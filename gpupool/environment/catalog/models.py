@@ -1,7 +1,7 @@
 """What a GPU model is: how it can be split, and which instance types carry it.
 
-The facts are data (`gpupool.catalog.load`). This module must not hold facts of its own, depend on an
-environment, or do sharing arithmetic (that is `gpupool.sharing`).
+The facts are data (`gpupool.environment.catalog.load`). This module must not hold facts of its own, depend on
+an environment, or do sharing arithmetic (that is `gpupool.environment.sharing`).
 """
 
 from __future__ import annotations

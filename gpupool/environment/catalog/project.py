@@ -1,8 +1,9 @@
 """A project's own GPU models: `catalog/*.yaml` beside `environments/`, added to those that gpupool ships.
 
 A file with the name of a shipped one replaces it as a whole. Every file is validated by
-`gpupool.catalog.gpu_file`, and each error is a finding with its place, as in an environment file. This
-module must not depend on environments or sharing; for the meaning of a model, see `gpupool.catalog`.
+`gpupool.environment.catalog.gpu_file`, and each error is a finding with its place, as in an environment file.
+This module must not depend on environments or sharing; for the meaning of a model, see
+`gpupool.environment.catalog`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import cast
 
-from gpupool.catalog.gpu_file import GpuFile
-from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.gpu_file import GpuFile
+from gpupool.environment.catalog.load import Catalog, load_catalog, model, shipped_file
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.project import environments_folder
+from gpupool.environment.spec.shape import shape_findings
+from gpupool.environment.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source
 from gpupool.findings import Finding, SpecError, file_finding
-from gpupool.project import environments_folder
-from gpupool.spec.shape import shape_findings
-from gpupool.spec.yaml_source import MAX_BYTES, Loc, YamlSource, display_path, parse_source
 from vapcheck.reading import files_below, read_file
 
 _KEY = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

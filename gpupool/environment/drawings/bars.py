@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from gpupool.drawings.svg import EDGE, FONT, WIDTH
+from gpupool.environment.drawings.svg import EDGE, FONT, WIDTH
 
 ROW = 26
 THICK = 14

@@ -1,7 +1,7 @@
 """One GPU drawn with characters, for a terminal and for a code block in Markdown.
 
 ASCII only: it looks the same in an e-mail, in a log, and on a console that knows no box drawing. What is
-drawn is worked out in `gpupool.drawings.gpu`; here are only columns and lines.
+drawn is worked out in `gpupool.environment.drawings.gpu`; here are only columns and lines.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from gpupool.catalog.models import GpuModel
-from gpupool.drawings.gpu import OWN, SHARED, UNUSED, Block, GpuDrawing, drawing
-from gpupool.drawings.labels import pieces
-from gpupool.sharing import Sharing
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.drawings.gpu import OWN, SHARED, UNUSED, Block, GpuDrawing, drawing
+from gpupool.environment.drawings.labels import pieces
+from gpupool.environment.sharing import Sharing
 
 COLUMNS = 40
 """Width of a drawing in characters where nothing asks for more; two of them fit beside each other."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from gpupool.drawings.svg import FONT
+from gpupool.environment.drawings.svg import FONT
 
 WIDTH = 720
 LEFT, BOTTOM, TOP = 44, 18, 6

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gpupool.catalog.models import GpuModel, Mig
-from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing, verdict
-from gpupool.sharing.placement import Counts, feasible
+from gpupool.environment.catalog.models import GpuModel, Mig
+from gpupool.environment.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing, verdict
+from gpupool.environment.sharing.placement import Counts, feasible
 
 MIB_PER_GIB = 1024
 
@@ -70,7 +70,9 @@ def drawing(gpu: GpuModel, sharing: Sharing) -> GpuDrawing:
 @functools.singledispatch
 def _drawn(sharing: Sharing, _gpu: GpuModel) -> GpuDrawing:
     """Where the drawing of a mode is registered, one function each; a test holds them to `sharing_modes`."""
-    raise TypeError(f"no drawing of the sharing mode {sharing.mode!r}; register it in gpupool.drawings.gpu")
+    raise TypeError(
+        f"no drawing of the sharing mode {sharing.mode!r}; register it in gpupool.environment.drawings.gpu"
+    )
 
 
 @_drawn.register

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpupool.catalog.models import GpuModel
-from gpupool.catalog.project import catalog_here
-from gpupool.plan.changes.model import PoolState
-from gpupool.sharing import Sharing, sharing_modes, verdict
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.plan.changes.model import PoolState
+from gpupool.environment.sharing import Sharing, sharing_modes, verdict
 
 
 def drawable(state: PoolState | None) -> tuple[GpuModel, Sharing] | None:

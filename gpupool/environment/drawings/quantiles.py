@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log10
 
-from gpupool.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
+from gpupool.environment.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
 
 HEIGHT = 160
 RIGHT = 130

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
+from gpupool.environment.drawings.chart import BOTTOM, LEFT, TOP, WIDTH, chart, label, line
 
 HEIGHT = 120
 

@@ -3,7 +3,7 @@
 Blocks differ by outlines, hatching and labels, never by colour: strokes and text take `currentColor`, and
 areas are empty unless the page that holds the picture fills its classes (`own`, `shared`, `unused`, `link`).
 No scripts, styles, links or outside resources, so that any content security policy allows it. What is drawn
-is worked out in `gpupool.drawings.gpu`; here are only pixels.
+is worked out in `gpupool.environment.drawings.gpu`; here are only pixels.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from html import escape
 
-from gpupool.catalog.models import GpuModel
-from gpupool.drawings.gpu import OWN, UNUSED, Block, GpuDrawing, drawing
-from gpupool.drawings.labels import pieces
-from gpupool.sharing import Sharing
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.drawings.gpu import OWN, UNUSED, Block, GpuDrawing, drawing
+from gpupool.environment.drawings.labels import pieces
+from gpupool.environment.sharing import Sharing
 
 WIDTH = 360
 """Width of the picture in CSS pixels: what a phone shows without scaling it down."""

@@ -1,7 +1,7 @@
 """Arithmetic between the environment's words and the Plan's numbers: machines, grants, windows.
 
 The one place where GPUs become slices. Pure; what a combination may not be is judged in
-`gpupool.plan.checks`.
+`gpupool.environment.plan.checks`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.plan.model import RESERVED, SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
-from gpupool.plan.tenants import MachineShare
-from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
-from gpupool.spec import environment as spec
-from gpupool.spec import tenants as spec_tenants
-from gpupool.spec.field_types import Compute, memory_mib
+from gpupool.environment.catalog.models import GpuModel, mig_resource
+from gpupool.environment.plan.model import RESERVED, SPOT_FIRST, Capacity, Machine, Pool, Reserved, Window
+from gpupool.environment.plan.tenants import MachineShare
+from gpupool.environment.sharing import GPU_RESOURCE, Sharing, sharing_modes
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec import tenants as spec_tenants
+from gpupool.environment.spec.field_types import Compute, memory_mib
 
 _WINDOW = re.compile(
     r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC",

@@ -1,7 +1,8 @@
 """Facts of clouds, each with its source and date: what EBS makes, which images EKS has, how GKE shares GPUs.
 
 The facts are in `cloud_facts.yaml`; this is their only reader. Prices and machines are the catalog's
-(`gpupool.catalog`), and what a release of the GPU Operator has is `gpupool.plan.operator_releases`'.
+(`gpupool.environment.catalog`), and what a release of the GPU Operator has is
+`gpupool.environment.plan.operator_releases`'.
 """
 
 from __future__ import annotations

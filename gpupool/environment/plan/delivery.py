@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.spec import delivery as spec
+from gpupool.environment.spec import delivery as spec
 
 
 @dataclass(frozen=True, slots=True)

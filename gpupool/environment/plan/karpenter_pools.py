@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.plan.model import Capacity, Machine, Plan, Pool
+from gpupool.environment.plan.model import Capacity, Machine, Plan, Pool
 
 
 @dataclass(frozen=True, slots=True)

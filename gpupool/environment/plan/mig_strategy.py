@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from gpupool.plan.model import Pool
-from gpupool.spec.yaml_source import value_at
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.spec.yaml_source import value_at
 
 Strategy = Literal["none", "mixed"]
 

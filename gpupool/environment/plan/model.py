@@ -17,17 +17,23 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from gpupool.catalog.models import GpuModel
-from gpupool.json_output import JsonObject, Number, Share, read
-from gpupool.plan.delivery import Delivery
-from gpupool.plan.platforms import PLATFORMS
-from gpupool.plan.policies import Policies
-from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import MachineShare, Tenant
-from gpupool.sharing import Isolation, Sharing
-from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
-from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
-from gpupool.spec.services import Assertion, Monitoring
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.plan.delivery import Delivery
+from gpupool.environment.plan.platforms import PLATFORMS
+from gpupool.environment.plan.policies import Policies
+from gpupool.environment.plan.queue import QueueSettings
+from gpupool.environment.plan.tenants import MachineShare, Tenant
+from gpupool.environment.sharing import Isolation, Sharing
+from gpupool.environment.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
+from gpupool.environment.spec.machines import (
+    Kubelet,
+    PlacementGroup,
+    RootVolume,
+    SecurityGroupTerm,
+    SubnetTerm,
+)
+from gpupool.environment.spec.services import Assertion, Monitoring
+from gpupool.findings.json_output import JsonObject, Number, Share, read
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.plan.model import MANAGED_BY
-from gpupool.spec.yaml_source import value_at
+from gpupool.environment.plan.model import MANAGED_BY
+from gpupool.environment.spec.yaml_source import value_at
 
 Object = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ SIMULATED_IN = "simulated.gpupool.dev/namespace"
 """Annotation of a ClusterPolicy by which the simulated operator knows where it runs."""
 _OUR_MAPS = ("gpupool-device-plugin-", "gpupool-mig-", "gpupool-dcgm-")
 """How the names of the ConfigMaps begin that the operator's operands mount (generators.device_plugin,
-generators.mig_parted, gpupool.monitoring.exporter)."""
+generators.mig_parted, gpupool.generators.monitoring.exporter)."""
 _GROUP = "nvidia.com"
 _PACKAGES = ("gpu-operator-certified", "gpu-operator")
 """The operator's packages in OLM's catalogues."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from gpupool.catalog.models import GpuModel
-from gpupool.sharing import Sharing, SharingProblem
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing import Sharing, SharingProblem
 
 _FILE = Path(__file__).parent / "operator_releases.yaml"
 

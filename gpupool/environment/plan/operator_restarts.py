@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import yaml
 
-from gpupool.plan.operator_releases import version_key
-from gpupool.spec.yaml_source import value_at
+from gpupool.environment.plan.operator_releases import version_key
+from gpupool.environment.spec.yaml_source import value_at
 
 DriverChange = Literal["surroundings", "settings"]
 DRIVER, DEVICE_PLUGIN, MPS_DAEMON = "driver", "device plugin", "MPS control daemon"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import yaml
 
-from gpupool.spec.yaml_source import Loc, value_at
+from gpupool.environment.spec.yaml_source import Loc, value_at
 
 Undoing = Literal["never", "partitioned", "always"]
 """Whether a setting of an operator of somebody else's undoes the pools: all of them, or partitioned ones."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpupool.spec import environment as spec
+from gpupool.environment.spec import environment as spec
 
 
 @dataclass(frozen=True, slots=True)

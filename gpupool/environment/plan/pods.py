@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Pool
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Pool
 
 JOB_LABEL = "gpupool.dev/job"
 """Id of the queue's job, on its Job and pods. Policies accept it from launcher and Job controller only."""
@@ -58,7 +58,7 @@ class PodFields:
 
 def pod_fields(pool: Pool, resource: str, count: int = 1, priority_class: str | None = None) -> PodFields:
     """What a pod says to get `count` of `resource` on a node of `pool`. Its `priority_class` is that of
-    `gpupool.plan.priority_classes`."""
+    `gpupool.environment.plan.priority_classes`."""
     return PodFields(
         labels={SHARES_LABEL: "true"} if pool.lends_whole_gpus else {},
         annotations={MEMORY: f"{pool.gpu_memory_mib}Mi"} if pool.gpu_memory_mib is not None else {},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gpupool.spec.services import Waiver
+from gpupool.environment.spec.services import Waiver
 
 Action = Literal["deny", "warn", "audit"]
 """What happens on a violation; from strict to lax."""

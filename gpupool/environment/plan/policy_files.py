@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from gpupool import shipped
+from gpupool.environment import shipped
+from gpupool.environment.spec.yaml_source import MAX_BYTES, display_path, value_at
 from gpupool.findings import GpupoolError, file_finding
-from gpupool.spec.yaml_source import MAX_BYTES, display_path, value_at
 from vapcheck.reading import files_below, read_file
 
 SHIPPED = shipped.folder("policies")

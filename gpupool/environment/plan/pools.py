@@ -1,6 +1,7 @@
 """A pool of the environment file -> a pool of the Plan, with every default filled.
 
-Part of `gpupool.plan.resolve`. Refuses nothing: what can't be a pool is reported by `gpupool.plan.checks`.
+Part of `gpupool.environment.plan.resolve`. Refuses nothing: what can't be a pool is reported by
+`gpupool.environment.plan.checks`.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import sha256
 
-from gpupool.catalog.load import Catalog
-from gpupool.catalog.models import CatalogError
-from gpupool.plan import model as plan
-from gpupool.plan.capacity import (
+from gpupool.environment.catalog.load import Catalog
+from gpupool.environment.catalog.models import CatalogError
+from gpupool.environment.plan import model as plan
+from gpupool.environment.plan.capacity import (
     capacities,
     efa_cards,
     gpus_max,
@@ -20,10 +21,10 @@ from gpupool.plan.capacity import (
     reservations,
     sharing_of,
 )
-from gpupool.plan.platforms import PLATFORMS
-from gpupool.sharing import Sharing
-from gpupool.spec import environment as spec
-from gpupool.spec.field_types import memory_mib
+from gpupool.environment.plan.platforms import PLATFORMS
+from gpupool.environment.sharing import Sharing
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.field_types import memory_mib
 
 
 def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool, platform: str) -> plan.Pool | None:

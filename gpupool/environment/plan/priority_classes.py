@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
-from gpupool.plan.tenants import Tenant
-from gpupool.spec.environment import Priority
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import BORROWED_CLASS, WARM_CLASS
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.spec.environment import Priority
 
 UNRANKED_CLASS = "gpupool-default"
 """With a pool's name behind it: the class of pods without a priority."""

@@ -1,6 +1,6 @@
 """The settings of a Plan's job queue, and how they follow from the environment file.
 
-Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). Checks nothing.
+Frozen values and no I/O, like the rest of the Plan (`gpupool.environment.plan`). Checks nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpupool import __version__
-from gpupool.spec import queue as spec
-from gpupool.spec.environment import Environment
-from gpupool.spec.field_types import duration_seconds
+from gpupool.environment.spec import queue as spec
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.field_types import duration_seconds
 
 RELEASE = "gpu-scheduler"
 """The Helm release, whose name the Service of the API has in the cluster."""

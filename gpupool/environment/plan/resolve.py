@@ -1,7 +1,8 @@
 """Environment x catalog -> Plan: every default filled, every cross-check done, every finding at once.
 
 The only maker of Plans. Reads files through `load` and adds no rule of its own: what is refused is in
-`gpupool.plan.checks`, what is computed in `gpupool.plan.capacity` and `gpupool.sharing`.
+`gpupool.environment.plan.checks`, what is computed in `gpupool.environment.plan.capacity` and
+`gpupool.environment.sharing`.
 """
 
 from __future__ import annotations
@@ -12,26 +13,26 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from gpupool.catalog.load import Catalog
-from gpupool.catalog.project import read_catalog, ready_file
+from gpupool.environment.catalog.load import Catalog
+from gpupool.environment.catalog.project import read_catalog, ready_file
+from gpupool.environment.plan import model as plan
+from gpupool.environment.plan.capacity import grant_slices, share_of, up_to_slices
+from gpupool.environment.plan.checks import CHECKS, CheckContext, PlanProblem, Siblings
+from gpupool.environment.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
+from gpupool.environment.plan.platforms import PLATFORMS, has_existing_nodes
+from gpupool.environment.plan.policies import Policies, PolicyLimits
+from gpupool.environment.plan.policy_files import policy_files
+from gpupool.environment.plan.pools import resolve_pool
+from gpupool.environment.plan.queue import queue_settings
+from gpupool.environment.plan.tenants import NOTHING, MachineShare, Tenant
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec import tenants as spec_tenants
+from gpupool.environment.spec.field_types import duration_seconds
+from gpupool.environment.spec.gaps import Gaps
+from gpupool.environment.spec.load import Loaded, find_environment, load
+from gpupool.environment.spec.tenants import Project
+from gpupool.environment.spec.yaml_source import Loc
 from gpupool.findings import Finding, SpecError
-from gpupool.plan import model as plan
-from gpupool.plan.capacity import grant_slices, share_of, up_to_slices
-from gpupool.plan.checks import CHECKS, CheckContext, PlanProblem, Siblings
-from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
-from gpupool.plan.platforms import PLATFORMS, has_existing_nodes
-from gpupool.plan.policies import Policies, PolicyLimits
-from gpupool.plan.policy_files import policy_files
-from gpupool.plan.pools import resolve_pool
-from gpupool.plan.queue import queue_settings
-from gpupool.plan.tenants import NOTHING, MachineShare, Tenant
-from gpupool.spec import environment as spec
-from gpupool.spec import tenants as spec_tenants
-from gpupool.spec.field_types import duration_seconds
-from gpupool.spec.gaps import Gaps
-from gpupool.spec.load import Loaded, find_environment, load
-from gpupool.spec.tenants import Project
-from gpupool.spec.yaml_source import Loc
 
 _CAPACITY: tuple[Loc, ...] = (
     ("gpu",),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gpupool.plan.model import Pool
-from gpupool.sharing import GPU_RESOURCE, Isolation
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.sharing import GPU_RESOURCE, Isolation
 
 
 def slot_variables(pools: Iterable[Pool]) -> Mapping[str, str]:

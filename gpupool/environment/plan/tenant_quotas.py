@@ -2,8 +2,8 @@
 
 A quota counts a resource of a whole namespace, over all pools that offer it under one name. Where a tenant
 has several such pools, a quota for each counts the pods that carry the pool's PriorityClasses
-(`gpupool.plan.priority_classes`). Where it may borrow, quotas of all but borrowed pods hold its own to what
-is granted.
+(`gpupool.environment.plan.priority_classes`). Where it may borrow, quotas of all but borrowed pods hold its
+own to what is granted.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import BORROWED_CLASS
-from gpupool.plan.priority_classes import classes_of, counted_apart
-from gpupool.plan.tenants import MachineShare, Tenant
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import BORROWED_CLASS
+from gpupool.environment.plan.priority_classes import classes_of, counted_apart
+from gpupool.environment.plan.tenants import MachineShare, Tenant
 
 ALL, GRANTED = "gpupool", "gpupool-granted"
 """Names of the quotas of all pods, and of all but borrowed ones; a pool's name follows behind a dot."""

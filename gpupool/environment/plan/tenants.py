@@ -1,7 +1,7 @@
 """The tenants of a Plan, with what they may use and spend.
 
-Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). What a share of a node is in CPU and
-memory is here too, because a tenant's bounds are sums of such shares.
+Frozen values and no I/O, like the rest of the Plan (`gpupool.environment.plan`). What a share of a node is in
+CPU and memory is here too, because a tenant's bounds are sums of such shares.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gpupool.spec.tenants import Budget, Project
-from vapcheck.server.canonical_text import quantity
+from gpupool.environment.spec.tenants import Budget, Project
+from vapcheck import quantity
 
 
 def cpu_quantity(millis: int) -> str:

@@ -1,1 +1,2 @@
-"""The published JSON Schemas, made from the models of `gpupool.spec` and `gpupool.catalog`."""
+"""The published JSON Schemas, made from the models of `gpupool.environment.spec` and
+`gpupool.environment.catalog`."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from gpupool.spec.field_types import Duration, LabelKey, LabelValue, Model, Name, NodeName
+from gpupool.environment.spec.field_types import Duration, LabelKey, LabelValue, Model, Name, NodeName
 
 Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$")]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -1,12 +1,12 @@
 """The client's `GPUType`, made of the shipped catalog, because the client reads no catalog.
 
-`python -m gpupool.schema.gpu_types` prints the module; `make schema` writes it to
+`python -m gpupool.environment.schema.gpu_types` prints the module; `make schema` writes it to
 `gpupool/client/gpu_types.py`, and a test fails when that is stale.
 """
 
 from __future__ import annotations
 
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
 
 _HEAD = '''"""The GPUs of the shipped catalog. `make schema` writes this file; it must not be edited."""
 

@@ -1,8 +1,9 @@
-"""The published JSON Schemas, made of `gpupool.spec` and `gpupool.catalog.gpu_file` and never edited by hand.
+"""The published JSON Schemas, made of `gpupool.environment.spec` and `gpupool.environment.catalog.gpu_file`
+and never edited by hand.
 
-`python -m gpupool.schema.published environment` prints that of the environment file, `... catalog` that of a
-GPU model, `... values` that of the chart's values; `make schema` writes them to `gpupool/schema/` and
-`charts/gpu-scheduler/`, and a test fails when one of them is stale.
+`python -m gpupool.environment.schema.published environment` prints that of the environment file, `...
+catalog` that of a GPU model, `... values` that of the chart's values; `make schema` writes them to
+`gpupool/environment/schema/` and `charts/gpu-scheduler/`, and a test fails when one of them is stale.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gpupool import shipped
-from gpupool.catalog.gpu_file import GpuFile
-from gpupool.schema.chart_values import Values
-from gpupool.spec.environment import API_VERSION, Environment
+from gpupool.environment import shipped
+from gpupool.environment.catalog.gpu_file import GpuFile
+from gpupool.environment.schema.chart_values import Values
+from gpupool.environment.spec.environment import API_VERSION, Environment
 
 _FOLDER = Path(__file__).parent
 FILE = _FOLDER / "environment.schema.json"

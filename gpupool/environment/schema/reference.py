@@ -1,8 +1,8 @@
-"""docs/reference.md: every field of the environment file, from the models of `gpupool.spec`.
+"""docs/reference.md: every field of the environment file, from the models of `gpupool.environment.spec`.
 
-`python -m gpupool.schema.reference docs/reference.md` prints the page; `make schema` writes it, and a test
-fails when it is stale. Descriptions are the models' own. Examples are values of the shipped environments,
-else of reference.yaml, which also has the units of numbers.
+`python -m gpupool.environment.schema.reference docs/reference.md` prints the page; `make schema` writes it,
+and a test fails when it is stale. Descriptions are the models' own. Examples are values of the shipped
+environments, else of reference.yaml, which also has the units of numbers.
 
 The page itself records since when a field exists: a field that the former page does not list gets UNRELEASED,
 which `make release` replaces by the version, as 0.3.
@@ -24,9 +24,9 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool import shipped
-from gpupool.spec.environment import Environment
-from gpupool.spec.yaml_source import read_source
+from gpupool.environment import shipped
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.yaml_source import read_source
 
 UNRELEASED = "unreleased"
 DATA = Path(__file__).with_name("reference.yaml")

@@ -1,6 +1,6 @@
 """The client for ordinary code, made of the one for asyncio: without waiting, with other names.
 
-`python -m gpupool.schema.sync_client` prints the module; `make schema` writes it to
+`python -m gpupool.environment.schema.sync_client` prints the module; `make schema` writes it to
 `gpupool/client/sync_client.py`, and a test fails when that is stale. Needs ruff, which formats it.
 """
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "client" / "async_client.py"
+SOURCE = Path(__file__).parents[2] / "client" / "async_client.py"
 SENTENCES = {
     "`AsyncClient`: sends the operations from asyncio.": (
         "`Client`: sends the operations, one after the other."

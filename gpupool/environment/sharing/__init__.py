@@ -4,13 +4,13 @@
 to a cluster.
 """
 
-from gpupool.sharing.exclusive import Exclusive
-from gpupool.sharing.mig import MigSharing
-from gpupool.sharing.mode import GPU_RESOURCE, SHARED_RESOURCE, Isolation, Sharing, SharingProblem
-from gpupool.sharing.mps import Mps
-from gpupool.sharing.placement import Placed
-from gpupool.sharing.time_slicing import TimeSlicing
-from gpupool.sharing.verdict import Verdict, maximal_layouts, verdict
+from gpupool.environment.sharing.exclusive import Exclusive
+from gpupool.environment.sharing.mig import MigSharing
+from gpupool.environment.sharing.mode import GPU_RESOURCE, SHARED_RESOURCE, Isolation, Sharing, SharingProblem
+from gpupool.environment.sharing.mps import Mps
+from gpupool.environment.sharing.placement import Placed
+from gpupool.environment.sharing.time_slicing import TimeSlicing
+from gpupool.environment.sharing.verdict import Verdict, maximal_layouts, verdict
 
 sharing_modes: tuple[type[Sharing], ...] = (Exclusive, TimeSlicing, Mps, MigSharing)
 

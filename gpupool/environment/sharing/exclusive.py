@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Sharing
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing.mode import GPU_RESOURCE, Isolation, Sharing
 
 
 @dataclass(frozen=True, slots=True)

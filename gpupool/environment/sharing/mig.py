@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.sharing.mode import GPU_RESOURCE, Isolation, Sharing, SharingProblem
-from gpupool.sharing.verdict import verdict
+from gpupool.environment.catalog.models import GpuModel, mig_resource
+from gpupool.environment.sharing.mode import GPU_RESOURCE, Isolation, Sharing, SharingProblem
+from gpupool.environment.sharing.verdict import verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
 
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.models import GpuModel
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """What the device plugin advertises for whole GPUs, and for slices of them that it does not rename."""

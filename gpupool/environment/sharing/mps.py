@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import Isolation, SharingProblem
-from gpupool.sharing.replicated import Replicated, too_few_replicas
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing.mode import Isolation, SharingProblem
+from gpupool.environment.sharing.replicated import Replicated, too_few_replicas
 
 
 @dataclass(frozen=True, slots=True)

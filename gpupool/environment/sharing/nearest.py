@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpupool.catalog.models import Mig
-from gpupool.sharing.placement import Counts, display_order, maximal
+from gpupool.environment.catalog.models import Mig
+from gpupool.environment.sharing.placement import Counts, display_order, maximal
 
 NEAREST = 5
 """How many alternatives an impossible layout gets."""

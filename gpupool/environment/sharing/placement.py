@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.catalog.models import Mig, Profile
+from gpupool.environment.catalog.models import Mig, Profile
 
 Counts = tuple[int, ...]
 """Instances per profile, in the order of `mig.profiles`."""

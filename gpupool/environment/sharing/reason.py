@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpupool.catalog.models import Mig, Profile
-from gpupool.sharing.placement import Counts, Placed, compute_used, display_order, engines_used, place
+from gpupool.environment.catalog.models import Mig, Profile
+from gpupool.environment.sharing.placement import (
+    Counts,
+    Placed,
+    compute_used,
+    display_order,
+    engines_used,
+    place,
+)
 
 
 def explain(mig: Mig, counts: Counts) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import GPU_RESOURCE, SHARED_RESOURCE, Sharing, SharingProblem
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing.mode import GPU_RESOURCE, SHARED_RESOURCE, Sharing, SharingProblem
 
 MIN_REPLICAS = 2
 """The device plugin's parser refuses fewer (k8s-device-plugin v0.20.0, api/config/v1)."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpupool.sharing.mode import Isolation
-from gpupool.sharing.replicated import Replicated
+from gpupool.environment.sharing.mode import Isolation
+from gpupool.environment.sharing.replicated import Replicated
 
 
 @dataclass(frozen=True, slots=True)

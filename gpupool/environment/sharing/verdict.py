@@ -9,11 +9,11 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile
-from gpupool.sharing.nearest import as_layout, nearest_layouts
-from gpupool.sharing.placement import Counts, Placed, maximal, place, within_limits
-from gpupool.sharing.reason import explain
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, Profile
+from gpupool.environment.sharing.nearest import as_layout, nearest_layouts
+from gpupool.environment.sharing.placement import Counts, Placed, maximal, place, within_limits
+from gpupool.environment.sharing.reason import explain
 
 Layout = Mapping[str, int]
 """Profile name to instances of it on each GPU."""

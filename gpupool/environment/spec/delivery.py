@@ -1,6 +1,7 @@
 """How objects reach the cluster, as a section of the environment file.
 
-As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+As strict as the rest (`gpupool.environment.spec`, which puts the sections together), and as free of
+cross-checks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from gpupool.spec.field_types import Duration, Model, Name, PlainAddress
+from gpupool.environment.spec.field_types import Duration, Model, Name, PlainAddress
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 

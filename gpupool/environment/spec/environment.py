@@ -2,9 +2,10 @@
 
 Used at the edge: `load` reads a file into these models, and `resolve` turns them into a Plan, which keeps a
 section as it is where nothing has to be worked out. Every attribute docstring here is the field's description
-in the published JSON Schema (`gpupool/schema/environment.schema.json`).
+in the published JSON Schema (`gpupool/environment/schema/environment.schema.json`).
 
-No cross-checks live here: whatever needs a second field or the catalog is in `gpupool.plan.checks`.
+No cross-checks live here: whatever needs a second field or the catalog is in
+`gpupool.environment.plan.checks`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
-from gpupool.spec.delivery import Delivery
-from gpupool.spec.field_types import (
+from gpupool.environment.spec.delivery import Delivery
+from gpupool.environment.spec.field_types import (
     PAUSE_IMAGE,
     AmiAlias,
     Compute,
@@ -40,11 +41,17 @@ from gpupool.spec.field_types import (
     Usd,
     Version,
 )
-from gpupool.spec.machines import Kubelet, PlacementGroup, RootVolume, SecurityGroupTerm, SubnetTerm
-from gpupool.spec.promotion import Promotion
-from gpupool.spec.queue import Queue
-from gpupool.spec.services import Cost, Monitoring, Policies
-from gpupool.spec.tenants import Tenant
+from gpupool.environment.spec.machines import (
+    Kubelet,
+    PlacementGroup,
+    RootVolume,
+    SecurityGroupTerm,
+    SubnetTerm,
+)
+from gpupool.environment.spec.promotion import Promotion
+from gpupool.environment.spec.queue import Queue
+from gpupool.environment.spec.services import Cost, Monitoring, Policies
+from gpupool.environment.spec.tenants import Tenant
 
 API_VERSION = "gpupool.dev/v1alpha1"
 QUEUED = "-queued"

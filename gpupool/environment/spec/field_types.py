@@ -16,9 +16,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from gpupool.address_secrets import secret_in
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.web_addresses import WrongAddress, literal_forbidden, parsed
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.web_addresses import WrongAddress, literal_forbidden, parsed
+from gpupool.findings.address_secrets import secret_in
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.spec.yaml_source import Loc, value_at
+from gpupool.environment.spec.yaml_source import Loc, value_at
 
 _NEUTRAL: Mapping[Loc, Any] = {
     ("metadata",): {"name": "x"},

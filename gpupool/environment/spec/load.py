@@ -1,8 +1,8 @@
 """An environment file to an Environment: finds it, checks its shape, and says everything that is wrong.
 
-Only the shape is judged here, field by field. What the fields mean together is `gpupool.plan.checks`;
-so that one run reports both, a file with broken parts still yields an Environment of its sound ones
-(`gpupool.spec.gaps`).
+Only the shape is judged here, field by field. What the fields mean together is
+`gpupool.environment.plan.checks`; so that one run reports both, a file with broken parts still yields an
+Environment of its sound ones (`gpupool.environment.spec.gaps`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gpupool.environment.project import environments_folder
+from gpupool.environment.spec.environment import SHARING_VARIANTS, Environment
+from gpupool.environment.spec.gaps import Gaps
+from gpupool.environment.spec.messages import describe
+from gpupool.environment.spec.tenants import PROJECT_FORMS, UP_TO_FORMS
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import (
+    Loc,
+    Unread,
+    YamlSource,
+    display_path,
+    path_text,
+    read_source,
+    value_at,
+)
 from gpupool.findings import Finding, UsageError
 from gpupool.findings.finding import INVALID_FILE
-from gpupool.project import environments_folder
-from gpupool.spec.environment import SHARING_VARIANTS, Environment
-from gpupool.spec.gaps import Gaps
-from gpupool.spec.messages import describe
-from gpupool.spec.tenants import PROJECT_FORMS, UP_TO_FORMS
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, Unread, YamlSource, display_path, path_text, read_source, value_at
 
 _NAMES = ("name", "namespace")
 _NAMED = ("pools", "tenants", "priorities")

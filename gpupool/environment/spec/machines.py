@@ -1,7 +1,7 @@
 """What the machines of a cloud pool are made of, beside their image: disk, network, kubelet, placement.
 
 Fields and rules are those of Karpenter's EC2NodeClass (karpenter-provider-aws v1.14.1, CRD); what AWS adds to
-them is judged in `gpupool.plan.checks.machines`.
+them is judged in `gpupool.environment.plan.checks.machines`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Count, Duration, Hint, Model, Positive, Text
+from gpupool.environment.spec.field_types import Count, Duration, Hint, Model, Positive, Text
 
 _ROOT_DEVICE = "/dev/xvda"
 """Of Amazon's images."""

@@ -1,6 +1,6 @@
 """Messages for a field with a wrong type or value: what is wrong, what would be right.
 
-Words only. The types are `gpupool.spec`, the places `gpupool.spec.yaml_source`.
+Words only. The types are `gpupool.environment.spec`, the places `gpupool.environment.spec.yaml_source`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool.address_secrets import without_user
-from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
-from gpupool.spec.field_types import Hint
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, YamlSource
-from gpupool.web_addresses import REMEDY
+from gpupool.environment.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
+from gpupool.environment.spec.field_types import Hint
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import Loc, YamlSource
+from gpupool.environment.web_addresses import REMEDY
+from gpupool.findings.address_secrets import without_user
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where an environment's pools come from, as a section of the environment file; free of cross-checks.
 
-The defaults of what is promoted and what stays are data: `gpupool/promote/shape.yaml`.
+The defaults of what is promoted and what stays are data: `gpupool/review/promote/shape.yaml`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Hint, Model, Name, Text
+from gpupool.environment.spec.field_types import Day, Hint, Model, Name, Text
 
 SECTIONS = ("pools", "priorities", "policies", "queue", "gpuOperator", "karpenter")
 """The sections of an environment that a promotion may carry."""
@@ -46,5 +46,6 @@ class Promotion(Model):
     exceptions: list[PromotionException] = []
     """Changes that were made here first. They may differ until their last day."""
 
-    # `from` is asked for by `gpupool.plan.checks.promotion`, with a better message than a missing field has.
+    # `from` is asked for by `gpupool.environment.plan.checks.promotion`, with a better message than a missing
+    # field has.
     model_config = ConfigDict(json_schema_extra={"required": ["from"]})

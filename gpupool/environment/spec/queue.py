@@ -1,6 +1,7 @@
 """The job queue, as a section of the environment file.
 
-As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+As strict as the rest (`gpupool.environment.spec`, which puts the sections together), and as free of
+cross-checks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import (
+from gpupool.environment.spec.field_types import (
     CALLABLE,
     Duration,
     DurationWithDays,

@@ -1,6 +1,7 @@
 """What runs beside the pools, as sections of the environment file: policies, monitoring, the ceiling of cost.
 
-As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+As strict as the rest (`gpupool.environment.spec`, which puts the sections together), and as free of
+cross-checks.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import (
+from gpupool.environment.spec.field_types import (
     Day,
     Duration,
     Hint,

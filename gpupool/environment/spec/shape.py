@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from gpupool.environment.spec.messages import describe
+from gpupool.environment.spec.yaml_source import Loc, Unread, YamlSource, read_source
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.messages import describe
-from gpupool.spec.yaml_source import Loc, Unread, YamlSource, read_source
 
 Shape = TypeVar("Shape", bound=BaseModel)
 

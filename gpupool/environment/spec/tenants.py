@@ -1,6 +1,7 @@
 """Who shares the pools, as sections of the environment file: tenants, what they are granted and may do.
 
-As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+As strict as the rest (`gpupool.environment.spec`, which puts the sections together), and as free of
+cross-checks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from gpupool.spec.field_types import (
+from gpupool.environment.spec.field_types import (
     AccountName,
     CheckpointPrefix,
     Compute,

@@ -1,8 +1,8 @@
 """A YAML file as plain values with their places.
 
 Builds the document and knows the place of everything in it; what a plain scalar means is
-`gpupool.spec.yaml_scalars`. What can be read around a mistake is read. Duplicate keys, several documents,
-files over 1 MiB, alias bombs and deep nesting are findings, never crashes.
+`gpupool.environment.spec.yaml_scalars`. What can be read around a mistake is read. Duplicate keys, several
+documents, files over 1 MiB, alias bombs and deep nesting are findings, never crashes.
 
 Knows nothing of the fields of an environment.
 """
@@ -19,10 +19,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
+from gpupool.environment.spec.yaml_scalars import plain_value
 from gpupool.findings import Finding, SpecError, file_finding
 from gpupool.findings.finding import INVALID_FILE
-from gpupool.spec.yaml_scalars import plain_value
-from vapcheck.manifests.yaml_nodes import YamlDocument, YamlNode, read_nodes
+from vapcheck import YamlDocument, YamlNode, read_nodes
 from vapcheck.reading import TooLargeError, read_file
 
 MAX_BYTES = 1 << 20

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from gpupool.monitoring.rules import filled, holds, values
-from gpupool.plan.model import Plan, Pool
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.generators.monitoring.rules import filled, holds, values
 
 Board = dict[str, Any]
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}

@@ -1,7 +1,7 @@
 """Settings of the DCGM exporter: which fields it reads, how often, and whether it names pods of shared GPUs.
 
 Facts about fields are in `fields.yaml`; this is their only reader. It says nothing about where the exporter
-runs (`gpupool.generators.monitoring`).
+runs (`gpupool.generators.monitoring.objects`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import yaml
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.sharing import SHARED_RESOURCE
-from gpupool.spec.field_types import duration_seconds
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.sharing import SHARED_RESOURCE
+from gpupool.environment.spec.field_types import duration_seconds
 
 FIELDS_MAP = "gpupool-dcgm"
 """Beginning of the name of the ConfigMap with the fields."""

@@ -2,8 +2,8 @@
 
 The exporter runs whether anything scrapes it or not, so its list is pinned everywhere; objects of the
 Prometheus operator and dashboards are made where the file asks for them. Fields, rules and panels are in
-`gpupool.monitoring`. The local control plane runs no exporter and scrapes nothing: there dashboards alone are
-made, for who imports them.
+`gpupool.generators.monitoring`. The local control plane runs no exporter and scrapes nothing: there
+dashboards alone are made, for who imports them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import content_name, manifest_of
-from gpupool.monitoring import boards, exporter, rules
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan
+from gpupool.generators.monitoring import boards, exporter, rules
 
 _NAME = "gpupool"
 _EXPORTER = {"app": rules.EXPORTER_JOB}
 _EXTERNAL = "policies.gpupool.dev/external"
-"""Annotation that names what others make (gpupool.rules.bundle): the namespace that Grafana runs in."""
+"""Annotation that names what others make (gpupool.policy.rules.bundle): the namespace that Grafana runs
+in."""
 _POOL = POOL_LABEL.replace(".", "_").replace("/", "_")
 """The pool's label, as Prometheus spells it."""
 _SIDECAR = "grafana_dashboard"

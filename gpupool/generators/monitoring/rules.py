@@ -1,7 +1,7 @@
 """Recording rules and alerts of an environment, as Prometheus reads them: thresholds come from the Plan.
 
 The expressions are in `rules.yaml`; this is their only reader, and adds none of its own but for what depends
-on tenants and pools one by one. Tests are promtool's (tests/unit/monitoring).
+on tenants and pools one by one. Tests are promtool's (tests/generators/monitoring).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from gpupool.monitoring import exporter
-from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
-from gpupool.spec.field_types import duration_seconds
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.spec.field_types import duration_seconds
+from gpupool.generators.monitoring import exporter
 
 EXPORTER_JOB = "nvidia-dcgm-exporter"
 """The value of `job` on the exporter's series: its Service's label `app` (gpu-operator v26.7.0)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpupool.catalog.models import mig_resource
+from gpupool.environment.catalog.models import mig_resource
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.tenants import Tenant, memory_quantity
 from gpupool.findings import UsageError
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.tenants import Tenant, memory_quantity
-from vapcheck.server.canonical_text import amount
+from vapcheck import amount
 
 
 @dataclass(frozen=True, slots=True)

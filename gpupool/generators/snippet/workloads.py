@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpupool import workspace
-from gpupool.expansion import escaped
+from gpupool.environment import workspace
+from gpupool.environment.expansion import escaped
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
+from gpupool.environment.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, memory_quantity
 from gpupool.findings import UsageError
 from gpupool.generators.emit import yaml_text
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
-from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, MachineShare, memory_quantity
-from gpupool.snippet.wish import SnippetRequest
+from gpupool.generators.snippet.wish import SnippetRequest
 
 Object = dict[str, Any]
 _OVERHEAD_MIB, _OVERHEAD = 384, 0.3

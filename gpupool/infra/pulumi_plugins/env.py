@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from gpupool import project, shipped
-from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.environment import project, shipped
+from gpupool.live.cluster.local_layout import Layout, default_folder
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
 
@@ -27,7 +27,7 @@ LANGUAGE_HOST = "pulumi-language-python"
 PATCH_FORCE = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 """What the provider's option `enablePatchForce` says, for plugins before 4.29.0, which lack the option
 (CHANGELOG of pulumi-kubernetes, 4.29.0)."""
-_SERVE = "gpupool.pulumi_plugins.serve"
+_SERVE = "gpupool.infra.pulumi_plugins.serve"
 
 
 def pulumi_home() -> Path:

@@ -20,8 +20,8 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from gpupool import shipped
-from gpupool.pulumi_plugins import callers
+from gpupool.environment import shipped
+from gpupool.infra.pulumi_plugins import callers
 
 _FAILED, _BAILED = 1, 32
 """Exit codes of a run: it wrote a message to stdout, or the engine knows already."""
@@ -64,7 +64,7 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
             "entry": request.info.entry_point or ".",
         }
         done = subprocess.run(
-            shipped.command("gpupool.pulumi_plugins.language"),
+            shipped.command("gpupool.infra.pulumi_plugins.language"),
             input=json.dumps(settings),
             cwd=settings["folder"],
             env={**os.environ, **shipped.variables()},

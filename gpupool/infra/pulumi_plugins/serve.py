@@ -1,7 +1,7 @@
 """What `pulumi` is in a shell after `gpupool local env` where no language host is installed: the engine, and
 gpupool's language host while it runs.
 
-    python -m gpupool.pulumi_plugins.serve ENGINE ARGUMENT...
+    python -m gpupool.infra.pulumi_plugins.serve ENGINE ARGUMENT...
 
 Nothing serves between two commands, so no port is left to which another account could bind later.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gpupool.pulumi_plugins import language
+from gpupool.infra.pulumi_plugins import language
 
 
 def main(engine: Path, arguments: list[str]) -> int:

@@ -10,10 +10,10 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.cluster.local_layout import Layout, default_folder
-from gpupool.spec.environment import Cluster
+from gpupool.environment.spec.environment import Cluster
+from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.cluster.local_layout import Layout, default_folder
 
 _SIGN_SECONDS = 10.0
 """How long a cluster may take to answer."""

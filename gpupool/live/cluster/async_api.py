@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from gpupool.cluster.kube_api import JSON, ApiError, UnreachableError
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import JSON, ApiError, UnreachableError
 
 if TYPE_CHECKING:
     import aiohttp

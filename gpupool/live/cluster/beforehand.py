@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster.kube_api import KubeApi
 
 
 def has_place(api: KubeApi, body: Mapping[str, Any]) -> bool:

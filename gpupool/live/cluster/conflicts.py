@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.live.cluster.kube_api import ApiError
 
 T = TypeVar("T")
 _ATTEMPTS = 5

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.live_objects import is_gpu_slice
+from gpupool.live.cluster.live_objects import is_gpu_slice
 
 Object = Mapping[str, Any]
 

@@ -20,8 +20,8 @@ from urllib.parse import quote, urlencode
 
 import urllib3
 
-from gpupool.cluster import kubeconfig
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster import kubeconfig
 
 APPLY = "application/apply-patch+yaml"
 _HALVES = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")

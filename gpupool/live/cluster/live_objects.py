@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster.kube_api import KubeApi
 
 Object = Mapping[str, Any]
 _Object = TypeVar("_Object", bound=Object)

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool import project
+from gpupool.environment import project
 
 _FOR_ALL = Path("/var/tmp")  # noqa: S108 - what is there already and not ours is refused
 CONTEXT = "gpupool-local"
@@ -96,7 +96,8 @@ class Layout:
     def commands(self) -> Path:
         """Work folders and volumes of the pods that run as processes; `down` removes it as well.
 
-        For root not under `data`, which the account of these processes (`gpupool.local_command`) can't enter.
+        For root not under `data`, which the account of these processes (`gpupool.programs.local_command`)
+        can't enter.
         """
         if os.geteuid() != 0:
             return self.data / "commands"

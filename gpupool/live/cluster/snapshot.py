@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from gpupool.cluster.gpu_publishers import RESOURCE_SLICES
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.generators.delivery import delivering
 from gpupool.generators.kinds import KINDS, kind_of
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import POOL_LABEL
+from gpupool.live.cluster.gpu_publishers import RESOURCE_SLICES
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
 
 Object = dict[str, Any]
 Kind = tuple[str, str]

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from gpupool.cluster.snapshot import ClusterSnapshot
-from gpupool.drift import (
+from gpupool.environment.plan.model import Plan
+from gpupool.findings import Category
+from gpupool.generators.manifest import Bundle
+from gpupool.live.cluster.snapshot import ClusterSnapshot
+from gpupool.live.drift import (
     delivery,
     karpenter,
     nodes,
@@ -25,11 +28,8 @@ from gpupool.drift import (
     slices,
     tenants,
 )
-from gpupool.drift.drift import LAYERS, Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.findings import Category
-from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Plan
+from gpupool.live.drift.drift import LAYERS, Drift
+from gpupool.live.drift.drift_input import DriftInput
 
 CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     objects.check,

@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpupool.cluster import snapshot
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.drift import examine
-from gpupool.drift.drift import Drift
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import Category, FindingReport
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
+from gpupool.live.cluster import snapshot
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.drift import examine
+from gpupool.live.drift.drift import Drift
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.cluster.live_objects import offered
-from gpupool.cluster.snapshot import labels
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.pool_nodes import Phase, PoolNode
-from gpupool.plan.model import Pool
+from gpupool.environment.plan.model import Pool
+from gpupool.live.cluster.live_objects import offered
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.pool_nodes import Phase, PoolNode
 
 _GKE = "cloud.google.com/gke-"
 ACCELERATOR = f"{_GKE}accelerator"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
 from gpupool.findings import Category
 from gpupool.generators import delivery
 from gpupool.generators.delivery_halt import Halt, HaltCause
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
 
 _LEVELS = {
     HaltCause.suspended: Category.warning,

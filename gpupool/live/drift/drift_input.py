@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from gpupool.cluster.snapshot import ClusterSnapshot, Object
-from gpupool.drift import moments, repair
-from gpupool.drift.pool_nodes import PoolNode, pool_nodes
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Plan, Pool
 from gpupool.generators.manifest import Bundle, Part
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Plan, Pool
+from gpupool.live.cluster.snapshot import ClusterSnapshot, Object
+from gpupool.live.drift import moments, repair
+from gpupool.live.drift.pool_nodes import PoolNode, pool_nodes
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.cluster.live_objects import offered
-from gpupool.drift import repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.pool_nodes import PoolNode
 from gpupool.findings import Category
+from gpupool.live.cluster.live_objects import offered
+from gpupool.live.drift import repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.pool_nodes import PoolNode
 
 _KNOWN = (
     "node.kubernetes.io/",

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.cluster.live_objects import condition
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
-from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.moments import duration, going
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.findings import Category
 from gpupool.generators.kinds import kind_of
-from gpupool.plan.model import POOL_LABEL, Pool
-from vapcheck.server.canonical_text import quantity
+from gpupool.live.cluster.live_objects import condition
+from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, Object, labels
+from gpupool.live.drift import limits, repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.moments import duration, going
+from vapcheck import quantity
 
 _STEPS = (
     ("Launched", limits.LAUNCH, "no machine has been started"),

@@ -11,8 +11,8 @@ from gpupool.generators.kinds import NODE_CLASSES
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from gpupool.infra.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX
-from gpupool.objects.changes import MISSING, Step
+from gpupool.live.objects.changes import MISSING, Step
+from gpupool.live.objects.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX
 
 _KARPENTER = frozenset({"NodePool", "NodeOverlay", *NODE_CLASSES})
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})

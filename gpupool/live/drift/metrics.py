@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest, pushadd_to_gateway
 
-from gpupool.drift.check import DriftCheck
-from gpupool.drift.drift import LAYERS
 from gpupool.findings import Category, GpupoolError, UsageError
+from gpupool.live.drift.check import DriftCheck
+from gpupool.live.drift.drift import LAYERS
 
 JOB = "gpupool_assert"
 _PUSH_SECONDS = 10.0

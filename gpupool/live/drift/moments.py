@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.cluster.snapshot import Object
+from gpupool.live.cluster.snapshot import Object
 
 
 def age(thing: Object, now: datetime) -> float:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.cluster.live_objects import STEERING
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
-from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.foreign_taints import foreign_taints
-from gpupool.drift.moments import duration, going
-from gpupool.drift.pool_nodes import Phase, PoolNode, selects
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.findings import Category
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.live.cluster.live_objects import STEERING
+from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, labels
+from gpupool.live.drift import limits, repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.foreign_taints import foreign_taints
+from gpupool.live.drift.moments import duration, going
+from gpupool.live.drift.pool_nodes import Phase, PoolNode, selects
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.ownership import Ownership
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.live_objects import OPERANDS, config_name
-from gpupool.cluster.snapshot import Object, labels
-from gpupool.drift import repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.meaning import consequence, layer_of
-from gpupool.drift.moments import going
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL
 from gpupool.findings import Category
 from gpupool.generators.delivery import delivering, keeps
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import TENANT_LABEL
-from gpupool.objects.changes import MISSING, Change, format_path
-from gpupool.objects.field_changes import FieldChange
-from gpupool.objects.live import SETS, differences
-from gpupool.objects.managed_fields import appliers, managers
-from gpupool.objects.owner import FIELD_MANAGER, environment_of, made_by_up
-from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.live.cluster.live_objects import OPERANDS, config_name
+from gpupool.live.cluster.snapshot import Object, labels
+from gpupool.live.drift import repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.meaning import consequence, layer_of
+from gpupool.live.drift.moments import going
+from gpupool.live.objects.changes import MISSING, Change, format_path
+from gpupool.live.objects.field_changes import FieldChange
+from gpupool.live.objects.live import SETS, differences
+from gpupool.live.objects.managed_fields import appliers, managers
+from gpupool.live.objects.owner import FIELD_MANAGER, environment_of, made_by_up
+from gpupool.live.objects.ownership import Ownership
 
 _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""

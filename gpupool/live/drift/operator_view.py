@@ -12,7 +12,11 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.live_objects import (
+from gpupool.environment.plan.model import Taint
+from gpupool.environment.spec.environment import CLUSTER_POLICY
+from gpupool.generators.device_plugin import config_map_name as plugin_config_map
+from gpupool.generators.mig_parted import config_map_name as mig_config_map
+from gpupool.live.cluster.live_objects import (
     MIG_LABEL,
     MIG_STATE_LABEL,
     OPERANDS,
@@ -22,13 +26,9 @@ from gpupool.cluster.live_objects import (
     config_name,
     oldest,
 )
-from gpupool.cluster.snapshot import Object, notes
-from gpupool.drift.drift_input import DriftInput
-from gpupool.generators.device_plugin import config_map_name as plugin_config_map
-from gpupool.generators.mig_parted import config_map_name as mig_config_map
-from gpupool.objects.ownership import Ownership
-from gpupool.plan.model import Taint
-from gpupool.spec.environment import CLUSTER_POLICY
+from gpupool.live.cluster.snapshot import Object, notes
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.objects.ownership import Ownership
 
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
 DEPLOY = "nvidia.com/gpu.deploy."

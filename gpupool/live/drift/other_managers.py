@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.drift import repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
+from gpupool.environment.plan.delivery import ENGINE_FACTS
 from gpupool.findings import Category
-from gpupool.objects.managed_fields import managers
-from gpupool.plan.delivery import ENGINE_FACTS
+from gpupool.live.drift import repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.objects.managed_fields import managers
 
 _DELIVERERS = {
     **{manager: engine.title for engine in ENGINE_FACTS.values() for manager in engine.managers},

@@ -1,17 +1,17 @@
 """GPUs of the pools' nodes that something beside the operator's device plugin hands out.
 
 What pods get there is in no quota and under no policy: a DRA driver's devices by claim, another device
-plugin's by a resource of its own (`gpupool.cluster.gpu_publishers`).
+plugin's by a resource of its own (`gpupool.live.cluster.gpu_publishers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.cluster.gpu_publishers import RESOURCE_SLICES, unmodelled_ways
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.pool_nodes import PoolNode
+from gpupool.live.cluster.gpu_publishers import RESOURCE_SLICES, unmodelled_ways
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.pool_nodes import PoolNode
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

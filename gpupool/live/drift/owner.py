@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.cluster.snapshot import Object
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.objects.owner import environment_of
-from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
-from gpupool.plan.operator_place import is_operator_map
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
+from gpupool.environment.plan.operator_place import is_operator_map
+from gpupool.live.cluster.snapshot import Object
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.objects.owner import environment_of
 
 
 def of_another(inputs: DriftInput) -> Drift | None:

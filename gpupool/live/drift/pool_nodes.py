@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gpupool.cluster.live_objects import INSTANCE_TYPE_LABEL, condition
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, ClusterSnapshot, Object, labels, notes
-from gpupool.drift import limits
-from gpupool.drift.moments import age, duration, going, since
-from gpupool.plan.model import Machine, Plan, Pool
+from gpupool.environment.plan.model import Machine, Plan, Pool
+from gpupool.live.cluster.live_objects import INSTANCE_TYPE_LABEL, condition
+from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, ClusterSnapshot, Object, labels, notes
+from gpupool.live.drift import limits
+from gpupool.live.drift.moments import age, duration, going, since
 
 _INITIALISED = "karpenter.sh/initialized"
 _DISRUPTED = "karpenter.sh/disrupted"

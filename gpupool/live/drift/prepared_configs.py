@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from gpupool.cluster.live_objects import MIG_LABEL
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
-from gpupool.drift import repair
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.operator_view import OperatorView
-from gpupool.drift.pool_nodes import PoolNode
-from gpupool.infra.repartition_mark import maps_of
+from gpupool.live.cluster.live_objects import MIG_LABEL
+from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, labels
+from gpupool.live.drift import repair
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.operator_view import OperatorView
+from gpupool.live.drift.pool_nodes import PoolNode
+from gpupool.live.objects.repartition_mark import maps_of
 
 
 class Prepared(StrEnum):

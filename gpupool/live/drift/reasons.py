@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
-from gpupool.cluster.snapshot import labels
-from gpupool.drift import limits, repair
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.moments import duration
-from gpupool.drift.operator_view import (
-    DEPLOY,
-    OPT_OUT,
-    OperatorView,
-)
-from gpupool.drift.pool_nodes import PoolNode
-from gpupool.drift.prepared_configs import failed_repair
+from gpupool.environment.plan import mig_strategy
+from gpupool.environment.plan.model import Machine
+from gpupool.environment.sharing import GPU_RESOURCE, SHARED_RESOURCE
 from gpupool.findings import Category
 from gpupool.generators.device_plugin import DEFAULT_KEY
-from gpupool.plan import mig_strategy
-from gpupool.plan.model import Machine
-from gpupool.sharing import GPU_RESOURCE, SHARED_RESOURCE
+from gpupool.live.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.drift import limits, repair
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.moments import duration
+from gpupool.live.drift.operator_view import DEPLOY, OPT_OUT, OperatorView
+from gpupool.live.drift.pool_nodes import PoolNode
+from gpupool.live.drift.prepared_configs import failed_repair
 
 _CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu-feature-discovery"})
 """Operands without which the device plugin has nothing to offer, or waits (gpu-operator v26.7.0)."""

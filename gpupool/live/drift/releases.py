@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.cluster.karpenter_gates import is_on
-from gpupool.cluster.snapshot import labels
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.operator_view import OperatorView
 from gpupool.generators.manifest import HelmRelease
+from gpupool.live.cluster.karpenter_gates import is_on
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.operator_view import OperatorView
 
 CHART = "helm.sh/chart"
 

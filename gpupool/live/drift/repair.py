@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.delivery import ENGINES
 from gpupool.generators.manifest import Bundle, Part
-from gpupool.objects.changes import Step
-from gpupool.plan.model import Plan
+from gpupool.live.objects.changes import Step
 
 
 def restore(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from gpupool.cluster.snapshot import Object, notes
-from gpupool.drift import limits, repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.moments import duration
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.findings import Category
-from gpupool.infra.repartition_mark import JOURNAL, MARK, maps_of, noted
-from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
+from gpupool.live.cluster.snapshot import Object, notes
+from gpupool.live.drift import limits, repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.moments import duration
+from gpupool.live.objects.repartition_mark import JOURNAL, MARK, maps_of, noted
 
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
 """Kinds that a repartition does not fix, though it may explain them."""

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Pool, Reserved
 from gpupool.findings import Category
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Pool, Reserved
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
 
 _API_VERSION, _KIND = "karpenter.k8s.aws/v1", "EC2NodeClass"
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.cluster.live_objects import STEERING, offered
-from gpupool.cluster.snapshot import labels
-from gpupool.drift import cloud_sharing, repair
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.operator_view import DRIVER, OperatorView
-from gpupool.drift.pool_nodes import Phase, PoolNode
-from gpupool.drift.prepared_configs import label_repair
-from gpupool.drift.reasons import UnmetNode, likeliest, mig_failed, operand_off
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.objects.ownership import Ownership
-from gpupool.plan.operator_releases import driver_problems
+from gpupool.environment.plan.operator_releases import driver_problems
+from gpupool.live.cluster.live_objects import STEERING, offered
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.drift import cloud_sharing, repair
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from gpupool.live.drift.operator_view import DRIVER, OperatorView
+from gpupool.live.drift.pool_nodes import Phase, PoolNode
+from gpupool.live.drift.prepared_configs import label_repair
+from gpupool.live.drift.reasons import UnmetNode, likeliest, mig_failed, operand_off
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.ownership import Ownership
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.drift.drift import Drift
-from gpupool.drift.drift_input import DriftInput
-from gpupool.plan.tenant_quotas import TenantQuota, quotas_of
-from gpupool.plan.tenants import Tenant
-from vapcheck.server.canonical_text import quantity
+from gpupool.environment.plan.tenant_quotas import TenantQuota, quotas_of
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.live.drift.drift import Drift
+from gpupool.live.drift.drift_input import DriftInput
+from vapcheck import quantity
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
-from gpupool.objects.changes import MISSING, Path, by_identity, changes, format_path
+from gpupool.live.objects.changes import MISSING, Path, by_identity, changes, format_path
 
 _SHORTEN = 60
 """Two longer values are shown where they differ."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import Object, cluster_policy, config_name
+from gpupool.environment.plan.operator_place import OperatorPlace, operator_place
+from gpupool.environment.plan.owned_settings import undoing
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
-from gpupool.plan.operator_place import OperatorPlace, operator_place
-from gpupool.plan.owned_settings import undoing
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import Object, cluster_policy, config_name
 
 _OURS = "gpupool-"
 

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.objects.changes import MISSING, Change, Path, Step, are_items
-from gpupool.objects.managed_fields import OwnedFields
-from vapcheck import Kinds
-from vapcheck.server.admission_view import as_admitted
-from vapcheck.server.canonical_text import quantity
-from vapcheck.server.minors import NEWEST
+from gpupool.live.objects.changes import MISSING, Change, Path, Step, are_items
+from gpupool.live.objects.managed_fields import OwnedFields
+from vapcheck import NEWEST, Kinds, as_admitted, quantity
 
 _KEYED = frozenset(
     {"containers", "initContainers", "variables", "matchConditions", "volumes", "volumeMounts"}

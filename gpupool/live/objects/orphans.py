@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
+from gpupool.environment.plan.delivery import ENGINE_FACTS
 from gpupool.findings import GpupoolError
 from gpupool.generators.kinds import KINDS, Kind, rank_of
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.generators.metadata import TENANT_LABEL
-from gpupool.infra import repartition_mark
-from gpupool.infra.resource_values import logical_name
-from gpupool.objects import owner
-from gpupool.objects.managed_fields import managers
-from gpupool.plan.delivery import ENGINE_FACTS
+from gpupool.live.cluster.kube_api import METADATA, ApiError, KubeApi
+from gpupool.live.objects import owner, repartition_mark
+from gpupool.live.objects.managed_fields import managers
+from gpupool.live.objects.resource_values import logical_name
 
 Key = tuple[str, str, str | None, str]
 """Group, kind, namespace and name: what names an object, whatever version it was asked for in."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpupool.cluster.snapshot import labels
-from gpupool.objects.managed_fields import appliers, managers
-from gpupool.plan.delivery import ENGINE_FACTS
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.environment.plan.delivery import ENGINE_FACTS
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.live.cluster.snapshot import labels
+from gpupool.live.objects.managed_fields import appliers, managers
 
 FIELD_MANAGER, PROVIDER_MANAGER = ENGINE_FACTS["pulumi"].managers
 """Who owns the fields of what `up` applies. We name the first. A provider uses the second where it creates

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.objects.changes import MISSING, Path, Step
-from gpupool.objects.managed_fields import is_key_of, name_of, rows_of
+from gpupool.live.objects.changes import MISSING, Path, Step
+from gpupool.live.objects.managed_fields import is_key_of, name_of, rows_of
 
 
 class Ownership:

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import OPERANDS, cluster_policy, config_name
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle, Manifest
-from gpupool.objects import owner
-from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import OPERANDS, cluster_policy, config_name
+from gpupool.live.objects import owner
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that exists from before the first to after the last change of a repartition."""

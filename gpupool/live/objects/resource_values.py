@@ -11,7 +11,7 @@ from typing import Any
 
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import HelmRelease, Manifest
-from gpupool.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.owner import FIELD_MANAGER
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Makes pulumi-kubernetes own fields under one name instead of a random one per object."""

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import as_sent, ended
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.manifest import Bundle
-from gpupool.infra import policy_gate
-from gpupool.plan.model import Plan
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import as_sent, ended
+from gpupool.policy import gate as policy_gate
 
 Object = Mapping[str, Any]
 
@@ -72,9 +72,7 @@ def restarts(api: KubeApi, plan: Plan, bundle: Bundle) -> Restarts:
 
 def judged(plan: Plan, bundle: Bundle, pods: Iterable[Object], namespaces: Iterable[Object]) -> Restarts:
     """The same of pods and namespaces as the server has them."""
-    from vapcheck import Kinds, check, from_bodies
-    from vapcheck.judging.request import identity
-    from vapcheck.policy.compiled_policy import Compiler
+    from vapcheck import Compiler, Kinds, check, from_bodies, identity
 
     policies = policy_gate.documents_of(plan, bundle)
     policies = [document for document in policies if document.body.get("kind") != "Namespace"]

@@ -12,8 +12,10 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import (
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.generators.manifest import Bundle
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import (
     INSTANCE_TYPE_LABEL,
     MIG_LABEL,
     NO_LAYOUT,
@@ -22,9 +24,7 @@ from gpupool.cluster.live_objects import (
     is_gpu_job,
     offered,
 )
-from gpupool.generators.manifest import Bundle
-from gpupool.infra.repartition_mark import PLUGIN_PREFIX, maps_of
-from gpupool.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.live.objects.repartition_mark import PLUGIN_PREFIX, maps_of
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:

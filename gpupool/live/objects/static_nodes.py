@@ -16,15 +16,15 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpupool.cluster.conflicts import until_no_conflict
-from gpupool.cluster.kube_api import MERGE, KubeApi
-from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
-from gpupool.objects.managed_fields import rows_of
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.plan.model import Plan
+from gpupool.live.cluster.conflicts import until_no_conflict
+from gpupool.live.cluster.kube_api import MERGE, KubeApi
+from gpupool.live.cluster.live_objects import MIG_LABEL, NO_LAYOUT
+from gpupool.live.objects.managed_fields import rows_of
+from gpupool.live.objects.owner import FIELD_MANAGER
 
 OURS = "gpupool.dev/taints"
 OWN = "gpupool.dev/own-taints"

@@ -13,18 +13,18 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
-from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
-from gpupool.infra.repartition_mark import MARK
-from gpupool.infra.resource_values import properties
-from gpupool.infra.static_nodes import fit
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.plan.model import POOL_LABEL, Pool
-from gpupool.repartition.journal import MANAGER
-from gpupool.repartition.shapes import LiveNode, Mark, Shape, mark_of, read_node
-from gpupool.repartition.steps import Act, NodeAction
+from gpupool.live.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.live.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.repartition_mark import MARK
+from gpupool.live.objects.resource_values import properties
+from gpupool.live.objects.static_nodes import fit
+from gpupool.live.repartition.journal import MANAGER
+from gpupool.live.repartition.shapes import LiveNode, Mark, Shape, mark_of, read_node
+from gpupool.live.repartition.steps import Act, NodeAction
 
 
 class PoolNodes:

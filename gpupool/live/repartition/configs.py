@@ -19,20 +19,20 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import NO_LAYOUT, cluster_policy, config_name
+from gpupool.environment.plan import mig_strategy
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.environment.spec.environment import CLUSTER_POLICY
 from gpupool.findings import GpupoolError
 from gpupool.generators.emit import yaml_text
 from gpupool.generators.manifest import Bundle
 from gpupool.generators.metadata import content_name
-from gpupool.infra.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX, maps_of
-from gpupool.infra.resource_values import properties
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.plan import mig_strategy
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
-from gpupool.repartition.journal import MANAGER
-from gpupool.spec.environment import CLUSTER_POLICY
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import NO_LAYOUT, cluster_policy, config_name
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.repartition_mark import MIG_PREFIX, PLUGIN_PREFIX, maps_of
+from gpupool.live.objects.resource_values import properties
+from gpupool.live.repartition.journal import MANAGER
 
 TEMPORARY = "gpupool.dev/temporary"
 """Label of ConfigMaps that exist only while a repartition is under way."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import yaml
 
-from gpupool.catalog.models import mig_resource
-from gpupool.cluster.live_objects import MIG_LABEL
-from gpupool.plan.model import Pool
-from gpupool.repartition import configs
-from gpupool.repartition.configs import Configs
-from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import LiveNode, Shape, wanted
-from gpupool.sharing import GPU_RESOURCE, SHARED_RESOURCE
+from gpupool.environment.catalog.models import mig_resource
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.sharing import GPU_RESOURCE, SHARED_RESOURCE
+from gpupool.live.cluster.live_objects import MIG_LABEL
+from gpupool.live.repartition import configs
+from gpupool.live.repartition.configs import Configs
+from gpupool.live.repartition.journal import Journal
+from gpupool.live.repartition.shapes import LiveNode, Shape, wanted
 
 
 def old_shape(journal: Journal, pool: Pool, node: LiveNode) -> Shape:

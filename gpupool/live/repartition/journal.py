@@ -24,11 +24,11 @@ from typing import Any
 
 import psutil
 
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.findings import GpupoolError
-from gpupool.infra.repartition_mark import JOURNAL, JOURNAL_KEY
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.repartition.shapes import Shape
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.objects.repartition_mark import JOURNAL, JOURNAL_KEY
+from gpupool.live.repartition.shapes import Shape
 
 MANAGER = "gpupool-repartition"
 """Field manager of everything that exists only while a repartition is under way."""

@@ -19,14 +19,14 @@ from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import STEERING, condition
-from gpupool.cluster.snapshot import NODEPOOL_LABEL
+from gpupool.environment.plan.model import MANAGED_BY, POOL_LABEL, Pool
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.resource_values import properties
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.plan.model import MANAGED_BY, POOL_LABEL, Pool
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import STEERING, condition
+from gpupool.live.cluster.snapshot import NODEPOOL_LABEL
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.resource_values import properties
 
 _POOLS = ("karpenter.sh/v1", "NodePool")
 _CLAIMS = ("karpenter.sh/v1", "NodeClaim")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gpupool.plan.model import Pool
-from gpupool.repartition import order, windows
-from gpupool.repartition.shapes import LiveNode
-from gpupool.repartition.steps import Act, NextActions, NodeAction, Task
+from gpupool.environment.plan.model import Pool
+from gpupool.live.repartition import order, windows
+from gpupool.live.repartition.shapes import LiveNode
+from gpupool.live.repartition.steps import Act, NextActions, NodeAction, Task
 
 
 def done(environment: str, pool: str, in_line: bool, others: Sequence[str]) -> tuple[str, ...]:

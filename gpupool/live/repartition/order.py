@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpupool.repartition.shapes import LiveNode, Shape
+from gpupool.live.repartition.shapes import LiveNode, Shape
 
 PLUGIN_SECONDS = 60.0
 MIG_SECONDS = 300.0

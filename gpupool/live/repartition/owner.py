@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.operator_place import operator_place
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 from gpupool.findings import GpupoolError
-from gpupool.infra import repartition_mark
-from gpupool.objects.owner import OURS, environment_of
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.operator_place import operator_place
-from gpupool.spec.environment import OPERATOR_NAMESPACE
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.objects import repartition_mark
+from gpupool.live.objects.owner import OURS, environment_of
 
 _KINDS = (
     ("nvidia.com/v1", "ClusterPolicy", None),

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import MIG_LABEL
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Pool
 from gpupool.generators.manifest import Bundle
-from gpupool.infra.resource_values import properties
-from gpupool.objects.owner import FIELD_MANAGER
-from gpupool.plan.model import SYSTEM_NAMESPACE, Pool
-from gpupool.repartition import configs, karpenter
-from gpupool.repartition.cluster import PoolNodes
-from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import LiveNode, Shape
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import MIG_LABEL
+from gpupool.live.objects.owner import FIELD_MANAGER
+from gpupool.live.objects.resource_values import properties
+from gpupool.live.repartition import configs, karpenter
+from gpupool.live.repartition.cluster import PoolNodes
+from gpupool.live.repartition.journal import Journal
+from gpupool.live.repartition.shapes import LiveNode, Shape
 
 Notify = Callable[[str], None]
 

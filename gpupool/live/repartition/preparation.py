@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import Pool
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Pool
-from gpupool.repartition import configs, joining_nodes, karpenter
-from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import LiveNode, Shape, wanted
-from gpupool.repartition.steps import Task
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.repartition import configs, joining_nodes, karpenter
+from gpupool.live.repartition.journal import Journal
+from gpupool.live.repartition.shapes import LiveNode, Shape, wanted
+from gpupool.live.repartition.steps import Task
 
 
 def journal_for(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gpupool.json_output import JsonObject, Number, read
-from gpupool.repartition.order import Estimate
-from gpupool.repartition.shapes import LiveNode
-from gpupool.repartition.steps import Task
-from gpupool.repartition.verify import missing
+from gpupool.findings.json_output import JsonObject, Number, read
+from gpupool.live.repartition.order import Estimate
+from gpupool.live.repartition.shapes import LiveNode
+from gpupool.live.repartition.steps import Task
+from gpupool.live.repartition.verify import missing
 
 
 class RepartitionStatus(StrEnum):

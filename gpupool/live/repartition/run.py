@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import Plan, Pool
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Plan, Pool
-from gpupool.repartition import journal, messages, order, owner, phases, preparation, windows
-from gpupool.repartition.cluster import PoolNodes
-from gpupool.repartition.journal import Journal, RepartitionLock
-from gpupool.repartition.result import RepartitionResult, RepartitionStatus, rows
-from gpupool.repartition.shapes import LiveNode, wanted
-from gpupool.repartition.steps import Act, RepartitionLimits, Seen, Task, decide
-from gpupool.repartition.watch import Watch
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.repartition import journal, messages, order, owner, phases, preparation, windows
+from gpupool.live.repartition.cluster import PoolNodes
+from gpupool.live.repartition.journal import Journal, RepartitionLock
+from gpupool.live.repartition.result import RepartitionResult, RepartitionStatus, rows
+from gpupool.live.repartition.shapes import LiveNode, wanted
+from gpupool.live.repartition.steps import Act, RepartitionLimits, Seen, Task, decide
+from gpupool.live.repartition.watch import Watch
 
 TIMEOUT_SECONDS = 600.0
 """For one node, twice what a change of layout is expected to take (`order.MIG_SECONDS`); three times where

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.cluster.live_objects import (
+from gpupool.environment.plan.model import Pool
+from gpupool.live.cluster.live_objects import (
     INSTANCE_TYPE_LABEL,
     MIG_LABEL,
     MIG_STATE_LABEL,
@@ -21,9 +22,8 @@ from gpupool.cluster.live_objects import (
     is_ready,
     offered,
 )
-from gpupool.infra.repartition_mark import MARK
-from gpupool.infra.sharing_changes import asked
-from gpupool.plan.model import Pool
+from gpupool.live.objects.repartition_mark import MARK
+from gpupool.live.objects.sharing_changes import asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpupool.repartition.shapes import GpuPod, LiveNode, Shape
-from gpupool.repartition.verify import missing, reached
+from gpupool.live.repartition.shapes import GpuPod, LiveNode, Shape
+from gpupool.live.repartition.verify import missing, reached
 
 
 class Act(StrEnum):

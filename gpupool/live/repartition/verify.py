@@ -6,7 +6,7 @@ offering the old slices until the manager has stopped it (mig-parted v0.15.0).
 
 from __future__ import annotations
 
-from gpupool.repartition.shapes import LiveNode, Shape
+from gpupool.live.repartition.shapes import LiveNode, Shape
 
 UNDER_WAY = ("pending", "rebooting")
 

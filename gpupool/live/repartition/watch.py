@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpupool.repartition.shapes import LiveNode
-from gpupool.repartition.steps import Seen, Task
-from gpupool.repartition.verify import UNDER_WAY, reached
+from gpupool.live.repartition.shapes import LiveNode
+from gpupool.live.repartition.steps import Seen, Task
+from gpupool.live.repartition.verify import UNDER_WAY, reached
 
 _Key = tuple[str, str, str | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gpupool.plan.model import Window
+from gpupool.environment.plan.model import Window
 
 
 def closes(window: Window | None, now: datetime) -> datetime | None:

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.metadata import object_labels
 from gpupool.generators.project_files import policy_texts
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.live.cluster.kube_api import KubeApi
 
 NAME = "gpupool-last-good"
 HISTORY = 5

@@ -15,17 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policy_files import SHIPPED
+from gpupool.environment.spec.yaml_source import MAX_BYTES
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.generators import generate
-from gpupool.infra import repartition_mark
-from gpupool.plan.model import Plan
-from gpupool.plan.policy_files import SHIPPED
-from gpupool.repartition import owner, run
-from gpupool.repartition.result import RepartitionResult
-from gpupool.rollback import last_good
-from gpupool.rollback.last_good import LastGood
-from gpupool.spec.yaml_source import MAX_BYTES
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.objects import repartition_mark
+from gpupool.live.repartition import owner, run
+from gpupool.live.repartition.result import RepartitionResult
+from gpupool.live.rollback import last_good
+from gpupool.live.rollback.last_good import LastGood
 from vapcheck.reading import read_file
 
 Notify = Callable[[str], None]

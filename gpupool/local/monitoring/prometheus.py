@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool import project, shipped
+from gpupool.environment import project, shipped
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.emit import yaml_text
+from gpupool.generators.monitoring import rules
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
 from gpupool.local.processes import RunningProcess
-from gpupool.monitoring import rules
-from gpupool.plan.model import Plan
 
 _START_S = 30.0
 _GRACE_S = 10.0

@@ -9,8 +9,8 @@ import logging
 import sys
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
 from gpupool.local import crds
 from gpupool.local.nvidia_operator import chart, controller
 from gpupool.local.nvidia_operator.node_features import NodeFeatures

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.local.operator.controller import Controller
 from gpupool.local.watch import until_signalled
 

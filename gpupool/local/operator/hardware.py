@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel
 from gpupool.local.operator import names
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, Profile
 from gpupool.local.operator import strict_yaml
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.strict_yaml import ConfigError

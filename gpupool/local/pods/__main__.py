@@ -8,7 +8,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.local.pods import server
 from gpupool.local.pods.runner import Runner
 from gpupool.local.watch import until_signalled

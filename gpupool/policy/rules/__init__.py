@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from gpupool.plan.cloud_facts import pinned_image
-from gpupool.rules import (
+from gpupool.environment.plan.cloud_facts import pinned_image
+from gpupool.policy.rules import (
     cost,
     counts,
     environments,
@@ -28,8 +28,8 @@ from gpupool.rules import (
     slice_memory,
     taints,
 )
-from gpupool.rules.bundle import EXTERNAL, BundleObject, JudgedRelease, ObjectSet, release_of
-from gpupool.rules.rule import Judged, Rule, RuleViolation
+from gpupool.policy.rules.bundle import EXTERNAL, BundleObject, JudgedRelease, ObjectSet, release_of
+from gpupool.policy.rules.rule import Judged, Rule, RuleViolation
 from vapcheck import PolicyFinding
 
 _WORDS = {

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, Plan
-from gpupool.rules.fields import at, items, labels, mapping, text
-from vapcheck import Kinds, ObjectRef
-from vapcheck.server.pod_templates import WORKLOADS
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.policy.rules.fields import at, items, labels, mapping, text
+from vapcheck import WORKLOADS, Kinds, ObjectRef
 
 EXTERNAL = "policies.gpupool.dev/external"
 """Annotation on any object of a bundle: what it needs that others make, as `Secret team-vision/token,

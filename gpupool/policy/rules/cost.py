@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.money import usd_exact
-from gpupool.plan.model import HOURS_PER_MONTH
-from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.rule import RuleViolation
-from gpupool.spec.tenants import Budget
+from gpupool.environment.money import usd_exact
+from gpupool.environment.plan.model import HOURS_PER_MONTH
+from gpupool.environment.spec.tenants import Budget
+from gpupool.policy.rules.bundle import ObjectSet
+from gpupool.policy.rules.rule import RuleViolation
 
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.models import CatalogError, mig_resource
-from gpupool.catalog.project import catalog_here
-from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, items, labels, mapping, text
-from gpupool.rules.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
-from gpupool.rules.rule import RuleViolation
-from gpupool.sharing import sharing_modes
-from vapcheck.policy.selectors import read_selector
+from gpupool.environment.catalog.models import CatalogError, mig_resource
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.sharing import sharing_modes
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet
+from gpupool.policy.rules.fields import at, count, items, labels, mapping, text
+from gpupool.policy.rules.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
+from gpupool.policy.rules.rule import RuleViolation
+from vapcheck import read_selector
 
 _GPU = "nvidia.com/gpu"
 _TYPE = "node.kubernetes.io/instance-type"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from gpupool.plan.model import Plan
-from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.identity import key_of
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import Plan
+from gpupool.policy.rules.bundle import ObjectSet
+from gpupool.policy.rules.identity import key_of
+from gpupool.policy.rules.rule import RuleViolation
 
 Pair = tuple[ObjectSet, Plan, ObjectSet, Plan]
 

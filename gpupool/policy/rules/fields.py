@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from vapcheck.server.canonical_text import amount
+from vapcheck import amount
 
 _NOTHING: Mapping[str, Any] = {}
 

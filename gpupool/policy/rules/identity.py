@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.rule import RuleViolation
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet
+from gpupool.policy.rules.rule import RuleViolation
 
 Key = tuple[str, str, str, str]
 

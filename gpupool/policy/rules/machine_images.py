@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.policy.rules.bundle import ObjectSet
+from gpupool.policy.rules.rule import RuleViolation
 
 _LATEST = "@latest"
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from gpupool.plan.model import POOL_LABEL, Plan
-from gpupool.rules.bundle import BundleObject, JudgedRelease, ObjectSet
-from gpupool.rules.fields import labels, mapping, text
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.policy.rules.bundle import BundleObject, JudgedRelease, ObjectSet
+from gpupool.policy.rules.fields import labels, mapping, text
+from gpupool.policy.rules.rule import RuleViolation
 
 _WORD = re.compile(r"[a-z0-9][-a-z0-9]*")
 _TENANT_LABEL = "gpupool.dev/tenant"

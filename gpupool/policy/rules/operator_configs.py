@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.rules.bundle import BundleObject, JudgedRelease, ObjectSet
-from gpupool.rules.fields import at, items, mapping, parsed, text
-from gpupool.rules.rule import RuleViolation
+from gpupool.policy.rules.bundle import BundleObject, JudgedRelease, ObjectSet
+from gpupool.policy.rules.fields import at, items, mapping, parsed, text
+from gpupool.policy.rules.rule import RuleViolation
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 MIG_LABEL = "nvidia.com/mig.config"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, Capacity, Plan, Pool
-from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, items, labels, mapping, text
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import POOL_LABEL, Capacity, Plan, Pool
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet
+from gpupool.policy.rules.fields import at, count, items, labels, mapping, text
+from gpupool.policy.rules.rule import RuleViolation
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.priority_classes import highest_value, priority_classes
-from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, text
-from gpupool.rules.quotas import counted_classes
-from gpupool.rules.rule import RuleViolation
-from gpupool.spec.environment import QUEUED
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.priority_classes import highest_value, priority_classes
+from gpupool.environment.spec.environment import QUEUED
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet
+from gpupool.policy.rules.fields import at, count, text
+from gpupool.policy.rules.quotas import counted_classes
+from gpupool.policy.rules.rule import RuleViolation
 
 
 def values(bundle: ObjectSet) -> Iterator[RuleViolation]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from gpupool.plan.model import POOL_LABEL, Pool
-from gpupool.plan.tenant_quotas import quotas_of
-from gpupool.rules.bundle import BundleObject, ObjectSet
-from gpupool.rules.fields import at, count, items, mapping, text
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import POOL_LABEL, Pool
+from gpupool.environment.plan.tenant_quotas import quotas_of
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet
+from gpupool.policy.rules.fields import at, count, items, mapping, text
+from gpupool.policy.rules.rule import RuleViolation
 
 OVERSUBSCRIBED = 4
 """How many times over a pool may be promised. Shares that are each used a quarter of the time still fit;

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from gpupool.rules.bundle import BundleObject, ObjectSet, Pod
-from gpupool.rules.fields import at, items, labels, text
-from gpupool.rules.rule import RuleViolation
-from vapcheck.policy.selectors import read_selector
+from gpupool.policy.rules.bundle import BundleObject, ObjectSet, Pod
+from gpupool.policy.rules.fields import at, items, labels, text
+from gpupool.policy.rules.rule import RuleViolation
+from vapcheck import read_selector
 
 _TENANT_LABEL = "gpupool.dev/tenant"
 _SECRET_MAKERS = {

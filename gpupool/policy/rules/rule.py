@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from gpupool.rules.bundle import BundleObject, JudgedRelease, ObjectSet
-from vapcheck import PolicyFinding
-from vapcheck.outcome import Level
+from gpupool.policy.rules.bundle import BundleObject, JudgedRelease, ObjectSet
+from vapcheck import Level, PolicyFinding
 
 Judged = TypeVar("Judged", ObjectSet, Sequence[ObjectSet])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.rules.bundle import ObjectSet
-from gpupool.rules.rule import RuleViolation
+from gpupool.policy.rules.bundle import ObjectSet
+from gpupool.policy.rules.rule import RuleViolation
 
 LEAST_MIB = 512
 """A process that uses PyTorch takes more before it does any work: 781 MiB in pytorch/pytorch#34323. With MPS

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import BundleObject, JudgedRelease, Nodes, ObjectSet, Pod
-from gpupool.rules.fields import at, items, labels, text
-from gpupool.rules.operator_configs import Operator, operators
-from gpupool.rules.rule import RuleViolation
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.policy.rules.bundle import BundleObject, JudgedRelease, Nodes, ObjectSet, Pod
+from gpupool.policy.rules.fields import at, items, labels, text
+from gpupool.policy.rules.operator_configs import Operator, operators
+from gpupool.policy.rules.rule import RuleViolation
 
 _NFD_TOLERATIONS = ("node-feature-discovery", "worker", "tolerations")
 

@@ -19,8 +19,8 @@ from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.reasons import of_end
 from gpupool.queue.records import MICRO, Job, JobState, Offer, Waiting, WaitReason
 from gpupool.queue.store.dependents import waits_until
+from gpupool.queue.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 from gpupool.queue.trouble import Trouble
-from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
 class WaitingBody(BaseModel):

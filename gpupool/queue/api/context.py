@@ -15,7 +15,7 @@ from typing import cast
 
 from fastapi import Request
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.concurrency import ConcurrencyLimits
 from gpupool.queue.api.credentials import Keys

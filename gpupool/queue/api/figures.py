@@ -1,8 +1,8 @@
 """Figures of the whole queue at one moment, as Prometheus reads them.
 
 Every process with the API answers the same, as the label `scope="queue"` says: take `max by` of each before
-they are added up, as the recording rules of `gpupool.monitoring` do. Series of tenants, levels, pools and
-reasons are there at zero too.
+they are added up, as the recording rules of `gpupool.generators.monitoring` do. Series of tenants, levels,
+pools and reasons are there at zero too.
 """
 
 from __future__ import annotations

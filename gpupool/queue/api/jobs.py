@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
 
-from gpupool.money import usd_exact
+from gpupool.environment.money import usd_exact
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
     Choice,

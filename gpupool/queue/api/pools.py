@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.findings import UsageError
-from gpupool.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.generators.snippet.wish import wish
+from gpupool.generators.snippet.workloads import workload
 from gpupool.queue.api.accept import scope_of, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
@@ -24,8 +26,6 @@ from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Principal
-from gpupool.snippet.wish import wish
-from gpupool.snippet.workloads import workload
 
 router = APIRouter(prefix="/api/v1", tags=["pools"])
 

@@ -21,11 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from gpupool.image_references import parsed
+from gpupool.environment.image_references import parsed
+from gpupool.environment.workspace import SCRATCH, SHM
 from gpupool.queue.records import RENAMED, JobState
-from gpupool.text_secrets import HIDDEN
-from gpupool.workspace import SCRATCH, SHM
-from vapcheck.server.canonical_text import amount
+from gpupool.queue.text_secrets import HIDDEN
+from vapcheck import amount
 
 # Every pattern of the API is a name here, and a sentence in WANTED.
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"

@@ -15,15 +15,7 @@ from gpupool.queue.api import answers
 from gpupool.queue.api.accept import Choice, scope_of, tenant_of
 from gpupool.queue.api.auth import Reader, Writer, check_commands
 from gpupool.queue.api.context import RequestContext
-from gpupool.queue.api.jobs import (
-    Chosen,
-    IdempotencyKey,
-    JobId,
-    Present,
-    project_called,
-    submitted,
-    visible,
-)
+from gpupool.queue.api.jobs import Chosen, IdempotencyKey, JobId, Present, project_called, submitted, visible
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import BEGINNING, CancelRequest, JobRequest, RerunRequest
 from gpupool.queue.records import Job, JobState, Principal

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gpupool.money import usd_exact
+from gpupool.environment.money import usd_exact
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.state import BudgetUsage, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.web_addresses import WrongAddress, allowed, parsed
 from gpupool.queue.checkpoints import lies_in
 from gpupool.queue.domain.offers import AUTO, MIG, GpuRequest, UnservableRequest, mib, offers
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Job, Level, NewJob, Offer, Waiting, WaitReason
-from gpupool.text_secrets import without_secrets
-from gpupool.web_addresses import WrongAddress, allowed, parsed
+from gpupool.queue.text_secrets import without_secrets
 
 FIELDS = (
     "gpu_pool_requested",

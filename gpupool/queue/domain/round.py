@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpupool.plan.model import RESERVED, SPOT_FIRST
+from gpupool.environment.plan.model import RESERVED, SPOT_FIRST
 from gpupool.queue.domain import budget, fairness, refusals
 from gpupool.queue.domain.borrowing import Reclaims
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpupool.cluster.live_objects import condition
+from gpupool.live.cluster.live_objects import condition
 from gpupool.queue.kubernetes.job_manifest import INDEX
 from gpupool.queue.kubernetes.pod_ends import (
     Object,

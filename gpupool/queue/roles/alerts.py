@@ -19,8 +19,8 @@ from email.message import EmailMessage
 import aiohttp
 import structlog
 
-from gpupool.plan.model import Plan
-from gpupool.plan.queue import Smtp
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.queue import Smtp
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import MICRO

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gpupool.plan.pods import DATABASE_LABEL
+from gpupool.environment.plan.pods import DATABASE_LABEL
 from gpupool.queue.kubernetes.job_manifest import Object
 from gpupool.queue.kubernetes.mirror import Key, is_held
 from gpupool.queue.store import identity, launches

@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.work_queue import WorkQueue
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpupool.simulate.assertions import Verdict
-from gpupool.simulate.figures import wait_times
-from gpupool.simulate.numbers import NUMBERS
-from gpupool.simulate.run import Outcome, Sensitivity, Settings
-from gpupool.simulate.trace import Trace
+from gpupool.queue.simulate.assertions import Verdict
+from gpupool.queue.simulate.figures import wait_times
+from gpupool.queue.simulate.numbers import NUMBERS
+from gpupool.queue.simulate.run import Outcome, Sensitivity, Settings
+from gpupool.queue.simulate.trace import Trace
 
 VERSION = 1
 

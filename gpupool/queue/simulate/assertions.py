@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.environment.spec.field_types import duration_seconds
 from gpupool.findings import Category, Finding, FindingReport, UsageError
-from gpupool.simulate.figures import PLAIN, TIMES, RunFigures, named
-from gpupool.spec.field_types import duration_seconds
+from gpupool.queue.simulate.figures import PLAIN, TIMES, RunFigures, named
 
 _FORM = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*(<=|>=|<|>)\s*([0-9.]+%?|(?:[0-9]{1,9}[smhd])+)\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.promote.yaml_edit import Text, flow_text
-from gpupool.sharing import maximal_layouts
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.sharing import maximal_layouts
+from gpupool.environment.yaml_edit import Text, flow_text
 
 Loc = tuple[str | int, ...]
 MOST_LAYOUTS = 24

@@ -6,15 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil
 
-from gpupool.plan.model import Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.offers import AUTO, GpuRequest, UnservableRequest, granted_of, offers, offers_of
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import MICRO, Level, Offer
-from gpupool.simulate.trace import Arrival
+from gpupool.queue.simulate.trace import Arrival
 
 MORE_THAN_IT_TAKES = 2
 """A job that names no timeout has the queue's default, or so many times what it takes, where that is more: no

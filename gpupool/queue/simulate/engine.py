@@ -19,10 +19,10 @@ from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import Held, Holdings, Queued, Snapshot
 from gpupool.queue.records import MICRO, Outcome, Start, WaitReason
-from gpupool.simulate.demand import Demand
-from gpupool.simulate.nodes import SimulatedNodes, nodes_of
-from gpupool.simulate.record import JobRecord, PoolSeries, Record
-from gpupool.simulate.trace import Arrival
+from gpupool.queue.simulate.demand import Demand
+from gpupool.queue.simulate.nodes import SimulatedNodes, nodes_of
+from gpupool.queue.simulate.record import JobRecord, PoolSeries, Record
+from gpupool.queue.simulate.trace import Arrival
 
 BACKOFF = (10.0, 600.0)
 """Before a retry, as the queue has it: first, and at most."""

@@ -11,10 +11,10 @@ from math import inf
 
 from pydantic import BaseModel, ConfigDict
 
-from gpupool.plan.model import HOURS_PER_MONTH
+from gpupool.environment.plan.model import HOURS_PER_MONTH
 from gpupool.queue.records import MICRO
-from gpupool.simulate.record import JobRecord, Record
-from gpupool.simulate.trace import Trace
+from gpupool.queue.simulate.record import JobRecord, Record
+from gpupool.queue.simulate.trace import Trace
 
 SIZES = ((0.999, "a part of a GPU"), (1, "1 GPU"), (4, "2 to 4"), (8, "5 to 8"), (inf, "more than 8"))
 """GPUs of a job at most, and what such jobs are called."""

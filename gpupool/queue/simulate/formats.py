@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from gpupool.findings import GpupoolError, SpecError
-from gpupool.simulate.made_load import read_made
-from gpupool.simulate.philly import MAX_BYTES, read_philly
-from gpupool.simulate.trace import (
+from gpupool.queue.simulate.made_load import read_made
+from gpupool.queue.simulate.philly import MAX_BYTES, read_philly
+from gpupool.queue.simulate.trace import (
     COLUMNS,
     MOST_FINDINGS,
     Arrival,

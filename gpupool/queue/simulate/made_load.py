@@ -22,10 +22,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gpupool.environment.spec.field_types import Hint, Model
+from gpupool.environment.spec.shape import read_as
 from gpupool.findings import GpupoolError
-from gpupool.simulate.trace import Arrival, Trace, in_order
-from gpupool.spec.field_types import Hint, Model
-from gpupool.spec.shape import read_as
+from gpupool.queue.simulate.trace import Arrival, Trace, in_order
 
 DAY_S = 86_400
 MOST_JOBS = 2_000_000

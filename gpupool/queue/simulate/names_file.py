@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from gpupool.simulate.trace import Names
-from gpupool.spec.field_types import Model
-from gpupool.spec.shape import read_as
+from gpupool.environment.spec.field_types import Model
+from gpupool.environment.spec.shape import read_as
+from gpupool.queue.simulate.trace import Names
 
 
 class NamesFile(Model):

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf, log
 
-from gpupool.plan.model import HOURS_PER_MONTH, RESERVED, SPOT_FIRST, Machine, Plan, Pool
-from gpupool.spec.field_types import duration_seconds
+from gpupool.environment.plan.model import HOURS_PER_MONTH, RESERVED, SPOT_FIRST, Machine, Plan, Pool
+from gpupool.environment.spec.field_types import duration_seconds
 
 NEVER = "Never"
 

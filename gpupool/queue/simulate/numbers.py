@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gpupool.environment.spec.field_types import duration_seconds
 from gpupool.findings import UsageError
-from gpupool.spec.field_types import duration_seconds
 
 
 @dataclass(frozen=True, slots=True)

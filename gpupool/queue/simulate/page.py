@@ -11,12 +11,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gpupool.drawings.page_style import page_style, style_source, visible
-from gpupool.drawings.quantiles import quantiles
-from gpupool.drawings.series import Steps, series
-from gpupool.simulate import words
-from gpupool.simulate.assertions import Verdict
-from gpupool.simulate.run import Outcome
+from gpupool.environment.drawings.page_style import page_style, style_source, visible
+from gpupool.environment.drawings.quantiles import quantiles
+from gpupool.environment.drawings.series import Steps, series
+from gpupool.queue.simulate import words
+from gpupool.queue.simulate.assertions import Verdict
+from gpupool.queue.simulate.run import Outcome
 
 FOLDER = Path(__file__).parent / "templates"
 MOST_LINES = 6

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.findings import GpupoolError
-from gpupool.simulate.trace import Arrival, LeftOut, Trace, in_order
+from gpupool.queue.simulate.trace import Arrival, LeftOut, Trace, in_order
 from vapcheck.reading import read_file
 
 MAX_BYTES = 1 << 30

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import display_path, parse_source
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.simulate.changes import ChangedFile, FileChange, changed, changes
-from gpupool.simulate.figures import RunFigures
-from gpupool.simulate.run import Notify, Settings, simulate
-from gpupool.simulate.trace import Arrival, Trace
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import display_path, parse_source
+from gpupool.queue.simulate.changes import ChangedFile, FileChange, changed, changes
+from gpupool.queue.simulate.figures import RunFigures
+from gpupool.queue.simulate.run import Notify, Settings, simulate
+from gpupool.queue.simulate.trace import Arrival, Trace
 
 COARSE = 2_000
 """Jobs of the first pass: those of the busiest stretch."""

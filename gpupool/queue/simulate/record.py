@@ -11,8 +11,8 @@ from math import inf
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Level, WaitReason
-from gpupool.simulate.nodes import SimulatedNodes
-from gpupool.simulate.samples import Samples
+from gpupool.queue.simulate.nodes import SimulatedNodes
+from gpupool.queue.simulate.samples import Samples
 
 
 @dataclass(slots=True)

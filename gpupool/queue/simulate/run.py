@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import UsageError
-from gpupool.plan.model import Plan
 from gpupool.queue.domain.current import current
-from gpupool.simulate.engine import Simulation
-from gpupool.simulate.figures import RunFigures, figures
-from gpupool.simulate.numbers import NUMBERS
-from gpupool.simulate.record import Record
-from gpupool.simulate.trace import LEVELS, Names, Trace
+from gpupool.queue.simulate.engine import Simulation
+from gpupool.queue.simulate.figures import RunFigures, figures
+from gpupool.queue.simulate.numbers import NUMBERS
+from gpupool.queue.simulate.record import Record
+from gpupool.queue.simulate.trace import LEVELS, Names, Trace
 
 Notify = Callable[[str], None]
 

@@ -4,7 +4,8 @@
 
 `submitted` is seconds or a moment of RFC 3339, `gpus` may be a fraction, `gpu` is a pool, a key of the
 catalog, a MIG profile, or empty for any. What can't be a job is left out and counted by its reason; what
-can't be read is refused at its place. Tables of others are made into this one by `gpupool.simulate.formats`.
+can't be read is refused at its place. Tables of others are made into this one by
+`gpupool.queue.simulate.formats`.
 """
 
 from __future__ import annotations

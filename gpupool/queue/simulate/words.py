@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpupool.money import usd
-from gpupool.simulate.figures import PassedOver, RunFigures, WaitTimes, wait_times
-from gpupool.simulate.trace import WORDS, LeftOut, Trace
+from gpupool.environment.money import usd
+from gpupool.queue.simulate.figures import PassedOver, RunFigures, WaitTimes, wait_times
+from gpupool.queue.simulate.trace import WORDS, LeftOut, Trace
 
 WELL_FILLED = 0.8
 """Slices are too large for the jobs below this share."""

@@ -25,13 +25,7 @@ from gpupool.queue.store.dependents import (
     uncount,
     waits_until,
 )
-from gpupool.queue.store.errors import (
-    Conflict,
-    IdempotencyMismatch,
-    QueueFull,
-    StoreError,
-    Unknown,
-)
+from gpupool.queue.store.errors import Conflict, IdempotencyMismatch, QueueFull, StoreError, Unknown
 from gpupool.queue.store.rows import job_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from gpupool.plan.model import Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain import cost
 from gpupool.queue.domain.borrowing import grant_usages

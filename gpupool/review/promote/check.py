@@ -1,7 +1,7 @@
 """The rule that CI checks: no environment is ahead of the one that its changes come from.
 
 Pure: the target now and before the change under review, and the states of its source. The rule in words is in
-docs/promotion.md; how parts are compared, in `gpupool.promote.history`.
+docs/promotion.md; how parts are compared, in `gpupool.review.promote.history`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from gpupool.promote.history import JudgedPart, PartStatus, SourceState, standings
-from gpupool.promote.rules import rules_of
-from gpupool.promote.shape import Fields, parts, shape_of
-from gpupool.spec.environment import Environment
+from gpupool.environment.spec.environment import Environment
+from gpupool.review.promote.history import JudgedPart, PartStatus, SourceState, standings
+from gpupool.review.promote.rules import rules_of
+from gpupool.review.promote.shape import Fields, parts, shape_of
 
 
 @dataclass(frozen=True, slots=True)

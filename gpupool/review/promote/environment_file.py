@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.load import Loaded, check_shape
+from gpupool.environment.spec.promotion import SECTIONS
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
-from gpupool.promote.rules import PromotionRules
-from gpupool.promote.shape import NAMED, Difference, Shape, leaves, path_of
-from gpupool.spec.environment import Environment
-from gpupool.spec.load import Loaded, check_shape
-from gpupool.spec.promotion import SECTIONS
-from gpupool.spec.yaml_source import parse_source
+from gpupool.review.promote.rules import PromotionRules
+from gpupool.review.promote.shape import NAMED, Difference, Shape, leaves, path_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.git import PLAIN_DIFF, NoRepositoryError, Repository
+from gpupool.review.git import PLAIN_DIFF, NoRepositoryError, Repository
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpupool.promote.shape import Difference, Fields, differences
+from gpupool.review.promote.shape import Difference, Fields, differences
 
 
 class PartStatus(StrEnum):

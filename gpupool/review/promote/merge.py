@@ -1,9 +1,9 @@
 """The pool-shaped part of one environment's file, carried into another's text.
 
-Texts in, text out. What stays is decided by `gpupool.promote.rules`, how text is changed by
-`gpupool.promote.yaml_edit`. The result is read again and compared before it is returned: it has what should
-be promoted, and nothing else has changed. The caller checks that it is a valid environment
-(`gpupool.plan.resolve`).
+Texts in, text out. What stays is decided by `gpupool.review.promote.rules`, how text is changed by
+`gpupool.environment.yaml_edit`. The result is read again and compared before it is returned: it has what
+should be promoted, and nothing else has changed. The caller checks that it is a valid environment
+(`gpupool.environment.plan.resolve`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpupool.environment.spec.promotion import SECTIONS
+from gpupool.environment.spec.yaml_source import parse_source, value_at
+from gpupool.environment.yaml_edit import Text, flow_text
 from gpupool.findings import GpupoolError, SpecError
-from gpupool.promote.environment_file import (
+from gpupool.review.promote.environment_file import (
     EnvironmentFile,
     changed_that_stay,
     named,
     read_environment_file,
 )
-from gpupool.promote.rules import PromotionRules
-from gpupool.promote.shape import (
+from gpupool.review.promote.rules import PromotionRules
+from gpupool.review.promote.shape import (
     NAMED,
     Difference,
     Loc,
@@ -32,9 +35,6 @@ from gpupool.promote.shape import (
     path_of,
     shape_of,
 )
-from gpupool.promote.yaml_edit import Text, flow_text
-from gpupool.spec.promotion import SECTIONS
-from gpupool.spec.yaml_source import parse_source, value_at
 
 _WITH_THE_GPU = ("nodes.instanceTypes", "nodes.usdPerHour")
 """Fields of a pool that stay, but that a pool with another GPU can't keep."""

@@ -1,4 +1,5 @@
-"""Environments that lie beside each other, with what Git knows of them, for `gpupool.promote.check`."""
+"""Environments that lie beside each other, with what Git knows of them, for
+`gpupool.review.promote.check`."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.yaml_source import MAX_BYTES, display_path
 from gpupool.findings import GpupoolError, SpecError, UsageError
-from gpupool.git import NoRepositoryError
-from gpupool.promote.check import Checked, check, check_by_former_rules, lost_source
-from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
-from gpupool.promote.git_history import History
-from gpupool.spec.environment import Environment
-from gpupool.spec.yaml_source import MAX_BYTES, display_path
+from gpupool.review.git import NoRepositoryError
+from gpupool.review.promote.check import Checked, check, check_by_former_rules, lost_source
+from gpupool.review.promote.environment_file import EnvironmentFile, read_environment_file
+from gpupool.review.promote.git_history import History
 from vapcheck import reading
 
 _SHALLOW = (

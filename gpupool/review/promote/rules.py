@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.spec.promotion import Promotion
+from gpupool.environment.spec.promotion import Promotion
 
 _FILE = Path(__file__).with_name("shape.yaml")
 

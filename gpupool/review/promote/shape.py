@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.promote.rules import PromotionRules
-from gpupool.spec.environment import Environment
-from gpupool.spec.promotion import SECTIONS
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.promotion import SECTIONS
+from gpupool.review.promote.rules import PromotionRules
 
 NAMED = ("pools", "priorities")
 """Sections whose items are identified by name; their order has no meaning."""

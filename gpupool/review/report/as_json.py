@@ -7,8 +7,8 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator
 
-from gpupool.json_output import JsonObject, Number, OrNull, read
-from gpupool.report.model import Report
+from gpupool.findings.json_output import JsonObject, Number, OrNull, read
+from gpupool.review.report.model import Report
 
 T = TypeVar("T")
 SCHEMA = 1

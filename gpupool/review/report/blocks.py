@@ -1,8 +1,8 @@
 """The blocks of a document: titles, tables, lists and pictures, with nothing said of how they look.
 
-`gpupool.report.document` decides which there are and what they say; text, Markdown and HTML each lay out
-these blocks, and know of a report nothing else. Sentences have a full stop where they end here, and none in a
-cell.
+`gpupool.review.report.document` decides which there are and what they say; text, Markdown and HTML each lay
+out these blocks, and know of a report nothing else. Sentences have a full stop where they end here, and none
+in a cell.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from gpupool.drawings import Bar
+from gpupool.environment.drawings import Bar
+from gpupool.environment.plan.changes.model import BeforeAfter, PoolState
 from gpupool.findings import Category
-from gpupool.plan.changes.model import BeforeAfter, PoolState
 
 Style = Literal["plain", "code", "name", "strong", "quiet"]
 """code: as in a file. name: of somebody's own, in whatever script. quiet: what matters least."""

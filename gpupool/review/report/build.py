@@ -15,31 +15,31 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpupool.catalog import load as installed
+from gpupool.environment.catalog import load as installed
+from gpupool.environment.plan.changes import totals
+from gpupool.environment.plan.changes.model import BeforeAfter, Change
+from gpupool.environment.plan.changes.pools import pool_changes
+from gpupool.environment.plan.changes.tenants import tenant_changes
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.load import Loaded, check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import Category, Finding, GpupoolError, SpecError, UsageError
 from gpupool.generators import generate
-from gpupool.plan.changes import totals
-from gpupool.plan.changes.model import BeforeAfter, Change
-from gpupool.plan.changes.pools import pool_changes
-from gpupool.plan.changes.tenants import tenant_changes
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import explained, in_words
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.git_states import ProjectFiles
-from gpupool.report.judgement import NONE, Judge
-from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, Report
-from gpupool.report.risks import risks
-from gpupool.report.settings import setting_changes
-from gpupool.report.waivers import waiver_notes
-from gpupool.spec.environment import Environment
-from gpupool.spec.load import Loaded, check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.review.report.effects.order import node_effects
+from gpupool.review.report.effects.sentences import explained, in_words
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.git_states import ProjectFiles
+from gpupool.review.report.judgement import NONE, Judge
+from gpupool.review.report.model import EnvironmentReport, LiveState, NodeEffect, Report
+from gpupool.review.report.risks import risks
+from gpupool.review.report.settings import setting_changes
+from gpupool.review.report.waivers import waiver_notes
 
 if TYPE_CHECKING:
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.simulate.figures import RunFigures
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.queue.simulate.figures import RunFigures
 
 Progress = Callable[[str], None]
 
@@ -223,7 +223,7 @@ def _effects(
     try:
         api = clusters(name, state.plan) if state else None
         if api is not None:
-            from gpupool.report.live import Live
+            from gpupool.review.report.live import Live
 
             with closing(api):
                 live = Live.of(api, *states)

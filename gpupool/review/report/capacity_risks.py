@@ -1,16 +1,16 @@
 """What a reviewer must not miss about what pools promise: more granted than they have, jobs isolated less
-from each other, older releases of what runs the nodes. Registered in `gpupool.report.risks`."""
+from each other, older releases of what runs the nodes. Registered in `gpupool.review.report.risks`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Plan
-from gpupool.plan.operator_releases import version_key
-from gpupool.report.environment_state import kept_pools
-from gpupool.report.model import Risk, risk
-from gpupool.sharing import Isolation
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.operator_releases import version_key
+from gpupool.environment.sharing import Isolation
+from gpupool.review.report.environment_state import kept_pools
+from gpupool.review.report.model import Risk, risk
 
 _LOST: Mapping[Isolation, str] = {
     Isolation.memory: "a fault in one job may end other jobs on its GPU",

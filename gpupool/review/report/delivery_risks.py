@@ -1,5 +1,5 @@
 """What a reviewer must not miss where Argo CD or Flux applies: what they leave behind, what they stop
-keeping, and which tool manages the objects. Registered in `gpupool.report.risks`.
+keeping, and which tool manages the objects. Registered in `gpupool.review.report.risks`.
 
 What is in the cluster now was annotated by the state before, so that state's `onRemoval` counts.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.sharing import GPU_RESOURCE
 from gpupool.generators.gpu_operator import operand_tolerations
-from gpupool.plan.model import Plan, Pool
-from gpupool.report.model import Risk, risk
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.review.report.model import Risk, risk
 
 
 def left_behind(old: Plan, new: Plan) -> Iterator[Risk]:

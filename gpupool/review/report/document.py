@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpupool.catalog.models import PRICE_REGION
+from gpupool.environment.catalog.models import PRICE_REGION
+from gpupool.environment.money import usd
+from gpupool.environment.plan.changes.model import BeforeAfter
 from gpupool.findings import Category
-from gpupool.money import usd
-from gpupool.plan.changes.model import BeforeAfter
-from gpupool.report import environment_blocks, phrases
-from gpupool.report.blocks import (
+from gpupool.review.report import environment_blocks, phrases
+from gpupool.review.report.blocks import (
     AlertLine,
     AlertLines,
     Block,
@@ -23,7 +23,7 @@ from gpupool.report.blocks import (
     Words,
     words,
 )
-from gpupool.report.model import EnvironmentReport, ProjectState, Report
+from gpupool.review.report.model import EnvironmentReport, ProjectState, Report
 
 _OVERVIEW = (
     Column("Environment"), Column("Risks"), Column("Nodes"), Column("Pools"), Column("GPUs"),

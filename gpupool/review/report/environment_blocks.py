@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpupool.drawings import Bar
+from gpupool.environment.drawings import Bar
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.model import BeforeAfter, Cost
 from gpupool.findings import Category, Finding
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import (
-    BeforeAfter,
-    Cost,
-)
-from gpupool.report import phrases
-from gpupool.report.blocks import (
+from gpupool.review.report import phrases
+from gpupool.review.report.blocks import (
     AlertLine,
     AlertLines,
     Amount,
@@ -34,8 +31,8 @@ from gpupool.report.blocks import (
     Words,
     words,
 )
-from gpupool.report.group_blocks import change_of, pool_group, tenant_group
-from gpupool.report.model import (
+from gpupool.review.report.group_blocks import change_of, pool_group, tenant_group
+from gpupool.review.report.model import (
     EffectKind,
     EnvironmentReport,
     FindingChanges,
@@ -47,7 +44,7 @@ from gpupool.report.model import (
 )
 
 if TYPE_CHECKING:
-    from gpupool.simulate.figures import RunFigures
+    from gpupool.queue.simulate.figures import RunFigures
 
 _HAPPENINGS: Mapping[EffectKind, str] = {
     "replaced": "Nodes replaced",
@@ -114,7 +111,7 @@ def blocks_of(environment: EnvironmentReport) -> Iterator[Block]:
 
 def _simulated(runs: BeforeAfter[RunFigures]) -> Section:
     """What jobs of a trace come to."""
-    from gpupool.simulate import words as simulated
+    from gpupool.queue.simulate import words as simulated
 
     before, after = dict(simulated.summary(runs.before)), dict(simulated.summary(runs.after))
     names = dict.fromkeys([*before, *after])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpupool.environment.plan.model import Plan, Pool
 from gpupool.generators.manifest import Bundle
-from gpupool.plan.model import Plan, Pool
 
 
 @dataclass(frozen=True, slots=True)

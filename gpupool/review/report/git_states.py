@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gpupool.environment.project import environments_folder
+from gpupool.environment.spec.yaml_source import MAX_BYTES
 from gpupool.findings import UsageError
-from gpupool.git import FETCH, Repository
-from gpupool.project import environments_folder
-from gpupool.report.model import ProjectState
-from gpupool.spec.yaml_source import MAX_BYTES
+from gpupool.review.git import FETCH, Repository
+from gpupool.review.report.model import ProjectState
 from vapcheck.reading import files_below, read_file
 
 WORKING_TREE = "working tree"
-_POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
+_POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/environment/catalog"
 _BESIDE = (_POLICIES, _GPUS, _CATALOG)
 _LINKS = 5
 """Links to links that are followed."""

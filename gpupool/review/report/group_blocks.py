@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from gpupool.drawings import drawable
-from gpupool.drawings.gpu import drawing
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import BeforeAfter, PoolChange, PoolState, SettingChange, TenantChange
-from gpupool.report import phrases
-from gpupool.report.blocks import Group, Piece, ValueChange
+from gpupool.environment.drawings import drawable
+from gpupool.environment.drawings.gpu import drawing
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.model import (
+    BeforeAfter,
+    PoolChange,
+    PoolState,
+    SettingChange,
+    TenantChange,
+)
+from gpupool.review.report import phrases
+from gpupool.review.report.blocks import Group, Piece, ValueChange
 
 _GIST_FIELDS = 3
 """Changed settings that the line about a pool names; its table has them all."""

@@ -1,6 +1,6 @@
 """The report as one HTML page that stands alone: to attach to a pull request, to keep, or to print.
 
-Lays out the blocks of `gpupool.report.document`, and knows of a report nothing else. The page asks for
+Lays out the blocks of `gpupool.review.report.document`, and knows of a report nothing else. The page asks for
 nothing outside itself and runs nothing: its content security policy allows one style sheet, by its hash.
 Every word of it may come from a file that somebody else wrote, so everything is escaped, links lead only into
 the page itself, and characters that would hide or reorder text are shown as what they are.
@@ -16,14 +16,14 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gpupool.drawings import bars, drawable, svg
-from gpupool.drawings.gpu import drawing
-from gpupool.drawings.page_style import page_style, style_source, visible
-from gpupool.plan.changes.model import BeforeAfter, PoolState
-from gpupool.report.blocks import Amount
-from gpupool.report.document import document_of
-from gpupool.report.model import Report
-from gpupool.report.phrases import capitalised
+from gpupool.environment.drawings import bars, drawable, svg
+from gpupool.environment.drawings.gpu import drawing
+from gpupool.environment.drawings.page_style import page_style, style_source, visible
+from gpupool.environment.plan.changes.model import BeforeAfter, PoolState
+from gpupool.review.report.blocks import Amount
+from gpupool.review.report.document import document_of
+from gpupool.review.report.model import Report
+from gpupool.review.report.phrases import capitalised
 
 FOLDER = Path(__file__).parent / "templates"
 SHOWN = 6

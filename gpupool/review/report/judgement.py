@@ -1,7 +1,7 @@
 """Findings of policy in two states: which are new, which are fixed, and how many stay.
 
 A finding is known by its rule, object and path. How grave it is does not count, since a policy that is turned
-down has not been kept. Asks `gpupool.infra.policy_gate`, which is the only judge.
+down has not been kept. Asks `gpupool.policy.gate`, which is the only judge.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 from gpupool.findings import Category, Finding
 from gpupool.findings.of_policy import policy_finding
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import FindingChanges
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.model import FindingChanges
 
 if TYPE_CHECKING:
-    from vapcheck import PolicyFinding
-    from vapcheck.policy.compiled_policy import Compiler
+    from vapcheck import Compiler, PolicyFinding
 
 _HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
 """Names that change with the content; the object is the same to people."""
@@ -53,7 +52,7 @@ class Judge:
     def _found(self, state: EnvironmentState | None) -> Sequence[PolicyFinding]:
         if state is None:
             return ()
-        from gpupool.infra.policy_gate import judge
+        from gpupool.policy.gate import judge
 
         return judge(state.plan, self.today, bundle=state.bundle, compiler=_compiler()).findings
 
@@ -61,13 +60,13 @@ class Judge:
 @functools.cache
 def _compiler() -> Compiler:
     """One for all reports of a process: they usually have the same policies."""
-    from vapcheck.policy.compiled_policy import Compiler
+    from vapcheck import Compiler
 
     return Compiler()
 
 
 def _together(states: Sequence[EnvironmentState]) -> Sequence[PolicyFinding]:
-    from gpupool.infra.policy_gate import judge_together
+    from gpupool.policy.gate import judge_together
 
     return judge_together([state.plan for state in states]) if len(states) > 1 else ()
 

@@ -13,15 +13,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import ended, requested
-from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, ClusterSnapshot, labels, notes, take
-from gpupool.plan.changes.wording import counts
-from gpupool.plan.model import Plan
-from gpupool.plan.tenant_quotas import ALL, TenantQuota, quotas_of
-from gpupool.report.effects.karpenter_nodes import leaving
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodeChange, TenantUse
+from gpupool.environment.plan.changes.wording import counts
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenant_quotas import ALL, TenantQuota, quotas_of
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import ended, requested
+from gpupool.live.cluster.snapshot import (
+    ALL_PODS,
+    NODEPOOL_LABEL,
+    NODES,
+    ClusterSnapshot,
+    labels,
+    notes,
+    take,
+)
+from gpupool.review.report.effects.karpenter_nodes import leaving
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodeChange, TenantUse
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
@@ -144,6 +152,6 @@ def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> 
 
 def connect(plan: Plan) -> KubeApi:
     """A client for the cluster of the plan. Raises KubeconfigError."""
-    from gpupool.infra.access import connect as connect_to
+    from gpupool.live.cluster.access import connect as connect_to
 
     return connect_to(plan)

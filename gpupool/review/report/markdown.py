@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.environment.drawings import characters_before_and_after, drawable
 from gpupool.findings import Category
-from gpupool.markdown_text import code, plain
-from gpupool.report.blocks import (
+from gpupool.findings.markdown_text import code, plain
+from gpupool.review.report.blocks import (
     AlertLine,
     AlertLines,
     Amounts,
@@ -33,9 +33,9 @@ from gpupool.report.blocks import (
     ValueChanges,
     Words,
 )
-from gpupool.report.document import document_of, unchanged_paragraph
-from gpupool.report.model import Report
-from gpupool.report.phrases import capitalised
+from gpupool.review.report.document import document_of, unchanged_paragraph
+from gpupool.review.report.model import Report
+from gpupool.review.report.phrases import capitalised
 
 MARKER = "<!-- gpupool report -->"
 """First line, by which a later run finds the comment that it replaces."""

@@ -1,6 +1,6 @@
 """Everything that a report says, as frozen values: what the text, Markdown, HTML and JSON are all made from.
 
-Built by `gpupool.report.build`; the formats read these and compute only their
+Built by `gpupool.review.report.build`; the formats read these and compute only their
 layout. Words that people read are already here, so that every format says the same. Lists are in the order in
 which they are to be shown. Nothing here prints, reads or asks.
 """
@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gpupool.findings import Category, Finding, FindingReport
-from gpupool.plan.changes.model import (
+from gpupool.environment.plan.changes.model import (
     BeforeAfter,
     Change,
     Cost,
@@ -21,9 +20,10 @@ from gpupool.plan.changes.model import (
     SettingChange,
     TenantChange,
 )
+from gpupool.findings import Category, Finding, FindingReport
 
 if TYPE_CHECKING:
-    from gpupool.simulate.figures import RunFigures
+    from gpupool.queue.simulate.figures import RunFigures
 
 RiskCategory = Literal["danger", "caution"]
 """danger: work is lost or protection goes. caution: it costs, or somebody has to know."""
@@ -81,7 +81,7 @@ class NodeEffect:
     """Why, in words that name what changes: `label nvidia.com/mig.config changes from 7x1g.10gb to ...`."""
     what: str
     """What happens, as a sentence: how many nodes, how many at a time, in which window, and their pods. Until
-    `gpupool.report.effects.sentences` has put it into words, what is added to these."""
+    `gpupool.review.report.effects.sentences` has put it into words, what is added to these."""
     node_pool: str | None = None
     """Karpenter's NodePool, where that does it."""
     certain: bool = True

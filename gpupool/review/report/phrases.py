@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpupool.money import usd
-from gpupool.plan.changes.model import BeforeAfter, Cost
-from gpupool.report.model import NodeEffect
+from gpupool.environment.money import usd
+from gpupool.environment.plan.changes.model import BeforeAfter, Cost
+from gpupool.review.report.model import NodeEffect
 
 _ORDER = ("added", "removed", "renamed", "changed", "unchanged")
 _SAME = "as before"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.plan.model import Plan
-from gpupool.plan.policies import Action, Policies, PolicyLimits
-from gpupool.plan.policy_files import policy_names
-from gpupool.report.model import Risk, risk
-from gpupool.spec.yaml_source import MAX_BYTES
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.policies import Action, Policies, PolicyLimits
+from gpupool.environment.plan.policy_files import policy_names
+from gpupool.environment.spec.yaml_source import MAX_BYTES
+from gpupool.review.report.model import Risk, risk
 from vapcheck.reading import read_file
 
 _STRICT: Mapping[Action, int] = {"deny": 2, "warn": 1, "audit": 0}

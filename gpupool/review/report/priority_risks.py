@@ -1,5 +1,5 @@
 """What a reviewer must not miss about priorities: which priority is higher, which preempts which, and what
-happens to pods that name a class. Registered in `gpupool.report.risks`.
+happens to pods that name a class. Registered in `gpupool.review.report.risks`.
 
 `value` and `preemptionPolicy` of a PriorityClass are immutable (Kubernetes, scheduling.k8s.io/v1), so every
 engine deletes and recreates the class; a pod keeps the number that it was admitted with.
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.plan.model import Plan
-from gpupool.report.model import Risk, risk
-from gpupool.spec.environment import Priority
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.environment import Priority
+from gpupool.review.report.model import Risk, risk
 
 
 def priorities(before: Plan, after: Plan) -> Iterator[Risk]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpupool.plan.model import Plan
-from gpupool.report.model import EnvironmentReport
+from gpupool.environment.plan.model import Plan
+from gpupool.review.report.model import EnvironmentReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpupool.environment.money import usd
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import Category
-from gpupool.money import usd
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Plan
-from gpupool.report import capacity_risks, delivery_risks, priority_risks, tenant_risks
-from gpupool.report.environment_state import kept_pools
-from gpupool.report.model import EnvironmentReport, Risk, RiskCategory, risk
-from gpupool.report.policy_risks import policy_risks
-from gpupool.report.risk_context import RiskContext
+from gpupool.review.report import capacity_risks, delivery_risks, priority_risks, tenant_risks
+from gpupool.review.report.environment_state import kept_pools
+from gpupool.review.report.model import EnvironmentReport, Risk, RiskCategory, risk
+from gpupool.review.report.policy_risks import policy_risks
+from gpupool.review.report.risk_context import RiskContext
 
 
 def risks(

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.plan.changes.fields import differing
-from gpupool.plan.changes.model import SettingChange
-from gpupool.spec.environment import Environment
+from gpupool.environment.plan.changes.fields import differing
+from gpupool.environment.plan.changes.model import SettingChange
+from gpupool.environment.spec.environment import Environment
 
 _ELSEWHERE = {"apiVersion", "kind", "metadata", "pools", "tenants"}
 """Sections that other parts of a report cover, or that nothing reads."""

@@ -1,15 +1,15 @@
 """What a reviewer must not miss about tenants: quotas, budgets, namespaces, access. Registered in
-`gpupool.report.risks`."""
+`gpupool.review.report.risks`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.money import usd
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Plan
-from gpupool.report.model import Risk, risk
-from gpupool.report.risk_context import RiskContext
+from gpupool.environment.money import usd
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Plan
+from gpupool.review.report.model import Risk, risk
+from gpupool.review.report.risk_context import RiskContext
 
 
 def tenants(context: RiskContext) -> Iterator[Risk]:

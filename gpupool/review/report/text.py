@@ -9,9 +9,10 @@ import functools
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gpupool.drawings import characters_before_and_after, drawable
+from gpupool.environment.drawings import characters_before_and_after, drawable
 from gpupool.findings import Category
-from gpupool.report.blocks import (
+from gpupool.findings.terminal import BOLD, PLAIN, RED, YELLOW, in_sentence, one_line
+from gpupool.review.report.blocks import (
     AlertLine,
     AlertLines,
     Amounts,
@@ -29,9 +30,8 @@ from gpupool.report.blocks import (
     ValueChanges,
     Words,
 )
-from gpupool.report.document import document_of, unchanged_paragraph
-from gpupool.report.model import Report
-from gpupool.terminal import BOLD, PLAIN, RED, YELLOW, in_sentence, one_line
+from gpupool.review.report.document import document_of, unchanged_paragraph
+from gpupool.review.report.model import Report
 
 _WIDTH = 100
 

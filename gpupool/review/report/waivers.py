@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from gpupool.plan.model import Plan
-from gpupool.report.model import WaiverChange, WaiverNote
-from gpupool.spec.services import Waiver
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.services import Waiver
+from gpupool.review.report.model import WaiverChange, WaiverNote
 
 SOON_DAYS = 30
 """Every report lists a waiver that ends within so many days."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.account import NO_PLACE, ConversionAccount, Part
-from gpupool.convert.documents import parse_documents
-from gpupool.spec.yaml_scalars import Unclear
+from gpupool.adopt.convert.account import NO_PLACE, ConversionAccount, Part
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.environment.spec.yaml_scalars import Unclear
 
 TEXT = b"""
 kind: Thing

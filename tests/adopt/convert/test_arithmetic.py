@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.convert import budgets
-from gpupool.convert.account import ConversionAccount
-from gpupool.convert.documents import Document
-from gpupool.convert.pools import _share
-from gpupool.convert.quantities import duration, quantity, seconds
-from gpupool.convert.tenants import _spread
+from gpupool.adopt.convert import budgets
+from gpupool.adopt.convert.account import ConversionAccount
+from gpupool.adopt.convert.documents import Document
+from gpupool.adopt.convert.pools import _share
+from gpupool.adopt.convert.quantities import duration, quantity, seconds
+from gpupool.adopt.convert.tenants import _spread
+from gpupool.environment.plan.capacity import capacities, parse_window
+from gpupool.environment.spec.field_types import duration_seconds
 from gpupool.generators.node_pools import _closed
-from gpupool.plan.capacity import capacities, parse_window
-from gpupool.spec.field_types import duration_seconds
 from tests.environment_strategies import windows
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import of_cluster
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import of_cluster
+from gpupool.adopt.convert.draft import Choices
 
 OURS = {"app.kubernetes.io/managed-by": "gpupool"}
 

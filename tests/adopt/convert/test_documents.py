@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpupool.convert.documents import MAX_DOCUMENTS, parse_documents, read_documents
-from gpupool.convert.embedded import embedded
+from gpupool.adopt.convert.documents import MAX_DOCUMENTS, parse_documents, read_documents
+from gpupool.adopt.convert.embedded import embedded
 
 TWO = b"""# a comment
 ---

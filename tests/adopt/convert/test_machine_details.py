@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from gpupool.generators import generate
+from tests.adopt.convert.test_requirements import ON_DEMAND, TYPES, converted, pool
+from tests.environment.plan.test_machines import EVERYTHING
+from tests.environment.plan.test_reserved import environment
 from tests.environment_strategies import plan_of
-from tests.unit.convert.test_requirements import ON_DEMAND, TYPES, converted, pool
-from tests.unit.plan.test_machines import EVERYTHING
-from tests.unit.plan.test_reserved import environment
 
 
 def node_class(**spec: Any) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
 
 POOL = """\
 apiVersion: karpenter.sh/v1

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
 from gpupool.generators import generate
 from gpupool.generators.emit import yaml_text
 from tests.environment_strategies import plan_of

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.project import catalog_here
-from gpupool.convert import node_state
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import of_cluster
-from gpupool.convert.draft import Choices
-from gpupool.sharing.placement import feasible
+from gpupool.adopt.convert import node_state
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import of_cluster
+from gpupool.adopt.convert.draft import Choices
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing.placement import feasible
 
 WHOLE = {"mode": "exclusive"}
 A100 = "NVIDIA-A100-SXM4-80GB"

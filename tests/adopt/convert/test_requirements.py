@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import of_cluster
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import of_cluster
+from gpupool.adopt.convert.draft import Choices
 from gpupool.generators import generate
+from tests.environment.plan.test_reserved import environment
 from tests.environment_strategies import plan_of
-from tests.unit.plan.test_reserved import environment
 
 TYPES = ("node.kubernetes.io/instance-type", "In", "g5.xlarge")
 BOUGHT, ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"

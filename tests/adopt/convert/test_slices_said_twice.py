@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
-from gpupool.plan.cloud_facts import pinned_image
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
+from gpupool.environment.plan.cloud_facts import pinned_image
 
 POOL = """\
 apiVersion: karpenter.sh/v1

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
 
 PAIR = Path(__file__).parents[2] / "golden" / "convert" / "spot-pair" / "input" / "pools.yaml"
 BUDGET = "consolidateAfter: 10m"

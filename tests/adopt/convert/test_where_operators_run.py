@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion
-from tests.unit.convert.test_cluster import OURS, imported, node, policy, thing
-from tests.unit.convert.test_wrappers import NODE, OPENED, converted
+from gpupool.adopt.convert.convert import Conversion
+from tests.adopt.convert.test_cluster import OURS, imported, node, policy, thing
+from tests.adopt.convert.test_wrappers import NODE, OPENED, converted
 
 NODES = (node("a", "Tesla-T4"),)
 

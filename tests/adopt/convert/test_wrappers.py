@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
-from gpupool.convert.placeholders import form_of, forms
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
+from gpupool.adopt.convert.placeholders import form_of, forms
 
 PLUGIN = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
 VALUES = {
@@ -303,7 +303,11 @@ OTHERS = {
     "ClusterConfig": ("k0s.k0sproject.io/v1beta1", {"charts": [{"name": "gpu-operator"}]}, "installs charts"),
     "ClusterProfile": ("config.projectsveltos.io/v1beta1", {"chartName": "nvidia/gpu-operator"}, "charts"),
     "NVIDIADriver": ("nvidia.com/v1alpha1", {"version": "595.91.07"}, "driver of some nodes"),
-    "DaemonSet": ("apps/v1", {"image": "nvcr.io/nvidia/k8s-mig-manager:v0.15.0"}, "component of the GPU Operator"),
+    "DaemonSet": (
+        "apps/v1",
+        {"image": "nvcr.io/nvidia/k8s-mig-manager:v0.15.0"},
+        "component of the GPU Operator",
+    ),
     "Application": (
         "argoproj.io/v1alpha1",
         {"source": {"chart": "gpu-operator", "helm": {"parameters": [{"name": "a", "value": "b"}]}}},

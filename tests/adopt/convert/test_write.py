@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.convert import write
-from gpupool.convert.draft import Draft, DraftPool
-from gpupool.spec.yaml_source import parse_source
+from gpupool.adopt.convert import write
+from gpupool.adopt.convert.draft import Draft, DraftPool
+from gpupool.environment.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD
 
 printable = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)

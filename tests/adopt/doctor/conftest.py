@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.doctor import access
-from gpupool.doctor.checks import diagnose
-from gpupool.doctor.model import Diagnosis
+from gpupool.adopt.doctor import access
+from gpupool.adopt.doctor.checks import diagnose
+from gpupool.adopt.doctor.model import Diagnosis
 from gpupool.programs import binaries
-from tests.unit.doctor.fake_api import FakeApi
+from tests.adopt.doctor.fake_api import FakeApi
 
 Diagnose = Callable[[str, FakeApi], Diagnosis]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from gpupool.cluster.kube_api import ApiError, ApiResource, UnreachableError
 from gpupool.generators.kinds import KINDS
+from gpupool.live.cluster.kube_api import ApiError, ApiResource, UnreachableError
 
 Object = dict[str, Any]
 Asked = tuple[str, str]
@@ -21,8 +21,8 @@ _OTHERS = (
 
 
 class FakeApi:
-    """What `gpupool.cluster.kube_api.KubeApi` is to the checks. `refuses` says which requests are forbidden;
-    `silent` which get no answer."""
+    """What `gpupool.live.cluster.kube_api.KubeApi` is to the checks. `refuses` says which requests are
+    forbidden; `silent` which get no answer."""
 
     server, context = "https://api.invalid:6443", "fake"
 

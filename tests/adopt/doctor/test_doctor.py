@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gpupool.cluster.karpenter_gates import is_on
-from gpupool.doctor import reasons
-from gpupool.doctor.components import show
-from gpupool.doctor.reasons import Reason
-from gpupool.doctor.references import named_secrets
-from gpupool.spec.environment import Environment
-from gpupool.spec.queue import SecretRef
+from gpupool.adopt.doctor import reasons
+from gpupool.adopt.doctor.components import show
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.adopt.doctor.references import named_secrets
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.queue import SecretRef
+from gpupool.live.cluster.karpenter_gates import is_on
+from tests.adopt.doctor.fake_api import FakeApi
+from tests.adopt.doctor.files import EKS, HOMELAB
 from tests.command import gpupool
-from tests.unit.doctor.fake_api import FakeApi
-from tests.unit.doctor.files import EKS, HOMELAB
 
 
 def deployment(variable: str | None = None, arguments: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.doctor.model import CheckResult, Diagnosis
-from gpupool.doctor.reasons import Reason
-from tests.unit.doctor.fake_api import FakeApi
-from tests.unit.doctor.files import EKS, HOMELAB
+from gpupool.adopt.doctor.model import CheckResult, Diagnosis
+from gpupool.adopt.doctor.reasons import Reason
+from tests.adopt.doctor.fake_api import FakeApi
+from tests.adopt.doctor.files import EKS, HOMELAB
 
 RBAC = "rbac.authorization.k8s.io/v1"
 TEAM = "team-vision"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gpupool.doctor import checks
-from gpupool.doctor.checks import CHECKS, Registered
-from gpupool.doctor.model import Diagnosis, Inputs, result
-from gpupool.doctor.reasons import Reason
-from tests.unit.doctor.fake_api import Asked, FakeApi
-from tests.unit.doctor.files import EKS, HOMELAB
+from gpupool.adopt.doctor import checks
+from gpupool.adopt.doctor.checks import CHECKS, Registered
+from gpupool.adopt.doctor.model import Diagnosis, Inputs, result
+from gpupool.adopt.doctor.reasons import Reason
+from tests.adopt.doctor.fake_api import Asked, FakeApi
+from tests.adopt.doctor.files import EKS, HOMELAB
 
 NAMES = [row.name for row in CHECKS]
 _LOUD = (Reason.FORBIDDEN, Reason.SERVER_SILENT, Reason.NOT_CHECKED_CLUSTER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.importing import notes as import_notes
+from gpupool.adopt.importing import notes as import_notes
 
 KEPT = """
 metadata: {name: local}

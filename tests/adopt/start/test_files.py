@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from gpupool import __version__
-from gpupool.catalog.load import load_catalog
+from gpupool.adopt.start.files import Answers, files, write
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.plan.resolve import findings_of
+from gpupool.environment.schema.published import FILE
 from gpupool.findings import GpupoolError, UsageError
-from gpupool.plan.resolve import findings_of
-from gpupool.schema.published import FILE
-from gpupool.start.files import Answers, files, write
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 LOCAL = Answers("dev", "local", "t4")

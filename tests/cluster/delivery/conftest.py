@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.resolve import read_plan
-from tests.programs import require
+from tests.required_programs import require
 
 Object = dict[str, Any]
 

@@ -17,7 +17,7 @@ from gpupool.local.ports import free_port
 from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
 from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.operator_policy import hand_made_policy
-from tests.programs import require
+from tests.required_programs import require
 
 Object = dict[str, Any]
 CHART = Path(__file__).parents[3] / "charts" / "gpu-scheduler"

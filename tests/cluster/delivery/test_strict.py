@@ -13,11 +13,11 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster.kube_api import ApiError
 from tests.cluster.operator_policy import hand_made_policy
 from tests.conftest import FIGURE
 from tests.environment_combinations import LEGAL, environment_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpupool.plan.model import POOL_LABEL
+from gpupool.environment.plan.model import POOL_LABEL
 from tests.cluster.drift.world import World
 
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpupool.drift import Drift
 from gpupool.findings import Category
+from gpupool.live.drift import Drift
 from tests.cluster.drift.world import POOL_LABEL, World
 
 

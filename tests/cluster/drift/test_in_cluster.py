@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.drift.check import assert_environment
 from gpupool.generators import generate
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.drift.check import assert_environment
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import World
 

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from gpupool.drift import Drift
+from gpupool.live.drift import Drift
 from tests.cluster.drift.object_cases import CASES, Case
 from tests.cluster.drift.world import World
 

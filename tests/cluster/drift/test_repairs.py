@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpupool.drift import Drift
+from gpupool.live.drift import Drift
 from tests.cluster.drift.own_cases import CASES, Case
 from tests.cluster.drift.world import World
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpupool.drift import Drift
-from gpupool.drift.check import DriftCheck, assert_environment
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.findings import Category
 from gpupool.infra import stack
-from gpupool.plan.model import POOL_LABEL
+from gpupool.live.drift import Drift
+from gpupool.live.drift.check import DriftCheck, assert_environment
 from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.convert.draft import Choices
-from gpupool.drift.check import assert_environment
+from gpupool.adopt.convert.draft import Choices
+from gpupool.adopt.importing.live import gather, import_environment
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.importing.live import gather, import_environment
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.rollback import last_good
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.live.drift.check import assert_environment
+from gpupool.live.rollback import last_good
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED
 

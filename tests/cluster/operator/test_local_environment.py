@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 from gpupool.local.components import OPERATOR_VARIABLE
 from gpupool.local.control_plane import ControlPlane
-from gpupool.spec.environment import OPERATOR_NAMESPACE
 from tests.cluster.kube import Kube
 from tests.cluster.operator.pool_nodes import POOL
 from tests.cluster.pools.command_line import SHIPPED, CommandLine

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
 from tests.kubectl import command_line
-from tests.programs import require
+from tests.required_programs import require
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
 from vapcheck import read_files, read_text

@@ -16,8 +16,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
 from tests.conftest import FIGURE
 from tests.environment_combinations import LEGAL, environment_of
 from tests.environment_strategies import Data, environments, plan_of

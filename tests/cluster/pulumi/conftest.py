@@ -18,12 +18,12 @@ import psutil
 import pytest
 import yaml
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.infra import stack
 from gpupool.infra.stack import Result
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 
 Object = dict[str, Any]

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.doctor import kinds
-from gpupool.doctor.checks import CHECKS, diagnose
-from gpupool.doctor.model import Diagnosis, Inputs, NamedCluster
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor import kinds
+from gpupool.adopt.doctor import needed_rights as rights
+from gpupool.adopt.doctor.checks import CHECKS, diagnose
+from gpupool.adopt.doctor.model import Diagnosis, Inputs, NamedCluster
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
-from gpupool.infra import rights
-from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 from tests.command import gpupool
 

@@ -18,10 +18,10 @@ import psutil
 import pulumi
 import pytest
 
-from gpupool.cluster import kube_api
 from gpupool.infra import stack
 from gpupool.infra.locks import LockedError
 from gpupool.infra.stack import StackError
+from gpupool.live.cluster import kube_api
 from tests.cluster.pulumi.conftest import begun
 
 PATIENCE = 300

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS
-from gpupool.infra.orphans import Key, key_of
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
-from gpupool.plan.resolve import read_plan
+from gpupool.live.objects.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World, begun, kill_all
 from tests.examples import SEED
 from tests.selection import LONG

@@ -21,11 +21,11 @@ import pytest
 
 from gpupool.infra import stack
 from gpupool.infra.disk_reserve import DiskFullError
+from gpupool.infra.pulumi_plugins.env import file_backend
 from gpupool.infra.stack import StackError
 from gpupool.infra.state_files import DamagedStateError
 from gpupool.programs import binaries
-from gpupool.pulumi_plugins.env import file_backend
-from tests.programs import absent
+from tests.required_programs import absent
 
 WRITTEN = 60
 """Bytes of a lock that an engine may write: more than half of one."""

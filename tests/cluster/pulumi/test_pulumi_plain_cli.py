@@ -12,9 +12,9 @@ import grpc
 import pytest
 
 from gpupool.infra import session
+from gpupool.infra.pulumi_plugins import callers
+from gpupool.infra.pulumi_plugins import env as pulumi_env
 from gpupool.programs import binaries
-from gpupool.pulumi_plugins import callers
-from gpupool.pulumi_plugins import env as pulumi_env
 
 SITE_POLICIES = Path(__file__).parents[2] / "site_policies"
 
@@ -140,6 +140,6 @@ def test_an_ordinary_installation_needs_no_language_host_of_ours(
 
 
 def test_what_gpupool_up_serves_answers_its_own_account(world: Any) -> None:
-    """Whatever Pulumi's library serves for a run in gpupool's process (`tests/unit/pulumi_plugins`)."""
+    """Whatever Pulumi's library serves for a run in gpupool's process (`tests/infra/pulumi_plugins`)."""
     session.opened("trial", "local")
     assert grpc.server is callers.server

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
-from gpupool.infra.orphans import ForeignError
 from gpupool.infra.recovery import OtherClusterError
 from gpupool.infra.stack import StackError
+from gpupool.live.objects.orphans import ForeignError
 from tests.cluster.pulumi.conftest import no_models
 
 POOL = ("karpenter.sh/v1", "NodePool", "notebooks")

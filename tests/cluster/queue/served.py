@@ -18,15 +18,15 @@ import psycopg
 import yaml
 from psycopg.rows import dict_row
 
-from gpupool import shipped
 from gpupool.client import Client
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment import shipped
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.ports import free_port
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
 from gpupool.queue.kubernetes.job_manifest import manifest
 from gpupool.queue.records import Job, JobState, Level
 from tests.cluster.kube import Kube

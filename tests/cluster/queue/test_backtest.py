@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cli.jobs.export import over, trace_of
+from gpupool.cli.queue.jobs.export import over, trace_of
 from gpupool.client import Client
+from gpupool.environment.plan.model import Pool
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Pool
-from gpupool.simulate.figures import wait_times
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.run import Settings, simulate
+from gpupool.queue.simulate.figures import wait_times
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.run import Settings, simulate
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.served import Queue, serving

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from gpupool.client.sync_client import Client, Job
-from gpupool.cluster.kube_api import ApiError
-from gpupool.cluster.live_objects import condition
+from gpupool.environment.plan.pods import BORROWED_CLASS, BORROWED_LABEL, pod_fields
+from gpupool.live.cluster.kube_api import ApiError
+from gpupool.live.cluster.live_objects import condition
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import BORROWED_CLASS, BORROWED_LABEL, pod_fields
 from gpupool.queue.kubernetes.job_manifest import GRACE_S
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER, RECORDED_FINALIZER
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import LAUNCHER_USER, RECORDED_FINALIZER
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.live.cluster.kube_api import JSON, MERGE, STRATEGIC
 from gpupool.queue.kubernetes.job_manifest import name_of, service
 from tests.cluster.kube import Kube
 from tests.cluster.policies.server import Answer, Server

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import JOB_LABEL, RECORDED_FINALIZER
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import MERGE, STRATEGIC, ApiError
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
-from tests.programs import require
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE, OTHER, Object, found, job, pod_of
+from tests.required_programs import require
 
 GROUPS = {
     "Job": "apis/batch/v1",

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.cluster.async_api import REQUEST_S
+from gpupool.environment.plan.pods import JOB_LABEL
+from gpupool.live.cluster.async_api import REQUEST_S
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue import verdict

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.cluster.live_objects import condition
+from gpupool.environment.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from gpupool.generators import restricted_pod
+from gpupool.live.cluster.live_objects import condition
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen

@@ -18,7 +18,7 @@ import yaml
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
-from gpupool.cluster.kube_api import STRATEGIC
+from gpupool.live.cluster.kube_api import STRATEGIC
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.pods import status
 from tests.cluster.kube import Kube

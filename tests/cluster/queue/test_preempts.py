@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
-from gpupool.cluster.live_objects import condition
+from gpupool.live.cluster.live_objects import condition
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import STOPS_ONCE, attempts, submit, up

@@ -14,9 +14,9 @@ import pytest
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Event
-from gpupool.cluster.kube_api import STRATEGIC
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import STRATEGIC
 from gpupool.local.pods import status
-from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.kubernetes import observe
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from gpupool.client import Client
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.pods import JOB_LABEL
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.cluster.kube import Kube
 from tests.cluster.queue import audit

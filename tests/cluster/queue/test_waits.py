@@ -10,15 +10,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from gpupool import shipped
 from gpupool.client import Client, Invalid
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Waiting
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment import shipped
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
 from gpupool.generators import restricted_pod
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
+from gpupool.live.cluster.kube_api import ApiError
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import submit
 

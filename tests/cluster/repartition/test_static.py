@@ -11,12 +11,12 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.infra import repartition_mark, sharing_changes
-from gpupool.repartition import journal
-from gpupool.repartition.owner import OtherEnvironmentError
-from gpupool.repartition.result import RepartitionStatus
-from gpupool.repartition.run import RepartitionOptions, dry_run
-from gpupool.rollback import run as rollback
+from gpupool.live.objects import repartition_mark, sharing_changes
+from gpupool.live.repartition import journal
+from gpupool.live.repartition.owner import OtherEnvironmentError
+from gpupool.live.repartition.result import RepartitionStatus
+from gpupool.live.repartition.run import RepartitionOptions, dry_run
+from gpupool.live.rollback import run as rollback
 from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
 NODES = ["node-0", "node-1", "node-2"]

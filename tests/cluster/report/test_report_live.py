@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.local import sample_jobs
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL
 from tests.cluster.pools.command_line import CommandLine, Object
 
 ENVIRONMENT = {

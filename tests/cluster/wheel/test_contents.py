@@ -41,7 +41,7 @@ def test_what_is_imported_is_the_wheel(project: Project) -> None:
 
 
 def test_what_came_with_it_is_found_in_it(project: Project) -> None:
-    code = "from gpupool.shipped import folder; print(folder('policies'), folder('tools'))"
+    code = "from gpupool.environment.shipped import folder; print(folder('policies'), folder('tools'))"
     for folder in project.shell(f'python -c "{code}"').split():
         assert Path(folder).is_relative_to(project.programs.parent), folder
         assert Path(folder).is_dir()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import programs
+from tests import required_programs as programs
 from tests.releases import load
 
 ROOT = Path(__file__).parents[3]

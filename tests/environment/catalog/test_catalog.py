@@ -12,14 +12,14 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
-from gpupool.schema.published import CATALOG_FILE, text
-from gpupool.sharing.placement import masks
-from tests.programs import require_module
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel, OtherVendorError
+from gpupool.environment.schema.published import CATALOG_FILE, text
+from gpupool.environment.sharing.placement import masks
+from tests.required_programs import require_module
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "gpupool/catalog"
+FOLDER = ROOT / "gpupool/environment/catalog"
 FILES = sorted(FOLDER.glob("*.yaml"))
 SCHEMA = json.loads(CATALOG_FILE.read_text())
 MODELS = list(load_catalog().models.values())
@@ -233,7 +233,7 @@ def test_adding_a_model_is_adding_a_file(tmp_path: Path) -> None:
 
 LOADING = """
 import pathlib, sys, time, yaml
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
 start = time.process_time()
 list(load_catalog().models.values())
 read = time.process_time()

@@ -11,17 +11,17 @@ import yaml
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.project import catalog_here, gpu_file, read_catalog, ready_file
+from gpupool.adopt.convert.convert import convert
+from gpupool.adopt.convert.documents import of_cluster
+from gpupool.adopt.convert.draft import Choices
 from gpupool.cli import catalog as catalog_verb
 from gpupool.cli.findings.json import finding_json
-from gpupool.convert.convert import convert
-from gpupool.convert.documents import of_cluster
-from gpupool.convert.draft import Choices
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.project import catalog_here, gpu_file, read_catalog, ready_file
+from gpupool.environment.plan.resolve import findings_of, read_plan
+from gpupool.environment.schema.published import CATALOG_FILE
 from gpupool.findings import SpecError, ready_files
 from gpupool.generators import generate
-from gpupool.plan.resolve import findings_of, read_plan
-from gpupool.schema.published import CATALOG_FILE
 
 CARD = """\
 title: NVIDIA GeForce RTX 2080

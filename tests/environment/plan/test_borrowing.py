@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.pods import BORROWED_CLASS
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.plan.pods import BORROWED_CLASS
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.supply import supply_of
 from tests.environment_strategies import plan_of

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError
-from gpupool.plan.capacity import capacities, grant_slices, machines, parse_window, sharing_of
-from gpupool.plan.model import HOURS_PER_MONTH, Pool
-from gpupool.spec import environment as spec
-from gpupool.spec import tenants as spec_tenants
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError
+from gpupool.environment.plan.capacity import capacities, grant_slices, machines, parse_window, sharing_of
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec import tenants as spec_tenants
 from tests.environment_strategies import plan_of, windows
 
 CATALOG = load_catalog()

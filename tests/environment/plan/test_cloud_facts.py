@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from gpupool.environment.plan import cloud_facts
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.machines import RootVolume
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
-from gpupool.plan import cloud_facts
-from gpupool.spec.load import check_shape
-from gpupool.spec.machines import RootVolume
-from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import plan_of
 
 ROOT = Path(__file__).parents[3]

@@ -9,9 +9,9 @@ import pytest
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.queue.kubernetes.job_manifest import manifest
+from tests.environment.plan.test_reserved import environment
 from tests.environment_strategies import plan_of
 from tests.queue.kubernetes.test_policies_take_its_jobs import job
-from tests.unit.plan.test_reserved import environment
 
 TAINT = {"key": "example.com/agent", "effect": "NoExecute"}
 EVERYTHING: dict[str, Any] = {
@@ -169,7 +169,11 @@ def test_efa_is_for_machines_and_jobs_that_have_it(changes: dict[str, Any], mess
         ({"kubelet": {"systemReserved": {"cpu": "-1"}}}, "kubelet.systemReserved.cpu", "-1"),
         ({"kubelet": {"clusterDNS": ["10.0.0.300"]}}, "kubelet.clusterDNS[0]", "10.0.0.300"),
         ({"kubelet": {"imageGCLowThresholdPercent": 85}}, "kubelet.imageGCLowThresholdPercent", "not lower"),
-        ({"kubelet": {"imageGCHighThresholdPercent": 80}}, "kubelet.imageGCHighThresholdPercent", "not lower"),
+        (
+            {"kubelet": {"imageGCHighThresholdPercent": 80}},
+            "kubelet.imageGCHighThresholdPercent",
+            "not lower",
+        ),
         ({"startupTaints": [TAINT, TAINT]}, "startupTaints[1]", "appears twice"),
         (
             {"startupTaints": [{**TAINT, "key": "gpupool.dev/pool"}]},

@@ -21,14 +21,14 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool.catalog.project import catalog_here
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec import messages
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.plan.resolve import resolve
-from gpupool.spec import messages
-from gpupool.spec.environment import Environment
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = (

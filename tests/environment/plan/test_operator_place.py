@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.operator_place import operator_place
+from gpupool.environment.plan.operator_place import operator_place
 
 
 def thing(api: str, kind: str, name: str = "x", **more: Any) -> dict[str, Any]:

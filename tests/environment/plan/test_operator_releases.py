@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from gpupool.plan.operator_releases import (
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.plan.operator_releases import (
     driver_problems,
     load_operator_releases,
     release_problems,
     version_key,
 )
-from gpupool.sharing import Exclusive, MigSharing
+from gpupool.environment.sharing import Exclusive, MigSharing
 
 
 def test_the_tested_release_is_known_and_complete() -> None:

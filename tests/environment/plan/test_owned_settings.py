@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.plan.owned_settings import given_variables, owned_variables, undoing
+from gpupool.environment.plan.owned_settings import given_variables, owned_variables, undoing
 
 ALL = [
     (operand, name, owned)

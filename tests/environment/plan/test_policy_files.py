@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpupool.plan.policy_files import SHIPPED, policy_files
+from gpupool.environment.plan.policy_files import SHIPPED, policy_files
 
 
 def test_a_project_adds_and_replaces(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from gpupool import __version__
-from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
-from gpupool.spec.tenants import Budget, Project
+from gpupool.environment.plan.queue import Chart, QueueSettings, SecretKey, Smtp
+from gpupool.environment.spec.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
 
 BASE: Data = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Plan
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.infra import policy_gate
-from gpupool.plan.model import HOURS_PER_MONTH, Plan
-from gpupool.simulate.nodes import SimulatedNodes
+from gpupool.policy import gate as policy_gate
+from gpupool.queue.simulate.nodes import SimulatedNodes
 from tests.environment_strategies import plan_of
 
 BLOCK = {"id": "cr-0a1b2c", "count": 2, "until": "2027-01-31T11:30Z"}

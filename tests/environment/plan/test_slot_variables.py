@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpupool.plan.resolve import read_plan
-from gpupool.plan.slot_variables import slot_variables
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.plan.slot_variables import slot_variables
 from tests.environment_strategies import Data, plan_of
 
 

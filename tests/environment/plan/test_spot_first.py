@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import HOURS_PER_MONTH
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.plan.model import HOURS_PER_MONTH
 from gpupool.queue.domain.supply import supply_of
+from tests.environment.plan.test_reserved import environment
 from tests.environment_strategies import plan_of
-from tests.unit.plan.test_reserved import environment
 
 BOTH = ["spot", "on-demand"]
 

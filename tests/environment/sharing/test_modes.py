@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.sharing import sharing_modes
+from gpupool.environment.sharing import sharing_modes
 
 ROOT = Path(__file__).parents[3]
 COMPARED = re.compile(r"""\bsharing\.mode (?:==|!=|in|not in) [("']""")

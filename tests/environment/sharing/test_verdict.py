@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from gpupool.sharing import maximal_layouts, verdict
-from gpupool.sharing.placement import feasible
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.sharing import maximal_layouts, verdict
+from gpupool.environment.sharing.placement import feasible
 
 CATALOG = load_catalog()
 A100 = CATALOG["a100-80gb"]

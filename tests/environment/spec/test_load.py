@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape, environment_names, find_environment
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import Finding, SpecError, UsageError
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape, environment_names, find_environment
-from gpupool.spec.yaml_source import parse_source
 
 HEAD = """\
 apiVersion: gpupool.dev/v1alpha1

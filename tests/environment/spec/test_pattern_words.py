@@ -11,13 +11,13 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from gpupool.catalog import gpu_file
+from gpupool.environment.catalog import gpu_file
+from gpupool.environment.spec import messages, promotion
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.queue.api import openapi
 from gpupool.queue.api.requests import WANTED
-from gpupool.spec import messages, promotion
-from gpupool.spec.environment import Environment
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 
 def patterns(part: Any) -> Iterator[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.schema.reference import DATA, UNRELEASED, examples, fields, text
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.environment.schema.reference import DATA, UNRELEASED, examples, fields, text
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference.md"

@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from gpupool.project import environments_folder
-from gpupool.schema.published import FILE
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import read_source
+from gpupool.environment.project import environments_folder
+from gpupool.environment.schema.published import FILE
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import read_source
 from tests.environment_strategies import Data, environments
 from tests.examples import examples
 
@@ -28,7 +28,7 @@ WRONG = Path(__file__).parents[2] / "golden" / "wrong_environments"
 
 def test_the_file_is_what_the_module_prints() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "gpupool.schema.published", "environment"],
+        [sys.executable, "-m", "gpupool.environment.schema.published", "environment"],
         capture_output=True,
         text=True,
         check=True,

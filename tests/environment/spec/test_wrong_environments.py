@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.plan.resolve import findings_of
+from gpupool.environment.plan.resolve import findings_of
 
 FOLDER = Path(__file__).parents[2] / "golden" / "wrong_environments"
 FILES = sorted(FOLDER.glob("*.yaml"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.spec.yaml_scalars import Unclear, plain_value
+from gpupool.environment.spec.yaml_source import MAX_BYTES, MAX_NODES, parse_source, path_text, read_source
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.yaml_scalars import Unclear, plain_value
-from gpupool.spec.yaml_source import MAX_BYTES, MAX_NODES, parse_source, path_text, read_source
 from tests.growth import LINEAR, growth
 
 

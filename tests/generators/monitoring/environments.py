@@ -8,11 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.monitoring import boards
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
+from gpupool.generators.monitoring import boards
 
 KINDS = """\
 apiVersion: gpupool.dev/v1alpha1

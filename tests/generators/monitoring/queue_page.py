@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Snapshot
 from gpupool.queue.domain.supply import supply_of

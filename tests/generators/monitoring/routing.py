@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.programs import absent
+from tests.required_programs import absent
 
 PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
 

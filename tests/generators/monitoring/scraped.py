@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.generators.monitoring import exporter, rules
 from gpupool.local.monitoring.page import LATEST, Card, MigInstance, PodUse, Writer, page
-from gpupool.monitoring import exporter, rules
-from gpupool.plan.model import Plan, Pool
 from tests.prometheus import Prometheus
 
 

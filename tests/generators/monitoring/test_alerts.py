@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.monitoring import rules
+from gpupool.generators.monitoring import rules
+from tests.generators.monitoring.environments import ROOT, SHIPPED, everything, shipped
 from tests.prometheus import promtool
-from tests.unit.monitoring.environments import ROOT, SHIPPED, everything, shipped
 
 CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
 CARD = 'node="a",pool="training-h100",gpu="0",UUID="G0",modelName="H"'

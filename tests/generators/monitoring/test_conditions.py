@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
-from gpupool.generators.monitoring import plain_files
-from gpupool.monitoring import boards, rules
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.generators.monitoring import boards, rules
+from gpupool.generators.monitoring.objects import plain_files
+from tests.generators.monitoring.environments import ROOT, shipped
 from tests.prometheus import promtool
-from tests.unit.monitoring.environments import ROOT, shipped
 
 MONITORING = ROOT / "gpupool" / "monitoring"
 FIRST = ("dev", "staging", "prod")

@@ -11,15 +11,15 @@ import promql_parser
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gpupool.monitoring import boards, exporter, rules
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
+from gpupool.generators.monitoring import boards, exporter, rules
 from gpupool.queue.api.figures import figures
 from gpupool.queue.api.metrics import _plan_figures
 from gpupool.queue.domain.state import BudgetUsage, Holdings, Snapshot
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanState
-from tests.unit.monitoring.environments import SHIPPED, everything, queries, shipped
+from tests.generators.monitoring.environments import SHIPPED, everything, queries, shipped
 
 QUEUE = {
     "gpupool_queue_jobs_queued": {"tenant", "priority"},

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gpupool.local.monitoring.page import LATEST, PLAIN, VIRTUAL
-from tests.unit.monitoring.environments import kinds
-from tests.unit.monitoring.queue_page import queue_page
-from tests.unit.monitoring.scraped import Node, Scraped, cards
-from tests.unit.monitoring.test_panels import without_data
+from tests.generators.monitoring.environments import kinds
+from tests.generators.monitoring.queue_page import queue_page
+from tests.generators.monitoring.scraped import Node, Scraped, cards
+from tests.generators.monitoring.test_panels import without_data
 
 PLAN = kinds()
 WRITERS = {"old": VIRTUAL, "new": LATEST, "plain": PLAIN}

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.model import Plan
+from gpupool.generators.monitoring import exporter
 from gpupool.local.monitoring.page import LATEST, PLAIN, VIRTUAL, Writer, page
-from gpupool.monitoring import exporter
-from gpupool.plan.model import Plan
-from tests.unit.monitoring.environments import SHIPPED, everything, queries, shipped
-from tests.unit.monitoring.queue_page import queue_page
-from tests.unit.monitoring.scraped import Scraped, cards
+from tests.generators.monitoring.environments import SHIPPED, everything, queries, shipped
+from tests.generators.monitoring.queue_page import queue_page
+from tests.generators.monitoring.scraped import Scraped, cards
 
 OF_SOME = ("Idle GPUs with a pod", "GPUs on spot")
 """Panels that are not about every pool."""

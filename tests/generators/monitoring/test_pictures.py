@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpupool.monitoring import boards
-from tests.unit.monitoring.environments import everything
+from gpupool.generators.monitoring import boards
+from tests.generators.monitoring.environments import everything
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.monitoring import rules
-from tests.unit.monitoring.environments import everything
-from tests.unit.monitoring.routing import program, routing
+from gpupool.generators.monitoring import rules
+from tests.generators.monitoring.environments import everything
+from tests.generators.monitoring.routing import program, routing
 
 
 @pytest.fixture

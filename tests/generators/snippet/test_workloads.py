@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from gpupool.cli.snippet import Kind
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.plan.tenants import MachineShare, memory_quantity
+from gpupool.environment.spec.load import environment_names
 from gpupool.findings import UsageError
 from gpupool.generators import generate, rbac
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import MachineShare, memory_quantity
-from gpupool.snippet.wish import SnippetRequest, wish
-from gpupool.snippet.workloads import KINDS, workload
-from gpupool.spec.load import environment_names
+from gpupool.generators.snippet.wish import SnippetRequest, wish
+from gpupool.generators.snippet.workloads import KINDS, workload
 from tests.admission import judge_of, said, without
 from vapcheck.judging.judge import Judge
 

@@ -19,7 +19,7 @@ from google.protobuf import empty_pb2
 from pulumi.automation import _stack as automation_stack
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc
 
-from gpupool.pulumi_plugins import callers, language
+from gpupool.infra.pulumi_plugins import callers, language
 
 ANOTHER = 61_234
 """A uid that no account has."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool import project
-from gpupool.cluster.local_layout import Layout
-from gpupool.pulumi_plugins import env as pulumi_env
+from gpupool.environment import project
+from gpupool.infra.pulumi_plugins import env as pulumi_env
+from gpupool.live.cluster.local_layout import Layout
 
 VARIABLE = "PULUMI_BACKEND_URL"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster.local_layout import Layout
-from gpupool.pulumi_plugins import env as pulumi_env
+from gpupool.infra.pulumi_plugins import env as pulumi_env
+from gpupool.live.cluster.local_layout import Layout
 
 Engine = Callable[[str], dict[str, str]]
 

@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.config import ConfigException
 
-from gpupool.cluster import async_api
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster import async_api
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Test = Callable[[AsyncKubeApi], Awaitable[Any]]

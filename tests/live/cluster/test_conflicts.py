@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.cluster.conflicts import until_no_conflict
-from gpupool.cluster.kube_api import ApiError
+from gpupool.live.cluster.conflicts import until_no_conflict
+from gpupool.live.cluster.kube_api import ApiError
 
 
 def refusing(statuses: list[int]) -> list[int]:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.cluster.kube_api import APPLY, MERGE, encoded
+from gpupool.live.cluster.kube_api import APPLY, MERGE, encoded
 
 AWKWARD = ("\U0001f600", "\\ud83d\\ude00", "\x7f\x85", "a\\\U0010fffdb", "e\u0301")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.gpu_publishers import UnmodelledWay, unmodelled_ways
+from gpupool.live.cluster.gpu_publishers import UnmodelledWay, unmodelled_ways
 
 
 def node(name: str, labels: dict[str, str] | None = None, **allocatable: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cluster.kubeconfig import ClusterAccess, KubeconfigError, load
+from gpupool.live.cluster.kubeconfig import ClusterAccess, KubeconfigError, load
 
 
 def written(folder: Path, user: Any, server: str = "http://127.0.0.1:1") -> Path:

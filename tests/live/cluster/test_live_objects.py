@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.live_objects import condition, is_gpu_job, offered, requested
+from gpupool.live.cluster.live_objects import condition, is_gpu_job, offered, requested
 
 
 def container(*, sidecar: bool = False, **resources: int) -> dict[str, Any]:

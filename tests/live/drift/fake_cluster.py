@@ -7,13 +7,13 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpupool.cluster.snapshot import ClusterSnapshot
-from gpupool.drift import Drift, examine
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.live.cluster.snapshot import ClusterSnapshot
+from gpupool.live.drift import Drift, examine
 from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
 

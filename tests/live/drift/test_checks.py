@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpupool.drift import limits
-from tests.unit.drift.fake_cluster import STATIC, Cluster, kinds, stamp
+from gpupool.live.drift import limits
+from tests.live.drift.fake_cluster import STATIC, Cluster, kinds, stamp
 
 
 def test_a_cluster_that_is_as_the_file_says_is_clean() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpupool.generators import delivery
-from tests.unit.drift.fake_cluster import EKS, STATIC, Cluster, Object
+from tests.live.drift.fake_cluster import EKS, STATIC, Cluster, Object
 
 DELIVERED = (
     EKS

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpupool.generators import delivery
-from tests.unit.drift.fake_cluster import Cluster, Object, kinds
-from tests.unit.drift.test_delivered_repairs import delivered
+from tests.live.drift.fake_cluster import Cluster, Object, kinds
+from tests.live.drift.test_delivered_repairs import delivered
 
 _NAMES = {"argocd": "gpupool-trial", "flux": "gpupool-trial-machines"}
 

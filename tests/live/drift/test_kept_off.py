@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.drift.fake_cluster import Cluster
+from tests.live.drift.fake_cluster import Cluster
 
 
 @pytest.mark.parametrize(

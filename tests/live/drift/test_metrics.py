@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpupool.drift import LAYERS, Drift, metrics
-from gpupool.drift.check import DriftCheck
 from gpupool.findings import Category, GpupoolError, UsageError
+from gpupool.live.drift import LAYERS, Drift, metrics
+from gpupool.live.drift.check import DriftCheck
 
 TAKEN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 
 from gpupool.cli import assertion_text
-from gpupool.cluster.snapshot import ClusterSnapshot
-from gpupool.drift import Drift, examine
-from gpupool.drift.check import DriftCheck
 from gpupool.generators import generate
-from tests.unit.drift.fake_cluster import EKS, NOW, Cluster, plan_of
+from gpupool.live.cluster.snapshot import ClusterSnapshot
+from gpupool.live.drift import Drift, examine
+from gpupool.live.drift.check import DriftCheck
+from tests.live.drift.fake_cluster import EKS, NOW, Cluster, plan_of
 
 LOCAL = """
 apiVersion: gpupool.dev/v1alpha1

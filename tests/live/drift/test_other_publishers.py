@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.drift.fake_cluster import STATIC, Cluster, kinds
+from tests.live.drift.fake_cluster import STATIC, Cluster, kinds
 
 
 def test_a_dra_driver_on_a_pools_node() -> None:

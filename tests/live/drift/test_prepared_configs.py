@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpupool.drift import Drift
 from gpupool.generators import generate
-from tests.unit.drift.fake_cluster import EKS, Cluster, plan_of
+from gpupool.live.drift import Drift
+from tests.live.drift.fake_cluster import EKS, Cluster, plan_of
 
 MIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 EDITED = EKS.replace("{3g.40gb: 2}", "{2g.20gb: 3}")

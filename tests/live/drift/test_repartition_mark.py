@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.drift.fake_cluster import Cluster
+from tests.live.drift.fake_cluster import Cluster
 
 
 def _journal(cluster: Cluster) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.drift.drift import Drift
+from gpupool.live.drift.drift import Drift
+from tests.environment.plan.test_reserved import environment
 from tests.environment_strategies import text_of
-from tests.unit.drift.fake_cluster import Cluster
-from tests.unit.plan.test_reserved import environment
+from tests.live.drift.fake_cluster import Cluster
 
 BLOCK = {"id": "cr-0a", "count": 1, "until": "2027-01-31T11:30Z"}
 OPEN = {"id": "cr-0b", "count": 1}

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.objects.field_changes import FieldChange, field_changes
+from gpupool.live.objects.field_changes import FieldChange, field_changes
 
 
 def toleration(pool: str) -> dict[str, str]:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
-from gpupool.objects.changes import format_path
-from gpupool.objects.live import differences
-from gpupool.objects.managed_fields import managers
-from gpupool.objects.ownership import Ownership
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
+from gpupool.live.objects.changes import format_path
+from gpupool.live.objects.live import differences
+from gpupool.live.objects.managed_fields import managers
+from gpupool.live.objects.ownership import Ownership
 from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
 

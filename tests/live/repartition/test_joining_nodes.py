@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
+from gpupool.environment.plan.model import Plan, Pool
 from gpupool.generators import generate
-from gpupool.plan.model import Plan, Pool
-from gpupool.repartition import configs, messages
-from gpupool.repartition.configs import held_key
-from gpupool.repartition.joining_nodes import new_shape, old_shape
-from gpupool.repartition.journal import Journal
-from gpupool.repartition.preparation import task_for
-from gpupool.repartition.shapes import LiveNode, Mark, Shape, wanted
-from gpupool.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
-from gpupool.repartition.watch import Watch
+from gpupool.live.repartition import configs, messages
+from gpupool.live.repartition.configs import held_key
+from gpupool.live.repartition.joining_nodes import new_shape, old_shape
+from gpupool.live.repartition.journal import Journal
+from gpupool.live.repartition.preparation import task_for
+from gpupool.live.repartition.shapes import LiveNode, Mark, Shape, wanted
+from gpupool.live.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
+from gpupool.live.repartition.watch import Watch
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 

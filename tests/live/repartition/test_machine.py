@@ -12,10 +12,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.repartition.order import order
-from gpupool.repartition.shapes import GpuPod, LiveNode, Mark, Shape
-from gpupool.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
-from gpupool.repartition.watch import Watch
+from gpupool.live.repartition.order import order
+from gpupool.live.repartition.shapes import GpuPod, LiveNode, Mark, Shape
+from gpupool.live.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
+from gpupool.live.repartition.watch import Watch
 from tests.examples import examples
 
 OLD = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.capacity import parse_window
+from gpupool.environment.plan.mig_strategy import overridden
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.infra.repartition_mark import MARK
-from gpupool.plan.capacity import parse_window
-from gpupool.plan.mig_strategy import overridden
-from gpupool.plan.resolve import read_plan
-from gpupool.repartition.configs import Configs, _policy, held_key
-from gpupool.repartition.journal import Journal, _stale
-from gpupool.repartition.order import estimate, order
-from gpupool.repartition.shapes import GpuPod, LiveNode, Mark, Shape, read_node
-from gpupool.repartition.verify import missing, reached
-from gpupool.repartition.windows import closes, is_open, opens
+from gpupool.live.objects.repartition_mark import MARK
+from gpupool.live.repartition.configs import Configs, _policy, held_key
+from gpupool.live.repartition.journal import Journal, _stale
+from gpupool.live.repartition.order import estimate, order
+from gpupool.live.repartition.shapes import GpuPod, LiveNode, Mark, Shape, read_node
+from gpupool.live.repartition.verify import missing, reached
+from gpupool.live.repartition.windows import closes, is_open, opens
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)  # a Saturday
 SHAPE = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})

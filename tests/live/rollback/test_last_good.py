@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.rollback.last_good import LastGood, _digest, _packed, _unpacked
+from gpupool.live.rollback.last_good import LastGood, _digest, _packed, _unpacked
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool import shipped
-from gpupool.catalog.load import load_catalog
+from gpupool.environment import shipped
+from gpupool.environment.catalog.load import load_catalog
 from gpupool.local.operator import names, node_view, plugin_config, policy, state
 from gpupool.local.operator.advertise import PluginFailure, advertise
 from gpupool.local.operator.discovery import DiscoveryFailure, discover
@@ -35,18 +35,18 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
     others = {name for name in done.stdout.split() if not name.startswith("gpupool.local.operator")}
     assert others <= {
         "gpupool",
-        "gpupool.catalog",
-        "gpupool.catalog.load",
-        "gpupool.catalog.models",
-        "gpupool.cluster",
-        "gpupool.cluster.async_api",
-        "gpupool.cluster.kube_api",
-        "gpupool.cluster.kubeconfig",
-        "gpupool.cluster.work_queue",
+        "gpupool.environment.catalog",
+        "gpupool.environment.catalog.load",
+        "gpupool.environment.catalog.models",
+        "gpupool.live.cluster",
+        "gpupool.live.cluster.async_api",
+        "gpupool.live.cluster.kube_api",
+        "gpupool.live.cluster.kubeconfig",
+        "gpupool.live.cluster.work_queue",
         "gpupool.findings",
         "gpupool.local",
         "gpupool.local.watch",
-        "gpupool.terminal",
+        "gpupool.findings.terminal",
     }
 
 

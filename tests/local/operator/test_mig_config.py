@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
 from gpupool.local.operator import mig_config
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import NotPlaceable

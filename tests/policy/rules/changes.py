@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from gpupool.sharing import TimeSlicing
-from tests.unit.rules.drafts import Draft
+from gpupool.environment.sharing import TimeSlicing
+from tests.policy.rules.drafts import Draft
 
 TENANT = "team-vision"
 REACHES = {"key": "gpupool.dev/pool", "operator": "Exists"}

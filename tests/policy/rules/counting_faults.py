@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from tests.unit.rules.changes import (
+from tests.policy.rules.changes import (
     TEMPLATE,
     Change,
     edit,

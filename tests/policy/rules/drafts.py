@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle as Made
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.rules import JudgedRelease, ObjectSet, check_bundle
+from gpupool.policy.rules import JudgedRelease, ObjectSet, check_bundle
 from vapcheck import PolicyFinding
 
 SHIPPED = ("dev", "homelab", "local", "prod", "staging")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.rules.changes import (
+from tests.policy.rules.changes import (
     REACHES,
     TENANT,
     Change,
@@ -19,7 +19,7 @@ from tests.unit.rules.changes import (
     warm_pod,
     without_config,
 )
-from tests.unit.rules.drafts import job
+from tests.policy.rules.drafts import job
 
 NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
     # rule: environment, change, part of the object and path, part of the message

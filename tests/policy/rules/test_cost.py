@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.tenants import Budget
 from gpupool.findings import SpecError
-from gpupool.plan.resolve import read_plan
-from gpupool.rules.cost import monthly
-from gpupool.spec.tenants import Budget
-from tests.unit.rules.drafts import draft_of
+from gpupool.policy.rules.cost import monthly
+from tests.policy.rules.drafts import draft_of
 
 PROD = Path(__file__).parents[3] / "environments" / "prod.yaml"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.rules import ENVIRONMENT_RULES, ObjectSet, check_bundles
-from tests.unit.rules.drafts import SHIPPED, shipped
+from gpupool.policy.rules import ENVIRONMENT_RULES, ObjectSet, check_bundles
+from tests.policy.rules.drafts import SHIPPED, shipped
 
 
 def _bundle(name: str, environment: str, /, **cluster: Any) -> ObjectSet:

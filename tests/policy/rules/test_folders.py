@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.rules import BundleObject, ObjectSet, check_bundle
-from tests.unit.rules.changes import TENANT, config_data, edit, pool_affinity, replan
-from tests.unit.rules.drafts import Draft, job, shipped
+from gpupool.policy.rules import BundleObject, ObjectSet, check_bundle
+from tests.policy.rules.changes import TENANT, config_data, edit, pool_affinity, replan
+from tests.policy.rules.drafts import Draft, job, shipped
 
 
 def test_others_operator_is_only_pointed_at_configurations() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.rules import EXTERNAL
-from tests.unit.rules.changes import (
+from gpupool.policy.rules import EXTERNAL
+from tests.policy.rules.changes import (
     REACHES,
     TENANT,
     Change,
@@ -21,7 +21,7 @@ from tests.unit.rules.changes import (
     selecting,
     slice_up,
 )
-from tests.unit.rules.drafts import job, shipped
+from tests.policy.rules.drafts import job, shipped
 
 GOOD: dict[str, tuple[str, Change]] = {
     "objects-of-one-name-in-two-groups": (

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import beyond_limits
-from gpupool.plan.resolve import resolve
-from gpupool.rules import ObjectSet
-from gpupool.rules import object_limits as limits
-from gpupool.rules.object_limits import ObjectLimit, exceeded, object_limits
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.policy.gate import beyond_limits
+from gpupool.policy.rules import ObjectSet
+from gpupool.policy.rules import object_limits as limits
+from gpupool.policy.rules.object_limits import ObjectLimit, exceeded, object_limits
 from tests import command
 from tests.environment_combinations import LEGAL, environment_of
 from tests.environment_strategies import plan_of, text_of

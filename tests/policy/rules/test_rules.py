@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
-from gpupool.rules import RULES, ObjectSet, check_bundle
-from tests.unit.rules.changes import Change
-from tests.unit.rules.counting_faults import COUNTING
-from tests.unit.rules.drafts import SHIPPED, shipped
-from tests.unit.rules.naming_faults import NAMING
+from gpupool.policy.rules import RULES, ObjectSet, check_bundle
+from tests.policy.rules.changes import Change
+from tests.policy.rules.counting_faults import COUNTING
+from tests.policy.rules.drafts import SHIPPED, shipped
+from tests.policy.rules.naming_faults import NAMING
 
 BAD = {**NAMING, **COUNTING}
 

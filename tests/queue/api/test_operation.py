@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from gpupool.environment.spec.tenants import Budget
 from gpupool.queue.api.openapi import document
 from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
@@ -31,7 +32,6 @@ from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
 from gpupool.queue.trouble import Trouble, TroubleKind
 from gpupool.queue.web.site import add_pages
-from gpupool.spec.tenants import Budget
 from tests.queue.api.served import CONTAINER_JOB, LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 

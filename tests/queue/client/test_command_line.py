@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gpupool.queue.simulate.formats import read as read_trace
 from gpupool.queue.store import attempts, jobs, logs
-from gpupool.simulate.formats import read as read_trace
-from gpupool.text_secrets import HIDDEN
+from gpupool.queue.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, running, sql
 

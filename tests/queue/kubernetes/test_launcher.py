@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import UnreachableError
-from gpupool.plan.model import Taint
-from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.environment.plan.model import Taint
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.domain.attempt_end import cost_of
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import observe

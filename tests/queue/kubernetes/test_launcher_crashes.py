@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.pods import ATTEMPT_LABEL
+from gpupool.environment.plan.pods import ATTEMPT_LABEL
 from gpupool.queue.records import JobState
 from gpupool.queue.store import idle, jobs
 from gpupool.queue.store.database import Database

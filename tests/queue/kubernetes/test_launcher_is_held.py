@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.queue.kubernetes.job_manifest import manifest, service
 from tests.admission import JOB_CONTROLLER, judge_of, said
 from tests.queue.kubernetes.test_policies_take_its_jobs import DATABASE, LAUNCHER, job, pod

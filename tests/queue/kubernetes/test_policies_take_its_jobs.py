@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.spec.load import environment_names
 from gpupool.queue.kubernetes.job_manifest import manifest, service
 from gpupool.queue.records import Job, JobState, Level
-from gpupool.spec.load import environment_names
 from tests.admission import ANYBODY, JOB_CONTROLLER, judge_of, said
 from tests.queue.store.samples import NOW
 from vapcheck.judging.request import User

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpupool.plan.model import POOL_LABEL
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.queue.records import JobState
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store.database import Database

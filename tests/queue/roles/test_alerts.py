@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.queue import Smtp
+from gpupool.environment.spec.tenants import Budget
 from gpupool.local import keys
-from gpupool.plan.queue import Smtp
 from gpupool.queue.records import MICRO, Outcome
 from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import AlertSender, Channels, crossed
 from gpupool.queue.store import attempts, spending
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.spending import Spent
-from gpupool.spec.tenants import Budget
 from tests.queue.acting import As
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue import prometheus
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Job, JobState, Outcome, new_id

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.serve import _objects
+from gpupool.cli.queue.serve import _objects
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.fit import FIELDS

@@ -18,7 +18,7 @@ import nats
 import psycopg
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 from tests.queue.service.test_killed import UNSENT

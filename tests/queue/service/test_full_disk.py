@@ -12,7 +12,7 @@ import httpx2
 import psycopg
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 

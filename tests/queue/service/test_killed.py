@@ -23,8 +23,8 @@ import nats
 import psycopg
 from psycopg.rows import dict_row
 
-from gpupool import shipped
 from gpupool.client import Client
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from tests.examples import SEED
 from tests.selection import LONG

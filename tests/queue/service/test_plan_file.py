@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from tests.queue.service.test_checks import ROOT, serving
 
 TEXT = (ROOT / "environments" / "local.yaml").read_text()

@@ -13,17 +13,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.queue.domain.current import current
 from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.records import Decision
-from gpupool.simulate.engine import Simulation
-from gpupool.simulate.formats import read
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.record import Record
-from gpupool.simulate.run import Settings, simulate
-from gpupool.simulate.trace import MONDAY, Arrival, Trace
+from gpupool.queue.simulate.engine import Simulation
+from gpupool.queue.simulate.formats import read
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.record import Record
+from gpupool.queue.simulate.run import Settings, simulate
+from gpupool.queue.simulate.trace import MONDAY, Arrival, Trace
 
 ROOT = Path(__file__).parents[3]
 LOCAL = ROOT / "environments" / "local.yaml"
@@ -137,7 +137,7 @@ class EveryLane(SchedulerCache):
 
 def test_all_lanes_in_every_round_come_to_the_same(local: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = played(local, list(MADE.arrivals))
-    monkeypatch.setattr("gpupool.simulate.engine.SchedulerCache", EveryLane)
+    monkeypatch.setattr("gpupool.queue.simulate.engine.SchedulerCache", EveryLane)
     slow = played(local, list(MADE.arrivals))
     assert slow.rounds > 2 * fast.rounds
     starts = [[(row.dispatched, row.pool, row.ended) for row in run.jobs.values()] for run in (fast, slow)]

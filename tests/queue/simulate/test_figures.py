@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.drawings.quantiles import quantiles
-from gpupool.drawings.series import Steps, means, series
+from gpupool.environment.drawings.quantiles import quantiles
+from gpupool.environment.drawings.series import Steps, means, series
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import SpecError, UsageError
-from gpupool.plan.resolve import read_plan
 from gpupool.queue.domain.placement import Slots
-from gpupool.simulate import words
-from gpupool.simulate.assertions import check, expectation, judge
-from gpupool.simulate.figures import PLAIN, TIMES, named, percentile, spread
-from gpupool.simulate.formats import read
-from gpupool.simulate.names_file import read_names
-from gpupool.simulate.numbers import NUMBERS, numbers
-from gpupool.simulate.page import page
-from gpupool.simulate.run import Outcome, Settings, sensitivity, simulate
-from gpupool.simulate.samples import fragmentation
-from gpupool.simulate.trace import Trace
+from gpupool.queue.simulate import words
+from gpupool.queue.simulate.assertions import check, expectation, judge
+from gpupool.queue.simulate.figures import PLAIN, TIMES, named, percentile, spread
+from gpupool.queue.simulate.formats import read
+from gpupool.queue.simulate.names_file import read_names
+from gpupool.queue.simulate.numbers import NUMBERS, numbers
+from gpupool.queue.simulate.page import page
+from gpupool.queue.simulate.run import Outcome, Settings, sensitivity, simulate
+from gpupool.queue.simulate.samples import fragmentation
+from gpupool.queue.simulate.trace import Trace
 from tests.queue.domain import simulated
 
 ROOT = Path(__file__).parents[3]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import GpupoolError, SpecError
-from gpupool.simulate.formats import FORMATS, NAMES, read
-from gpupool.simulate.trace import MONDAY, Arrival, LeftOut, Names, part_of
+from gpupool.queue.simulate.formats import FORMATS, NAMES, read
+from gpupool.queue.simulate.trace import MONDAY, Arrival, LeftOut, Names, part_of
 
 TRACES = Path(__file__).parent / "traces"
 NOON = 1793606400.0  # 2026-11-02T08:00:00Z

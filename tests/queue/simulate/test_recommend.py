@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.simulate.changes import changed, changes
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.recommend import COARSE, Recommendations, better, busiest, recommend
-from gpupool.simulate.run import Settings
-from gpupool.simulate.trace import MONDAY, Arrival, Trace
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
+from gpupool.queue.simulate.changes import changed, changes
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.recommend import COARSE, Recommendations, better, busiest, recommend
+from gpupool.queue.simulate.run import Settings
+from gpupool.queue.simulate.trace import MONDAY, Arrival, Trace
 
 POOR = Path(__file__).with_name("poor.yaml")
 SETTINGS = Settings(numbers(()))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpupool.generators.monitoring.rules import POOL_USE
 from gpupool.local.ports import free_port
-from gpupool.monitoring.rules import POOL_USE
 from gpupool.queue.store import launches
 from tests.prometheus import Prometheus
 from tests.queue.api.served import Served

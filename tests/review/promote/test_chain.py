@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.promote.chain import Chain, SkipError
+from gpupool.review.promote.chain import Chain, SkipError
 
 CHAIN = Chain({"dev": None, "staging": "dev", "prod": "staging", "lab": None, "loop": "loop"})
 

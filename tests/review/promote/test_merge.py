@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import GpupoolError
-from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
-from gpupool.promote.merge import Promoted, PromotionOptions, promote
-from gpupool.promote.rules import general, rules_of
+from gpupool.review.promote.environment_file import EnvironmentFile, read_environment_file
+from gpupool.review.promote.merge import Promoted, PromotionOptions, promote
+from gpupool.review.promote.rules import general, rules_of
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
 TODAY = date(2027, 1, 31)
@@ -242,7 +242,7 @@ def test_a_merge_key_is_overridden_where_that_can_be_and_else_refused() -> None:
 
 
 def test_general_rules_name_fields_that_exist() -> None:
-    from gpupool.plan.checks.promotion import _unknown
+    from gpupool.environment.plan.checks.promotion import _unknown
 
     assert len(general()) > 20
     assert [path for path in general() if _unknown(path)] == []

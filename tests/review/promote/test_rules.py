@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.promote.rules import general, rules_of
+from gpupool.review.promote.rules import general, rules_of
 
 ROOT = Path(__file__).parents[3]
 RULES = rules_of(None, date(2027, 1, 1))

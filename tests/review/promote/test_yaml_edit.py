@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.promote.yaml_edit import SharedValueError, Text, flow_text
+from gpupool.environment.yaml_edit import SharedValueError, Text, flow_text
 
 BLOCK = """\
 # head

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from gpupool.environment.plan.changes.model import SettingChange
 from gpupool.findings import Category, Finding
-from gpupool.plan.changes.model import SettingChange
-from gpupool.report.model import (
+from gpupool.review.report.model import (
     FindingChanges,
     LiveState,
     PodAtRisk,

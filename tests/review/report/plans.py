@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from gpupool.generators import generate
-from gpupool.report.build import build
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.git_states import ProjectFiles
-from gpupool.report.model import EnvironmentReport, ProjectState, Report
+from gpupool.review.report.build import build
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.git_states import ProjectFiles
+from gpupool.review.report.model import EnvironmentReport, ProjectState, Report
 from tests.environment_strategies import plan_of
 
 Data = dict[str, Any]

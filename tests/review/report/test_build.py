@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from gpupool.findings import UsageError
-from gpupool.infra import policy_gate
-from gpupool.report.build import build
-from gpupool.report.git_states import ProjectFiles
-from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, snapshot, state
+from gpupool.policy import gate as policy_gate
+from gpupool.review.report.build import build
+from gpupool.review.report.git_states import ProjectFiles
+from tests.review.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, snapshot, state
 from vapcheck.policy.compiled_policy import Compiler
 
 TRIAL = {**EKS, "metadata": {"name": "trial"}}

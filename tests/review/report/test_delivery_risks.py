@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.report.model import Risk
-from tests.unit.report.plans import EKS, STATIC, Data, Edit, change, edited
+from gpupool.review.report.model import Risk
+from tests.review.report.plans import EKS, STATIC, Data, Edit, change, edited
 
 DELIVERY = {"engine": "flux", "repo": "https://git.example.com/p.git", "path": "rendered/trial"}
 CLASSES = [

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
-from gpupool.drawings.labels import pieces
-from gpupool.drawings.svg import WIDTH
-from gpupool.plan.changes.model import PoolState
-from gpupool.sharing import Exclusive, MigSharing, Mps, TimeSlicing
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
+from gpupool.environment.drawings.labels import pieces
+from gpupool.environment.drawings.svg import WIDTH
+from gpupool.environment.plan.changes.model import PoolState
+from gpupool.environment.sharing import Exclusive, MigSharing, Mps, TimeSlicing
 
 SVG = "{http://www.w3.org/2000/svg}"
 

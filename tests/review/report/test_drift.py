@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.report.effects.drift import node_class_drifts, node_pool_drifts
+from gpupool.review.report.effects.drift import node_class_drifts, node_pool_drifts
 
 POOL: dict[str, Any] = {
     "spec": {

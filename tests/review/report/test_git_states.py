@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import UsageError
-from gpupool.report.git_states import ProjectFiles, project_folder, snapshots
+from gpupool.review.report.git_states import ProjectFiles, project_folder, snapshots
 
 PLAIN = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
@@ -141,7 +141,7 @@ def test_a_project_that_was_moved(project: Path, committed: bool) -> None:
     """In one commit, or in the working tree so far."""
     git(project, "checkout", "-q", "-b", "move")
     (project / "infra" / "gpu").mkdir(parents=True)
-    git(project, "mv", "environments", "policies", "infra/gpu/")
+    git(project, "mv", "environments", "policies", "gpupool/infra/gpu/")
     if committed:
         commit(project)
     write(project, infra__gpu__environments__dev="dev 2")

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from gpupool.report.html import page
-from gpupool.report.model import risk
-from tests.unit.report.page_samples import HOSTILE, SAMPLES, report_of
+from gpupool.review.report.html import page
+from gpupool.review.report.model import risk
+from tests.review.report.page_samples import HOSTILE, SAMPLES, report_of
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 """Elements of HTML that have no end tag."""

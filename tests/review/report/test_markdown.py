@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.report.build import build
-from gpupool.report.markdown import LONGEST, MARKER, comment, plain
-from gpupool.report.text import text
-from tests.unit.report.plans import EKS, TODAY, Data, edited, report, snapshot
+from gpupool.review.report.build import build
+from gpupool.review.report.markdown import LONGEST, MARKER, comment, plain
+from gpupool.review.report.text import text
+from tests.review.report.plans import EKS, TODAY, Data, edited, report, snapshot
 
 NASTY = "a | b <img src=x onerror=alert(1)> @everyone `code` **bold** [link](http://x) <!-- hidden \u202e"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import in_words
-from gpupool.report.model import NodeEffect
-from tests.unit.report.plans import EKS, STATIC, Data, Edit, edited, state
+from gpupool.review.report.effects.order import node_effects
+from gpupool.review.report.effects.sentences import in_words
+from gpupool.review.report.model import NodeEffect
+from tests.review.report.plans import EKS, STATIC, Data, Edit, edited, state
 
 
 def effects(data: Data, edit: Edit) -> tuple[NodeEffect, ...]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.snapshot import ClusterSnapshot
+from gpupool.environment.plan.pods import BORROWED_CLASS
 from gpupool.generators import generate
-from gpupool.plan.pods import BORROWED_CLASS
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.live import Live
+from gpupool.live.cluster.snapshot import ClusterSnapshot
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.live import Live
+from tests.environment.plan.test_borrowing import NVIDIA, environment
 from tests.environment_strategies import plan_of
-from tests.unit.plan.test_borrowing import NVIDIA, environment
 
 
 def pod(name: str, slices: int, **spec: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.policy_files import SHIPPED
-from tests.unit.report.plans import EKS, Data, Edit, change, edited
+from gpupool.environment.plan.policy_files import SHIPPED
+from tests.review.report.plans import EKS, Data, Edit, change, edited
 
 _POLICIES = len(list(SHIPPED.glob("*.yaml")))
 
@@ -244,8 +244,8 @@ def test_stricter_is_no_risk(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_goes(tmp_path: Path) -> None:
-    from gpupool.report.build import build
-    from tests.unit.report.plans import TODAY, snapshot
+    from gpupool.review.report.build import build
+    from tests.review.report.plans import TODAY, snapshot
 
     trial = {**EKS, "metadata": {"name": "trial"}}
     made = build(snapshot(tmp_path, "base", trial=trial), snapshot(tmp_path, "head"), [], TODAY, 20)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.report.build import build
-from gpupool.report.git_states import snapshots
-from gpupool.report.model import EnvironmentReport
-from tests.unit.report.plans import EKS, TODAY, Data, edited, report, snapshot
-from tests.unit.report.test_git_states import commit, git
+from gpupool.review.report.build import build
+from gpupool.review.report.git_states import snapshots
+from gpupool.review.report.model import EnvironmentReport
+from tests.review.report.plans import EKS, TODAY, Data, edited, report, snapshot
+from tests.review.report.test_git_states import commit, git
 
 Files = dict[str, Data]
 

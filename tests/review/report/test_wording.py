@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.changes.model import SettingChange
-from gpupool.report.environment_blocks import figures
-from tests.unit.report.plans import EKS, STATIC, Data, change, edited
+from gpupool.environment.plan.changes.model import SettingChange
+from gpupool.review.report.environment_blocks import figures
+from tests.review.report.plans import EKS, STATIC, Data, change, edited
 
 CLASS = {"name": "train", "value": 500, "level": "high"}
 KEEP = ["pools.shared.nodes.max", "pools.parted.labels", "gpuOperator.version", "karpenter.version"]

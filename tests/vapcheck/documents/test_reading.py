@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
 from tests.examples import examples
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.jobs import follow_job, ids, printing, values
-from gpupool.cli.jobs.cancel import cancel
-from gpupool.cli.jobs.connection import Given, LostAfterOption, asked, question
-from gpupool.cli.jobs.options import JobCommand, ServerOption, TenantOption, given, takes_fields
 from gpupool.cli.output import Format, FormatOption, print_answer, print_json
+from gpupool.cli.queue.jobs import follow_job, ids, printing, values
+from gpupool.cli.queue.jobs.cancel import cancel
+from gpupool.cli.queue.jobs.connection import Given, LostAfterOption, asked, question
+from gpupool.cli.queue.jobs.options import JobCommand, ServerOption, TenantOption, given, takes_fields
 from gpupool.findings import UsageError
-from gpupool.terminal import write_raw
+from gpupool.findings.terminal import write_raw
 
 if TYPE_CHECKING:
     from gpupool.client import Client, Job
@@ -94,7 +94,7 @@ def submit(
     """
     options: Given = given(fields, command)
     if file is not None:
-        from gpupool.cli.jobs import job_file
+        from gpupool.cli.queue.jobs import job_file
 
         options = job_file.overridden(job_file.read(file), options)
     spec: Any = _spec(options)
@@ -238,7 +238,7 @@ def export(
 
     Example: gpupool jobs export > jobs.csv
     """
-    from gpupool.cli.jobs.export import over, table
+    from gpupool.cli.queue.jobs.export import over, table
 
     with asked(server, tenant) as client:
         csv.writer(sys.stdout, lineterminator="\n").writerows(table(over(client, limit)))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.jobs import ids, printing
-from gpupool.cli.jobs.connection import asked
-from gpupool.cli.jobs.options import ServerOption, TenantOption
 from gpupool.cli.output import FormatOption, print_answer
+from gpupool.cli.queue.jobs import ids, printing
+from gpupool.cli.queue.jobs.connection import asked
+from gpupool.cli.queue.jobs.options import ServerOption, TenantOption
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.address_secrets import secret_in
 from gpupool.findings import GpupoolError, NoAnswer, UsageError
+from gpupool.findings.address_secrets import secret_in
 
 if TYPE_CHECKING:
     from gpupool.client import ApiError, Client, LostContact
-    from gpupool.spec.yaml_source import YamlSource
+    from gpupool.environment.spec.yaml_source import YamlSource
 
 Given = Mapping[str, tuple[Any, ...]]
 """Field of the request -> the option for it, its value (None where it is not given), and the file that it is
@@ -172,7 +172,7 @@ def _row(pointer: str, detail: str, given: Given) -> str:
 
 def _of_file(source: YamlSource, pointer: list[str], detail: str) -> str:
     """An error in a field of a file: `job.yaml:3:5: volumes[0].path: ...`."""
-    from gpupool.spec.yaml_source import path_text, value_at
+    from gpupool.environment.spec.yaml_source import path_text, value_at
 
     loc: list[str | int] = []
     for part in pointer:

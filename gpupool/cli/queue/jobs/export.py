@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gpupool.simulate.trace import COLUMNS, Arrival, Cells, LeftOut, Trace, in_order, neutral
+from gpupool.queue.simulate.trace import COLUMNS, Arrival, Cells, LeftOut, Trace, in_order, neutral
 
 if TYPE_CHECKING:
     from gpupool.client import Client

@@ -13,8 +13,8 @@ from contextlib import nullcontext
 from itertools import count
 from typing import TYPE_CHECKING
 
-from gpupool.cli.jobs.connection import lasting
-from gpupool.cli.jobs.ids import Named, jobs_of
+from gpupool.cli.queue.jobs.connection import lasting
+from gpupool.cli.queue.jobs.ids import Named, jobs_of
 from gpupool.findings import GpupoolError, NoAnswer
 
 if TYPE_CHECKING:

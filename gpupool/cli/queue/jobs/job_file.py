@@ -1,7 +1,7 @@
 """The job file of `gpupool jobs submit -f`: the fields of the API's requests, in YAML.
 
-Only YAML is judged here; the queue judges the fields, and `gpupool.cli.jobs.connection` says at which place
-of the file an error is.
+Only YAML is judged here; the queue judges the fields, and `gpupool.cli.queue.jobs.connection` says at which
+place of the file an error is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import Loc, YamlSource, parse_source, read_source
 from gpupool.findings import SpecError
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, YamlSource, parse_source, read_source
 
 EXAMPLE = "container_image: python:3.12"
 DISPUTED = "this is a number, date or truth value to some readers of YAML, and something else to others"

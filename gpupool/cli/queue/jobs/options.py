@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from gpupool import schema
-from gpupool.cli.jobs import values
+from gpupool.cli.queue.jobs import values
+from gpupool.environment import schema
 from gpupool.findings import UsageError
 
 _F = TypeVar("_F", bound=Callable[..., Any])

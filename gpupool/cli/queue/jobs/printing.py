@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gpupool.cli.jobs import words
 from gpupool.cli.output import print_table
-from gpupool.money import digits, usd_exact
+from gpupool.cli.queue.jobs import words
+from gpupool.environment.money import digits, usd_exact
 
 if TYPE_CHECKING:
     from gpupool.client import Cancelled, Event, Forecast, Job, Why

@@ -84,7 +84,7 @@ def volumes(option: str, texts: list[str]) -> list[dict[str, Any]]:
 
 def seconds(option: str, text: str) -> int:
     """Of a duration such as 1h30m."""
-    from gpupool.spec.field_types import duration_seconds
+    from gpupool.environment.spec.field_types import duration_seconds
 
     if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
         raise UsageError(f"{option} {text}: write a duration such as 90m, 4h or 1h30m")

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from gpupool import money
-from gpupool.convert.quantities import duration
+from gpupool.adopt.convert.quantities import duration
+from gpupool.environment import money
 from gpupool.queue.domain import reasons
 from gpupool.queue.records import FailedParent, JobState
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import SettingChange
-from gpupool.plan.model import POOL_LABEL, Machine, Pool
-from gpupool.plan.tenants import NOTHING, MachineShare, Tenant, cpu_quantity, memory_quantity
-from gpupool.spec.machines import SecurityGroupTerm, SubnetTerm
-from gpupool.spec.tenants import Budget, Project
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.model import SettingChange
+from gpupool.environment.plan.model import POOL_LABEL, Machine, Pool
+from gpupool.environment.plan.tenants import NOTHING, MachineShare, Tenant, cpu_quantity, memory_quantity
+from gpupool.environment.spec.machines import SecurityGroupTerm, SubnetTerm
+from gpupool.environment.spec.tenants import Budget, Project
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""

@@ -6,10 +6,10 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.fields import DERIVED_LABELS, differing, pool_settings
-from gpupool.plan.changes.model import Change, Cost, PoolChange, PoolState
-from gpupool.plan.model import POOL_LABEL, Plan, Pool, Taint
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.fields import DERIVED_LABELS, differing, pool_settings
+from gpupool.environment.plan.changes.model import Change, Cost, PoolChange, PoolState
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool, Taint
 
 
 def pool_changes(before: Plan | None, after: Plan | None) -> tuple[PoolChange, ...]:

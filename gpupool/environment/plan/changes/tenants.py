@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.fields import differing, tenant_settings
-from gpupool.plan.changes.model import BeforeAfter, Change, ResourceChange, TenantChange
-from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.fields import differing, tenant_settings
+from gpupool.environment.plan.changes.model import BeforeAfter, Change, ResourceChange, TenantChange
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenants import Tenant
 
 
 def tenant_changes(before: Plan | None, after: Plan | None) -> tuple[TenantChange, ...]:

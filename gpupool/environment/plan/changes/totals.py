@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpupool.plan.changes.model import BeforeAfter, Cost, ResourceChange
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.changes.model import BeforeAfter, Cost, ResourceChange
+from gpupool.environment.plan.model import Plan
 
 
 def resource_changes(before: Plan | None, after: Plan | None) -> tuple[ResourceChange, ...]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpupool.money import usd
-from gpupool.plan.capacity import WEEKDAYS
-from gpupool.plan.changes.model import Cost
-from gpupool.plan.model import Plan, Pool, Reserved, Taint, Window
-from gpupool.plan.platforms import PLATFORMS
-from gpupool.spec.tenants import Budget
+from gpupool.environment.money import usd
+from gpupool.environment.plan.capacity import WEEKDAYS
+from gpupool.environment.plan.changes.model import Cost
+from gpupool.environment.plan.model import Plan, Pool, Reserved, Taint, Window
+from gpupool.environment.plan.platforms import PLATFORMS
+from gpupool.environment.spec.tenants import Budget
 
 
 def resource_name(resource: str) -> str:

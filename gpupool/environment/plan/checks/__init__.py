@@ -5,14 +5,14 @@ where they are registered. Checks read specs and the catalog; they change nothin
 the pools that are already resolved.
 
 What is broken is not in the environment, or has a neutral value there. A Problem at such a place is dropped
-by `gpupool.plan.resolve`; a rule that looks at other places too asks `context.gaps` about those.
+by `gpupool.environment.plan.resolve`; a rule that looks at other places too asks `context.gaps` about those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpupool.plan.checks import (
+from gpupool.environment.plan.checks import (
     borrowing,
     delivery,
     images,
@@ -32,7 +32,7 @@ from gpupool.plan.checks import (
     selectors,
     tenants,
 )
-from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, Siblings
 
 CHECKS: tuple[Callable[[CheckContext], Iterator[PlanProblem]], ...] = (
     names.file_name,

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.models import CatalogError
-from gpupool.plan.capacity import grant_slices, up_to_slices
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.model import Pool
-from gpupool.spec import tenants as spec_tenants
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.catalog.models import CatalogError
+from gpupool.environment.plan.capacity import grant_slices, up_to_slices
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.spec import tenants as spec_tenants
+from gpupool.environment.spec.yaml_source import Loc
 
 
 def up_to(context: CheckContext) -> Iterator[PlanProblem]:

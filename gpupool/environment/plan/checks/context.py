@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from gpupool.catalog.load import Catalog
-from gpupool.catalog.models import CatalogError, GpuModel
-from gpupool.plan.capacity import sharing_of
-from gpupool.plan.model import Pool
-from gpupool.plan.platforms import PLATFORMS, has_existing_nodes
-from gpupool.sharing import Sharing
-from gpupool.spec import environment as spec
-from gpupool.spec.environment import Environment
-from gpupool.spec.gaps import Gaps
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.catalog.load import Catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel
+from gpupool.environment.plan.capacity import sharing_of
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.platforms import PLATFORMS, has_existing_nodes
+from gpupool.environment.sharing import Sharing
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.environment import Environment
+from gpupool.environment.spec.gaps import Gaps
+from gpupool.environment.spec.yaml_source import Loc
 
 Siblings = Mapping[str, Path | bytes]
 """Environments of one project in one state by name, each as its file or as what is in that."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from gpupool.address_secrets import secret_in
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.delivery import ENGINE_FACTS, Engine
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.delivery import ENGINE_FACTS, Engine
+from gpupool.environment.spec.yaml_source import Loc
+from gpupool.findings.address_secrets import secret_in
 
 ENVIRONMENT_NAME_MAX = 42
 """The longest derived name is `gpupool-<environment>-gpu-operator`, which Argo CD and Flux put into labels of

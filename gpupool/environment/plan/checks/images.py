@@ -2,20 +2,20 @@
 container images of gpupool.
 
 The rules between the fields of amiSelectorTerms are those of the EC2NodeClass's CRD (karpenter-provider-aws
-v1.14.1, karpenter.k8s.aws_ec2nodeclasses.yaml); the fields' own are `gpupool.spec`'s.
+v1.14.1, karpenter.k8s.aws_ec2nodeclasses.yaml); the fields' own are `gpupool.environment.spec`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.image_references import FORM, WrongImage, parsed
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.cloud_facts import bound, pinned_image
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.operator_releases import version_key
-from gpupool.spec import environment as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.image_references import FORM, WrongImage, parsed
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.cloud_facts import bound, pinned_image
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.operator_releases import version_key
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 _ALONE = ("alias", "id")
 _FINDS = ("alias", "id", "name", "tags", "ssmParameter")

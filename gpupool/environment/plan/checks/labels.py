@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.spec.environment import Taint
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.spec.environment import Taint
+from gpupool.environment.spec.yaml_source import Loc
 
 _OWNED = {
     "gpupool.dev": "gpupool sets it",

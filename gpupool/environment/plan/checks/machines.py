@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpupool.plan import cloud_facts
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.cloud_facts import VolumeFact
-from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL
-from gpupool.spec import machines as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan import cloud_facts
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.cloud_facts import VolumeFact
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, POOL_LABEL
+from gpupool.environment.spec import machines as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 _GC_LOW, _GC_HIGH = 80, 85
 """Percent of the disk, where the file says nothing (KubeletConfiguration v1beta1,

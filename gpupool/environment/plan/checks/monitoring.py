@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
 
 _LOC = ("monitoring", "assertion")
 _FIELDS = 5

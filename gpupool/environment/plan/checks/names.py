@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import BORROWED_CLASS, WARM_CLASS
-from gpupool.spec.environment import QUEUED
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import BORROWED_CLASS, WARM_CLASS
+from gpupool.environment.spec.environment import QUEUED
+from gpupool.environment.spec.yaml_source import Loc
 
 POOL_NAME_MAX = 52
 """A pool's longest derived name is `<pool>-spot-xxxxx`, the node claim of its spot NodePool, which is a

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
-from gpupool.catalog.models import GpuModel
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.operator_releases import (
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.operator_releases import (
     OperatorRelease,
     driver_problems,
     load_operator_releases,
     release_problems,
     version_key,
 )
-from gpupool.plan.owned_settings import given_variables, owned_values
-from gpupool.plan.platforms import PLATFORMS
-from gpupool.sharing import Sharing
-from gpupool.spec import environment as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.owned_settings import given_variables, owned_values
+from gpupool.environment.plan.platforms import PLATFORMS
+from gpupool.environment.sharing import Sharing
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 _KARPENTER_MINIMUM = (1, 7)
 """First release with NodeOverlay (Karpenter 1.7, alpha gate)."""

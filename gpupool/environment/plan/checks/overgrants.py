@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.models import CatalogError
-from gpupool.plan.capacity import grant_slices, overgranted
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.plan.model import Pool
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.catalog.models import CatalogError
+from gpupool.environment.plan.capacity import grant_slices, overgranted
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.spec.yaml_source import Loc
 
 _LISTED = 4
 """Tenants that a finding names, those with the largest grants."""

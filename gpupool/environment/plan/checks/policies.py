@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.environment.plan.policy_files import policy_names, read_objects
+from gpupool.environment.spec.yaml_source import Loc
 from gpupool.findings import GpupoolError
-from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
-from gpupool.plan.policy_files import policy_names, read_objects
-from gpupool.spec.yaml_source import Loc
 
 _CLUSTER_SCOPED = ("nodepools", "nodes", "namespaces")
 

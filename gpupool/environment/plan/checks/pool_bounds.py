@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.spec import environment as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 
 def bounds(context: CheckContext) -> Iterator[PlanProblem]:

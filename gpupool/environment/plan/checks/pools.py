@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel, OtherVendorError
-from gpupool.plan.capacity import parse_window
-from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
-from gpupool.plan.cloud_facts import bound
-from gpupool.plan.platforms import PLATFORMS
-from gpupool.sharing.mode import GPU_RESOURCE, MIG_RESOURCE
-from gpupool.sharing.replicated import Replicated, too_few_replicas
-from gpupool.spec import environment as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel, OtherVendorError
+from gpupool.environment.plan.capacity import parse_window
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.environment.plan.cloud_facts import bound
+from gpupool.environment.plan.platforms import PLATFORMS
+from gpupool.environment.sharing.mode import GPU_RESOURCE, MIG_RESOURCE
+from gpupool.environment.sharing.replicated import Replicated, too_few_replicas
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 _CLOUD_FIELDS = (
     "instance_types",

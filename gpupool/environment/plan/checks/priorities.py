@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.spec.environment import Priority
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.spec.environment import Priority
 
 LEVELS = ("critical", "high", "medium", "low")
 

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, Siblings, closest
+from gpupool.environment.spec.yaml_source import Loc, parse_source, read_source
 from gpupool.findings import SpecError
-from gpupool.plan.checks.context import CheckContext, PlanProblem, Siblings, closest
-from gpupool.spec.yaml_source import Loc, parse_source, read_source
 
 _SCHEMA = Path(__file__).parents[2] / "schema" / "environment.schema.json"
 _NAMED = ("pools", "priorities")

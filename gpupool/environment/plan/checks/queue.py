@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.spec.field_types import duration_seconds
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.spec.field_types import duration_seconds
+from gpupool.environment.spec.yaml_source import Loc
 
 _DERIVED = {
     "image": "it follows from queue.chart.image",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.plan.checks.context import CheckContext, PlanProblem
-from gpupool.spec import environment as spec
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem
+from gpupool.environment.spec import environment as spec
+from gpupool.environment.spec.yaml_source import Loc
 
 _KARPENTERS = ("karpenter.sh", "karpenter.k8s.aws", "gpupool.dev")
 """Prefixes of labels that only nodes of Karpenter's have."""

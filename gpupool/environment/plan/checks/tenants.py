@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from gpupool.catalog.models import CatalogError
-from gpupool.money import usd_exact
-from gpupool.plan.capacity import grant_slices
-from gpupool.plan.checks.context import CheckContext, PlanProblem, closest
-from gpupool.plan.checks.names import is_reserved
-from gpupool.plan.model import HOURS_PER_MONTH, Pool
-from gpupool.spec import tenants as spec_tenants
-from gpupool.spec.yaml_source import Loc
+from gpupool.environment.catalog.models import CatalogError
+from gpupool.environment.money import usd_exact
+from gpupool.environment.plan.capacity import grant_slices
+from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, closest
+from gpupool.environment.plan.checks.names import is_reserved
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.environment.spec import tenants as spec_tenants
+from gpupool.environment.spec.yaml_source import Loc
 
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 

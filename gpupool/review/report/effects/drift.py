@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.fields import differing
-from gpupool.plan.changes.model import SettingChange
-from gpupool.plan.model import Taint
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.fields import differing
+from gpupool.environment.plan.changes.model import SettingChange
+from gpupool.environment.plan.model import Taint
 
 Body = Mapping[str, Any]
 

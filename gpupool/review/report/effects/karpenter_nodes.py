@@ -1,7 +1,8 @@
 """What a change does to the nodes that Karpenter starts: replaced, deleted, newly started, or left alone.
 
-Compares the NodePools and node classes of both states by Karpenter's rule (`gpupool.report.effects.drift`). A
-NodePool is known by its name, so a pool under another name is another one: its nodes are not carried over.
+Compares the NodePools and node classes of both states by Karpenter's rule
+(`gpupool.review.report.effects.drift`). A NodePool is known by its name, so a pool under another name is
+another one: its nodes are not carried over.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.pools import renamed_pools
+from gpupool.environment.plan.model import Capacity, Pool
 from gpupool.generators.kinds import NODE_CLASSES
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.pools import renamed_pools
-from gpupool.plan.model import Capacity, Pool
-from gpupool.report.effects.drift import NodeReplacement, node_class_drifts, node_pool_drifts
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import NodeEffect
+from gpupool.review.report.effects.drift import NodeReplacement, node_class_drifts, node_pool_drifts
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.model import NodeEffect
 
 Pair = tuple[Pool, Capacity]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators.device_plugin import config_map_name as plugin_config
-from gpupool.plan.model import Plan
-from gpupool.report.model import NodeEffect
+from gpupool.review.report.model import NodeEffect
 
 
 def mps_pools(old: Plan, new: Plan) -> tuple[str, ...]:

@@ -1,26 +1,26 @@
 """What a change does to what NVIDIA's operator and Karpenter themselves run on nodes: restarts, driver
 upgrades.
 
-Which setting restarts what is in `gpupool.plan.operator_restarts`; here is what else a change means. Sources:
-GPU Operator v26.7.0 chart values (daemonsets.rollingUpdate); k8s-device-plugin v0.20.0. No pool's maintenance
-window or maxUnavailable holds for any of it.
+Which setting restarts what is in `gpupool.environment.plan.operator_restarts`; here is what else a change
+means. Sources: GPU Operator v26.7.0 chart values (daemonsets.rollingUpdate); k8s-device-plugin v0.20.0. No
+pool's maintenance window or maxUnavailable holds for any of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpupool.environment.plan import operator_restarts
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.operator_releases import load_operator_releases
+from gpupool.environment.plan.operator_restarts import DEVICE_PLUGIN, MPS_DAEMON, DriverChange, Restart
+from gpupool.environment.spec.environment import GpuOperator
 from gpupool.generators.device_plugin import config_map_name as plugin_config
 from gpupool.generators.gpu_operator import values as operator_values
 from gpupool.generators.mig_parted import config_map_name as mig_config
-from gpupool.plan import operator_restarts
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.operator_releases import load_operator_releases
-from gpupool.plan.operator_restarts import DEVICE_PLUGIN, MPS_DAEMON, DriverChange, Restart
-from gpupool.report.effects import mps_daemons
-from gpupool.report.environment_state import EnvironmentState, kept_pools
-from gpupool.report.model import NodeEffect, PodFate
-from gpupool.spec.environment import GpuOperator
+from gpupool.review.report.effects import mps_daemons
+from gpupool.review.report.environment_state import EnvironmentState, kept_pools
+from gpupool.review.report.model import NodeEffect, PodFate
 
 _CONFIGURED = {("devicePlugin", "config"), ("migManager", "config")}
 """Settings whose changes `_configurations` reports."""

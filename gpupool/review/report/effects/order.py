@@ -6,9 +6,9 @@ with them, then what Karpenter does bit by bit within budgets and windows, last 
 
 from __future__ import annotations
 
-from gpupool.report.effects import karpenter_nodes, operands, static_nodes
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import NodeEffect
+from gpupool.review.report.effects import karpenter_nodes, operands, static_nodes
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.model import NodeEffect
 
 _STEPS = {"relabelled": 0, "restarted": 1, "started": 2, "deleted": 3, "replaced": 4, "stay": 6}
 _FATES = {"killed": 0, "evicted": 1, "kept": 2}

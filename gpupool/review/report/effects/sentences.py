@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from gpupool.report.model import NodeEffect
+from gpupool.review.report.model import NodeEffect
 
 _PODS = {
     "evicted": "{their} pods are evicted, and those that a Job or another controller owns start again",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpupool.plan.changes import wording
-from gpupool.plan.model import Plan, Pool
-from gpupool.report.effects.drift import mapping_reasons
-from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import NodeEffect, PodFate
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.review.report.effects.drift import mapping_reasons
+from gpupool.review.report.environment_state import EnvironmentState
+from gpupool.review.report.model import NodeEffect, PodFate
 
 _GONE = (
     "it gets its own labels and taints back; running pods stay, and the device plugin offers whole GPUs "

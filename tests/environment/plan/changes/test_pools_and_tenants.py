@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.plan.capacity import parse_window
-from gpupool.plan.changes import wording
-from gpupool.plan.changes.pools import pool_changes
-from gpupool.plan.changes.tenants import tenant_changes
+from gpupool.environment.plan.capacity import parse_window
+from gpupool.environment.plan.changes import wording
+from gpupool.environment.plan.changes.pools import pool_changes
+from gpupool.environment.plan.changes.tenants import tenant_changes
 from tests.environment_strategies import plan_of
-from tests.unit.report.plans import EKS, Data, Edit, edited
+from tests.review.report.plans import EKS, Data, Edit, edited
 
 
 def pools(edit: Edit, base: Data = EKS) -> list[tuple[str, str, str | None]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.checks import CHECKS
 from gpupool.findings import SpecError
-from gpupool.plan.checks import CHECKS
 from tests.environment_strategies import Data, plan_of
 
 BASE: Data = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 
 def plan_of(family: str, terms: list[dict[str, Any]], kubernetes: str = "1.36", alias: str = "") -> Plan:

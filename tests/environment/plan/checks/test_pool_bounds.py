@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import Pool
 from gpupool.findings import SpecError
-from gpupool.plan.model import Pool
 from gpupool.queue.domain.supply import supply_of
 from tests.environment_strategies import plan_of
 

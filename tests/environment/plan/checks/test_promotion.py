@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.resolve import findings_of, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
-from gpupool.plan.resolve import findings_of, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 HEAD = """\
 apiVersion: gpupool.dev/v1alpha1
