@@ -19,13 +19,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 COPIED = (
-    *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
+    *("environments", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
     *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/examples.py", "tests/selection.py"),
-    *(
-        "tests/selection.yaml",
-        "tests/golden/test_policy_table.py",
-        "tests/generators/monitoring/alert_cases.yaml",
-    ),
+    "tests/selection.yaml",
+    *("tests/golden/test_policy_table.py", "tests/generators/monitoring/alert_cases.yaml"),
 )
 END = ""
 """Before this anchor a text goes to the end of the file."""
@@ -131,7 +128,8 @@ CHANGES = (
             ),
         },
         new={
-            "gpupool/environment/sharing/turns.py": "from dataclasses import dataclass\nfrom typing import ClassVar\n\n"
+            "gpupool/environment/sharing/turns.py": "from dataclasses import dataclass\n"
+            "from typing import ClassVar\n\n"
             "from gpupool.environment.sharing.mode import Isolation\n"
             "from gpupool.environment.sharing.replicated import Replicated\n\n\n"
             "@dataclass(frozen=True, slots=True)\nclass Turns(Replicated):\n"
@@ -250,18 +248,10 @@ CHANGES = (
     Change(
         row="add a kind of drift",
         new={
-            "gpupool/live/drift/politeness.py":
-            "from
-            gpupool.live.drift.drift
-            import
-            Drift\n\n\ndef
-            check(inputs):\n"
-            "
-            
-            
-             yield
-             Drift("
-             'layer="objects", code="impolite", object="it", what="no please", remediation="say it")\n',
+            "gpupool/live/drift/politeness.py": "from gpupool.live.drift.drift import Drift\n\n\n"
+            "def check(inputs):\n"
+            "    yield Drift("
+            'layer="objects", code="impolite", object="it", what="no please", remediation="say it")\n',
         },
         edits={
             "gpupool/live/drift/__init__.py": (
@@ -272,10 +262,8 @@ CHANGES = (
                 ("    repartitions.check,\n", "    politeness.check,\n"),
             )
         },
-        command=f"-c
-        '{TRY_DRIFT}'",
-        shows="no
-        please",
+        command=f"-c '{TRY_DRIFT}'",
+        shows="no please",
     ),
     Change(
         row="add an alert, a recording rule or a panel of a dashboard",
