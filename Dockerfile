@@ -24,9 +24,7 @@ COPY LICENSE MANIFEST.in README.md pyproject.toml requirements.lock setup.py ./
 COPY .github/workflows .github/workflows
 COPY charts charts
 COPY ci ci
-COPY generators generators
 COPY gpupool gpupool
-COPY infra infra
 COPY policies policies
 COPY tools tools
 COPY vapcheck vapcheck

@@ -1,2 +1,4 @@
-"""What `policy check` finds: targets are sorted and read, manifests judged as one bundle, environments by
-their Plans. Nothing here prints."""
+"""Judges what gpupool would apply: rules over a whole bundle, the gate of `up`, and `policy check`.
+
+Expressions are evaluated by `vapcheck`; this area knows environments and pools. Nothing here prints.
+"""

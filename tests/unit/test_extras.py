@@ -27,7 +27,7 @@ from tests.distributions import needed, normal
 
 ROOT = Path(__file__).parents[2]
 OWN = ("gpupool", "vapcheck")
-FOLDERS = (*OWN, "generators", "infra")
+FOLDERS = OWN
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -17,7 +17,7 @@ metadata: {name: one, namespace: team}
 spec: {containers: [{name: a, image: x}]}
 """
 TOP = {
-    *("environments", "policies", "charts", "infra", "generators", "gpupool", "vapcheck"),
+    *("environments", "policies", "charts", "infra", "gpupool", "vapcheck"),
     *("tests", "docs", "examples", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
     *("setup.py", "MANIFEST.in", "Dockerfile", ".dockerignore"),

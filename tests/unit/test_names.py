@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gpupool", "generators", "infra", "vapcheck")
+PACKAGES = ("gpupool", "vapcheck")
 OUTSIDE = (
     "gpupool/environment/spec/",
     "gpupool/client/",

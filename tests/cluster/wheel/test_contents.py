@@ -21,9 +21,8 @@ def sources(*folders: str) -> set[str]:
 
 
 def packed() -> set[str]:
-    """The files that the packages consist of: generators and infra lie at the top of the repository."""
-    within = {f"gpupool/{name}" for name in sources("generators", "infra")}
-    return {name for name in sources(*PACKAGES) | within if Path(name).name not in READ_IN_THE_REPOSITORY}
+    """The files that the packages consist of."""
+    return {name for name in sources(*PACKAGES) if Path(name).name not in READ_IN_THE_REPOSITORY}
 
 
 def test_every_file_of_the_packages_is_in_it_and_nothing_else(wheel: Path) -> None:

@@ -273,7 +273,7 @@ def test_lines_of_items() -> None:
 def test_one_reader_of_events() -> None:
     """All that needs places in YAML gets them from the same nodes."""
     root = Path(__file__).parents[3]
-    trees = [root / name for name in ("gpupool", "vapcheck", "generators", "infra")]
+    trees = [root / name for name in ("gpupool", "vapcheck")]
     files = [
         path
         for tree in trees
