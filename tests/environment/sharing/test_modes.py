@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from gpupool.environment.sharing import sharing_modes
 
 ROOT = Path(__file__).parents[3]
