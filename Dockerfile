@@ -28,8 +28,8 @@ COPY gpupool gpupool
 COPY policies policies
 COPY tools tools
 COPY vapcheck vapcheck
-RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir /src/dist . \
- && /opt/gpupool/bin/pip install --no-deps --no-cache-dir /src/dist/gpupool-*.whl \
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir /src/dist . ./vapcheck ./gpupool/queue \
+ && /opt/gpupool/bin/pip install --no-deps --no-cache-dir /src/dist/*.whl \
  && ln -s "$(cd /tmp && /opt/gpupool/bin/python -m gpupool.queue.store.migrate --config)" /opt/gpupool/alembic.ini
 
 FROM ${BASE}

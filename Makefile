@@ -16,14 +16,16 @@ help: ## list the targets
 
 setup: $(VENV)/.ready ## install the Python side into .venv (under two minutes on a bare machine)
 
-$(VENV)/.ready: requirements-dev.lock pyproject.toml
+$(VENV)/.ready: requirements-dev.lock pyproject.toml vapcheck/pyproject.toml gpupool/queue/pyproject.toml
 	@echo "installing the Python side into $(VENV) ..."
 	@test ! -e $(VENV)/.installing || rm -rf $(VENV) # an installation was cut short, and pip does not go on with it
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) can't make virtual environments; Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.12"; exit 1; }
 	@touch $(VENV)/.installing
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable vapcheck
+	@# compat: two distributions have parts of the package gpupool, and both are found in this folder.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . --editable gpupool/queue
 	@touch $@ && rm $(VENV)/.installing
 	@echo "done$(if $(filter setup,$(MAKECMDGOALS)),; next: make up)"
 
@@ -92,7 +94,8 @@ test-floors: setup uv ## the unit tests with the oldest packages that pyproject.
 	@$(LOCK) pyproject.toml --all-extras requirements-dev.in --constraints $(FLOORS)/lowest.lock -o $(FLOORS)/requirements.lock
 	@uv venv --quiet --clear --seed --python $(BIN)/python $(FLOORS)/venv
 	@uv pip install --quiet --python $(FLOORS)/venv --require-hashes --only-binary :all: -r $(FLOORS)/requirements.lock
-	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable .
+	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable vapcheck
+	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --config-setting editable_mode=compat --editable . --editable gpupool/queue
 	@PATH=$(CURDIR)/$(FLOORS)/venv/bin:$$PATH GPUPOOL_FLOORS=1 python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
 
 AUDIT := build/audit
@@ -141,7 +144,7 @@ format: setup ## format the sources
 	@ruff check --fix .
 
 LOCK := uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
-  --custom-compile-command "make lock"
+  $(addprefix --no-emit-package ,gpupool gpupool-queue vapcheck) --custom-compile-command "make lock"
 
 lock: setup uv ## pin what is installed again, with hashes: everything, for development, in the image, tools, examples
 	@$(LOCK) pyproject.toml --all-extras -o requirements.lock

@@ -29,6 +29,7 @@ DIST = ROOT / "dist"
 PLACES = (
     "README.md",
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
+    *("gpupool/queue/pyproject.toml", "vapcheck/pyproject.toml"),
     *("charts/gpu-scheduler/Chart.yaml",),
     *(
         "docs/assert.md",
@@ -46,8 +47,10 @@ PLACES = (
     ),
 )
 """Files that name the version. A test finds others."""
-PROJECTS = (".", "gpupool/client")
+PROJECTS = (".", "vapcheck", "gpupool/client")
 """Folders that are distributions of their own."""
+IN_PLACE = "gpupool/queue"
+"""A distribution whose packages lie beside its folder: a wheel, and no source distribution."""
 CHANGELOG = ROOT / "CHANGELOG.md"
 REFERENCE = ROOT / "docs" / "reference.md"
 """Says of each field since when it exists."""
@@ -154,6 +157,7 @@ def build(commit: str, version: str, target: Path) -> list[str]:
             shutil.unpack_archive(packed, unpacked)
             [tree] = unpacked.iterdir()
             built(tree, "build_wheel", target, stable)
+        built(source / IN_PLACE, "build_wheel", target, stable)
         chart(source, version, target, epoch)
         bills_of_materials(source, version, target)
         return image(source, version, target, epoch)

@@ -64,6 +64,9 @@ VERBS = {name: verb.module for verbs in GROUPS.values() for name, verb in verbs.
 """Every verb with the module that holds it."""
 
 EXTRAS = {
+    "jobs": "jobs",
+    "simulate": "jobs",
+    "recommend": "jobs",
     "policy": "policy",
     "report": "policy",
     "import": "cluster",

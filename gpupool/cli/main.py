@@ -67,7 +67,10 @@ def _own(arguments: list[str]) -> list[str]:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if own[:1] != ["jobs"]:
         return own
-    from gpupool.cli.queue.jobs.options import before_command
+    try:
+        from gpupool.cli.queue.jobs.options import before_command
+    except ModuleNotFoundError:  # running the verb reports what is not installed
+        return own
     from gpupool.cli.verbs import command_of
 
     verb = command_of("gpupool.cli.queue.jobs.app", own[1:2])

