@@ -11,7 +11,7 @@ from gpupool.cli.convert import environment_name
 from gpupool.findings import UsageError
 from tests.command import gpupool
 
-CASES = Path(__file__).parents[2] / "golden" / "convert"
+CASES = Path(__file__).parents[1] / "golden" / "convert"
 SOUND = CASES / "provisioner" / "input" / "gpu.yaml"
 PLUGIN = CASES / "plugin-alone" / "input" / "plugin.yaml"
 

@@ -14,7 +14,7 @@ from tests import command
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 WRONG = "tests/golden/wrong_environments/several-at-once.yaml"
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def gpupool(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

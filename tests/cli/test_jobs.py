@@ -254,7 +254,7 @@ def test_errors_in_a_file_have_their_place(tmp_path: Path) -> None:
 def test_api_command_line_and_client_have_the_same_fields() -> None:
     """What one of them can say of a job, the others can too."""
     api = set(JobRequest.model_fields)
-    document = json.loads((Path(__file__).parents[3] / "docs" / "queue-openapi.json").read_text())
+    document = json.loads((Path(__file__).parents[2] / "docs" / "queue-openapi.json").read_text())
     assert set(document["components"]["schemas"]["JobRequest"]["properties"]) == api
     assert set(JobSpec.__annotations__) == api
     assert {option.field for option in OPTIONS} | {COMMAND} == api

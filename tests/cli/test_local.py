@@ -13,7 +13,7 @@ from gpupool.cli.local import app
 from gpupool.local import control_plane
 from gpupool.programs.failures import LocalError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(("options", "build"), [([], False), (["--build"], True)])

@@ -14,7 +14,7 @@ import pytest
 from tests import command
 from tests.selection import some
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 POLICY = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -10,7 +10,7 @@ import pytest
 
 from tests import command
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 GUARD = """\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -24,7 +24,7 @@ from tests.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
 from vapcheck import ObjectRef
 
 HERE = Path(__file__).parent
-GOLDEN = Path(__file__).parents[2] / "golden" / "policy_outputs"
+GOLDEN = Path(__file__).parents[1] / "golden" / "policy_outputs"
 SUBSET = json.loads((HERE / "sarif_subset.schema.json").read_text(encoding="utf-8"))
 OFFICIAL = "@microsoft/jest-sarif@1.0.0-beta.0"
 """An npm package that carries the schema of the standard, as rtm.5."""

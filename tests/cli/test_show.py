@@ -9,7 +9,7 @@ import pytest
 from gpupool.cli.environments import show
 from gpupool.environment.catalog.models import PRICE_REGION
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "environments").glob("*.yaml"))
 
 

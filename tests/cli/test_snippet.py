@@ -21,7 +21,7 @@ from tests.admission import without
 Object = dict[str, Any]
 JUDGED_WHEN_CREATED = {"SparkApplication", "Workflow"}
 """Most of their pods is written by operators; tests/generators/snippet judges what comes of them."""
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def gpupool(*arguments: str, folder: Path = ROOT, given: str = "") -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 QUEUE = ROOT / "gpupool" / "queue"
 SHOWN = (
     *(QUEUE / "web" / "templates").glob("*.j2"),
-    *(ROOT / "gpupool" / "cli" / "jobs").glob("*.py"),
+    *(ROOT / "gpupool" / "cli" / "queue" / "jobs").glob("*.py"),
     QUEUE / "domain" / "reasons.py",
 )
 REPLACED = ("accepted", "decided")

@@ -19,7 +19,7 @@ from gpupool.generators import generate
 from gpupool.generators.delivery import delivering
 from gpupool.generators.manifest import Bundle
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 USUAL, OTHER = "gpu-operator", "nvidia"
 _AS_NAMESPACE = re.compile(rf"(?<![\w-]){USUAL}(?![\w-])")
 """The usual name as a word of its own. It is the chart's and its release's name as well."""

@@ -22,9 +22,9 @@ from gpupool.policy.check import Question, run
 from tests.admission import judge_of, said
 from vapcheck import PolicyFinding
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 OTHER_TEAMS = ROOT / "tests" / "other_teams.yaml"
-EVERY_FIELD = ROOT / "tests" / "unit" / "plan" / "every-field-eks.yaml"
+EVERY_FIELD = ROOT / "tests" / "environment" / "plan" / "every-field-eks.yaml"
 CONTAINMENT = ROOT / "tests" / "cluster" / "containment" / "environment.yaml"
 """Every kind of sharing, a pool without taints, and registries that are listed."""
 WARM = """

@@ -103,7 +103,7 @@ def test_values_are_what_the_file_amounts_to() -> None:
 def test_what_the_project_adds_goes_along(tmp_path: Path) -> None:
     for folder in ("environments", "catalog", "policies"):
         (tmp_path / folder).mkdir()
-    card = (VALUES_FILE.parents[2] / "gpupool" / "catalog" / "t4.yaml").read_text()
+    card = (VALUES_FILE.parents[2] / "gpupool" / "environment" / "catalog" / "t4.yaml").read_text()
     (tmp_path / "catalog" / "our-t4.yaml").write_text(card.split("instanceTypes:")[0])
     (tmp_path / "policies" / "ours.yaml").write_text("# None yet.\n")
     pools = [{"name": "a", "gpu": "our-t4", "nodes": {"names": ["n1"], "gpus": 1}}]

@@ -12,7 +12,7 @@ from gpupool.environment.plan.resolve import read_plan
 from gpupool.infra import gitops_refusal, stack
 from gpupool.live.cluster.kubeconfig import KubeconfigError
 
-EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
+EDGE = Path(__file__).parents[1] / "golden" / "delivery" / "edge-argocd.yaml"
 
 
 def test_up_says_what_to_do_instead(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from vapcheck import from_bodies
 from vapcheck.judging.redaction import WITHHELD
 
 TODAY = date(2026, 6, 1)
-SITE_POLICIES = Path(__file__).parents[2] / "site_policies"
+SITE_POLICIES = Path(__file__).parents[1] / "site_policies"
 POOL: dict[str, Any] = {
     "name": "models",
     "gpu": "a100-80gb",
@@ -144,4 +144,4 @@ def test_the_gate_needs_no_pulumi() -> None:
         "from gpupool.policy.gate import judge; judge(read_plan('dev'), date.today()); "
         "sys.exit(any(name.split('.')[0] in ('pulumi', 'kubernetes', 'grpc') for name in sys.modules))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

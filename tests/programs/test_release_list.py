@@ -12,7 +12,7 @@ from gpupool.programs import binaries, releases
 from gpupool.programs.failures import LocalError
 from vapcheck.server.minors import MINORS, NEWEST
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 MACHINE = "linux-amd64"
 SELDOM = {name for name, program in binaries.programs().items() if program.seldom}
 OLDER = {name for name in SELDOM if name.startswith("kube-apiserver-")}

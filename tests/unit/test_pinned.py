@@ -38,6 +38,9 @@ EXCUSED = {
         "what builds a wheel by pip's choice; our builds have setuptools from a lock (--no-build-isolation)"
     ),
     ("gpupool/client/pyproject.toml", "setuptools>=77"): "the same",
+    ("gpupool/queue/pyproject.toml", "setuptools>=77"): "the same",
+    ("vapcheck/pyproject.toml", "setuptools>=77"): "the same",
+    ("gpupool/queue/README.md", "pip install"): "a reader's choice of the newest",
     (
         "docs/start.md",
         'pip install "./gpupool-',
@@ -54,7 +57,10 @@ _RESERVED = r"(?:[\w.-]+\.)?(?:example(?:\.(?:com|org|net))?|invalid)(?:[:/]|$)"
 """Hosts that can't be registered (RFC 2606)."""
 _IMAGE = r"(?:[\w.-]+(?::\d+)?/)*[\w.-]+:[\w.-]+"
 _HASHED = r"--require-hashes --only-binary :all:"
-_OWN = r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\")|wheel .*--no-build-isolation .*\s\.$"
+_OWN = (
+    r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\"|--editable [\w./]+$)"
+    r"|wheel .*--no-build-isolation .*\s\.(?: \./[\w/]+)*$"
+)
 """Packages of this checkout, or of a wheel that is there already, without what they need."""
 _RUN = (
     r"\b(?:curl|wget)\b[^|]*\|\s*(?:sudo )?(?:ba|z|da)?sh\b|<\((?:curl|wget)\b"
@@ -243,6 +249,7 @@ def test_what_is_not_pinned_is_noticed(name: str, text: str) -> None:
         ("x.yaml", "uses: ./.github/workflows/x.yaml\n"),
         ("Makefile", "\tpip install --require-hashes --only-binary :all: -r requirements.lock\n"),
         ("Makefile", "\tpip install --no-deps --no-build-isolation --editable .\n"),
+        ("Makefile", "\tpip install --no-deps --no-build-isolation --editable . --editable vapcheck\n"),
     ],
 )
 def test_what_is_pinned_is_left_alone(name: str, text: str) -> None:

@@ -202,6 +202,7 @@ OWN = {
     "gpupool/adopt/start/files.py": "what came with gpupool; new files",
     "gpupool/cli/main.py": "/dev/null",
     "gpupool/environment/catalog/load.py": "what came with gpupool",
+    "gpupool/environment/schema/reference.py": "this checkout, for `make schema`",
     "gpupool/review/report/build.py": "the catalog that came with gpupool",
     "gpupool/infra": "Pulumi's state, locks and marks, which are not in the repository",
     "gpupool/generators/render.py": "files that it writes",

@@ -13,7 +13,7 @@ from gpupool.generators import generate
 from gpupool.live.cluster.kube_api import ApiError
 from gpupool.live.objects.live import differences
 
-EVERY_FIELD = Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml"
+EVERY_FIELD = Path(__file__).parents[2] / "environment" / "plan" / "every-field-eks.yaml"
 
 
 @pytest.mark.parametrize("name", [*environment_names(), str(EVERY_FIELD)])

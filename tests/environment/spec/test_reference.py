@@ -24,7 +24,7 @@ def test_the_page_is_what_the_module_prints() -> None:
 
 
 def test_it_has_the_fields_of_the_schema() -> None:
-    schema = json.loads((ROOT / "gpupool" / "schema" / "environment.schema.json").read_text())
+    schema = json.loads((ROOT / "gpupool" / "environment" / "schema" / "environment.schema.json").read_text())
     in_schema = {name for part in (schema, *schema["$defs"].values()) for name in part.get("properties", {})}
     assert {re.split(r"[.\]]", field.path.removesuffix("[]"))[-1] for field in fields()} == in_schema
 

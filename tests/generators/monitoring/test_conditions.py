@@ -18,7 +18,7 @@ from gpupool.generators.monitoring.objects import plain_files
 from tests.generators.monitoring.environments import ROOT, shipped
 from tests.prometheus import promtool
 
-MONITORING = ROOT / "gpupool" / "monitoring"
+MONITORING = ROOT / "gpupool" / "generators" / "monitoring"
 FIRST = ("dev", "staging", "prod")
 """What people look at first: all of the product."""
 

@@ -14,7 +14,7 @@ _KINDS = (
 
 
 def test_every_kind_is_documented() -> None:
-    sources = sorted((ROOT / "gpupool" / "drift").glob("*.py"))
+    sources = sorted((ROOT / "gpupool" / "live" / "drift").glob("*.py"))
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     kinds = {kind for pattern in _KINDS for kind in re.findall(pattern, text)}
     assert {"missing", "mig-failed", "two-pools", "claim-stuck", "release-version"} <= kinds

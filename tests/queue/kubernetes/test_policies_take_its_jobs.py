@@ -96,7 +96,7 @@ def pod(made: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], **about}}
 
 
-RESERVED = str(Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml")
+RESERVED = str(Path(__file__).parents[2] / "environment" / "plan" / "every-field-eks.yaml")
 """Pools of all capacity types."""
 
 
