@@ -292,7 +292,7 @@ def test_history_goes_on_where_files_are_moved(reviewed: Project) -> None:
     """To another folder, and then to another name; before the move the source had 16."""
     reviewed.git("checkout", "-q", "main")
     (reviewed.folder / "infra").mkdir()
-    reviewed.git("mv", "environments", "gpupool/infra/")
+    reviewed.git("mv", "environments", "infra/")
     reviewed.commit("moved")
     reviewed.git("checkout", "-q", "-B", "change")
     reviewed.folder /= "infra"

@@ -61,7 +61,7 @@ def test_the_table(text: str, expected: str) -> None:
     said = by_policy(text)
     assert bool(said) is (expected != "pinned")
     if text and text.isprintable():  # else Kubernetes has its own message
-        assert any("no image reference" in line for line in said) is (expected == "refused"), said
+        assert any("not a valid image reference" in line for line in said) is (expected == "refused"), said
 
 
 def test_a_kubelet_reads_the_same() -> None:

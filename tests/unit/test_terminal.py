@@ -101,7 +101,7 @@ def test_our_own_styles_reach_a_terminal_and_no_pipe(tmp_path: Path) -> None:
 
 BYTES = """
 import sys, click, typer
-from gpupool import terminal
+from gpupool.findings import terminal
 terminal.protect()
 for text in sys.argv[1:]:
     typer.echo(text)

@@ -30,7 +30,7 @@ from tests.required_programs import absent, require
 PATIENCE = 300
 UP = """
 import sys
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.live.cluster.kube_api import MERGE
 from gpupool.generators import gpu_operator, karpenter
 gpu_operator.REPOSITORY = sys.argv.pop(1)

@@ -35,9 +35,11 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
     others = {name for name in done.stdout.split() if not name.startswith("gpupool.local.operator")}
     assert others <= {
         "gpupool",
+        "gpupool.environment",
         "gpupool.environment.catalog",
         "gpupool.environment.catalog.load",
         "gpupool.environment.catalog.models",
+        "gpupool.live",
         "gpupool.live.cluster",
         "gpupool.live.cluster.async_api",
         "gpupool.live.cluster.kube_api",

@@ -141,7 +141,7 @@ def test_a_project_that_was_moved(project: Path, committed: bool) -> None:
     """In one commit, or in the working tree so far."""
     git(project, "checkout", "-q", "-b", "move")
     (project / "infra" / "gpu").mkdir(parents=True)
-    git(project, "mv", "environments", "policies", "gpupool/infra/gpu/")
+    git(project, "mv", "environments", "policies", "infra/gpu/")
     if committed:
         commit(project)
     write(project, infra__gpu__environments__dev="dev 2")
