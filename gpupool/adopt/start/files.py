@@ -127,26 +127,34 @@ def _machine(model: GpuModel) -> str:
 def _requirements() -> str:
     """What CI installs: this gpupool and what it needs, each with its hash.
 
-    No index is asked for the name of gpupool, which is registered at none: who takes it would run in the
-    user's CI. What this one was installed from is noted beside it (PEP 610), with its hash if it was a wheel.
+    No index is asked for the names of gpupool's distributions, which are registered at none: who takes them
+    would run in the user's CI.
     """
-    try:
-        noted = json.loads(metadata.distribution("gpupool").read_text("direct_url.json") or "{}")
-    except metadata.PackageNotFoundError:
-        noted = {}
-    url, sha256 = noted.get("url", ""), noted.get("archive_info", {}).get("hashes", {}).get("sha256")
-    wheel = PurePosixPath(unquote(urlsplit(url).path)).name
-    local = urlsplit(url).scheme == "file"
+    wheels = [line for name in ("vapcheck", "gpupool", "gpupool-queue") if (line := _wheel(name)) is not None]
     text = _text(
         "requirements.txt",
         {
-            "sha256": sha256 if wheel.endswith(".whl") else None,
-            "where": f"./{wheel}" if local else f"gpupool @ {url}",
-            "local": local,
+            "wheels": wheels if all(wheels) else [],
+            "local": any(line.startswith("./") for line in wheels),
             "version": __version__,
         },
     )
     return text + shipped.folder("requirements.lock").read_text(encoding="utf-8")
+
+
+def _wheel(name: str) -> str | None:
+    """The line that installs a distribution as it was installed here (PEP 610, direct_url.json): "" where that
+    was no wheel with a hash, None where a distribution other than gpupool is not installed."""
+    try:
+        noted = json.loads(metadata.distribution(name).read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:  # gpupool itself may be run from a folder of sources
+        return "" if name == "gpupool" else None
+    url, sha256 = noted.get("url", ""), noted.get("archive_info", {}).get("hashes", {}).get("sha256")
+    wheel = PurePosixPath(unquote(urlsplit(url).path)).name
+    if not sha256 or not wheel.endswith(".whl"):
+        return ""
+    place = f"./{wheel}" if urlsplit(url).scheme == "file" else f"{name} @ {url}"
+    return f"{place} --hash=sha256:{sha256}"
 
 
 def _text(name: str, given: Mapping[str, object]) -> str:
