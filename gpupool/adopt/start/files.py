@@ -143,8 +143,10 @@ def _requirements() -> str:
 
 
 def _wheel(name: str) -> str | None:
-    """The line that installs a distribution as it was installed here (PEP 610, direct_url.json): "" where that
-    was no wheel with a hash, None where a distribution other than gpupool is not installed."""
+    """The line that installs a distribution as it was installed here (PEP 610, direct_url.json).
+
+    "" where that was no wheel with a hash, None where a distribution other than gpupool is not installed.
+    """
     try:
         noted = json.loads(metadata.distribution(name).read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:  # gpupool itself may be run from a folder of sources

@@ -159,7 +159,7 @@ def test_a_slice_that_has_no_room_for_argos_container_is_no_step_of_a_workflow()
     crowded = replace(
         pool, machines=tuple(replace(one, size=MachineShare(900, 1900)) for one in pool.machines)
     )
-    with pytest.raises(UsageError, match=r"--slices 1: pool notebooks .* Argo's container .* 100m and 256Mi"):
+    with pytest.raises(UsageError, match=r"--slices 1: pool notebooks .* Argo's sidecar .* 100m and 256Mi"):
         workload(replace(wish(plan, "notebooks"), pool=crowded), "kubeflow")
 
 
