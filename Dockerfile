@@ -24,14 +24,12 @@ COPY LICENSE MANIFEST.in README.md pyproject.toml requirements.lock setup.py ./
 COPY .github/workflows .github/workflows
 COPY charts charts
 COPY ci ci
-COPY generators generators
 COPY gpupool gpupool
-COPY infra infra
 COPY policies policies
 COPY tools tools
 COPY vapcheck vapcheck
-RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir /src/dist . \
- && /opt/gpupool/bin/pip install --no-deps --no-cache-dir /src/dist/gpupool-*.whl \
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir /src/dist . ./vapcheck ./gpupool/queue \
+ && /opt/gpupool/bin/pip install --no-deps --no-cache-dir /src/dist/*.whl \
  && ln -s "$(cd /tmp && /opt/gpupool/bin/python -m gpupool.queue.store.migrate --config)" /opt/gpupool/alembic.ini
 
 FROM ${BASE}

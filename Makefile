@@ -9,21 +9,23 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup go uv client up down test test-fast test-floors test-all audit sbom release bench docs lint format lock schema kinds golden clean
+.PHONY: help setup go uv client up down test test-fast test-changed test-floors test-all audit sbom release bench docs lint format lock schema kinds golden clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## install the Python side into .venv (under two minutes on a bare machine)
 
-$(VENV)/.ready: requirements-dev.lock pyproject.toml
+$(VENV)/.ready: requirements-dev.lock pyproject.toml vapcheck/pyproject.toml gpupool/queue/pyproject.toml
 	@echo "installing the Python side into $(VENV) ..."
 	@test ! -e $(VENV)/.installing || rm -rf $(VENV) # an installation was cut short, and pip does not go on with it
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) can't make virtual environments; Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.12"; exit 1; }
 	@touch $(VENV)/.installing
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable vapcheck
+	@# compat: two distributions have parts of the package gpupool, and both are found in this folder.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --config-settings editable_mode=compat --editable . --editable gpupool/queue
 	@touch $@ && rm $(VENV)/.installing
 	@echo "done$(if $(filter setup,$(MAKECMDGOALS)),; next: make up)"
 
@@ -69,14 +71,17 @@ down: setup ## stop the local control plane and the job queue; nothing is left
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS)
-# Areas of tests run whole where files have changed since this commit, and those of ALWAYS (tests/sampling.py).
+# Which tests each target takes: tests/selection.yaml.
 SINCE ?= HEAD
 
-test: go ## the tests, the real control plane included; where code is unchanged a fixed share
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest $(PARALLEL) $(PYTEST_ARGS)
+test-fast: setup ## tests that start no long-lived program: three minutes
+	@GPUPOOL_TESTS=fast pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-fast: setup ## tests that need no cluster and are quick: two minutes
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest --ignore tests/cluster -m "not cluster and not slow" $(PARALLEL) $(PYTEST_ARGS)
+test: go ## the same, and the contracts of each requirement on one control plane: ten minutes
+	@GPUPOOL_TESTS=contracts pytest $(PARALLEL) $(PYTEST_ARGS)
+
+test-changed: go ## `make test`, and the whole areas that files changed since commit SINCE call for
+	@areas="$$(python -m tests.selection $(SINCE))" && GPUPOOL_TESTS="$$areas" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: go ## every test that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
 	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)
@@ -89,7 +94,8 @@ test-floors: setup uv ## the unit tests with the oldest packages that pyproject.
 	@$(LOCK) pyproject.toml --all-extras requirements-dev.in --constraints $(FLOORS)/lowest.lock -o $(FLOORS)/requirements.lock
 	@uv venv --quiet --clear --seed --python $(BIN)/python $(FLOORS)/venv
 	@uv pip install --quiet --python $(FLOORS)/venv --require-hashes --only-binary :all: -r $(FLOORS)/requirements.lock
-	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable .
+	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable vapcheck
+	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --config-setting editable_mode=compat --editable . --editable gpupool/queue
 	@PATH=$(CURDIR)/$(FLOORS)/venv/bin:$$PATH GPUPOOL_FLOORS=1 python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
 
 AUDIT := build/audit
@@ -138,7 +144,7 @@ format: setup ## format the sources
 	@ruff check --fix .
 
 LOCK := uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
-  --custom-compile-command "make lock"
+  $(addprefix --no-emit-package ,gpupool gpupool-queue vapcheck) --custom-compile-command "make lock"
 
 lock: setup uv ## pin what is installed again, with hashes: everything, for development, in the image, tools, examples
 	@$(LOCK) pyproject.toml --all-extras -o requirements.lock
@@ -156,19 +162,20 @@ client: setup ## build the client's own wheel, gpupool-client, into build
 
 schema: setup ## write what follows from the code: schemas, the API's document and problems, modules of gpupool/client
 	@for of in environment catalog; do \
-	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
-	@python -m gpupool.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
+	  python -m gpupool.environment.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/environment/schema/$$of.schema.json || exit 1; done
+	@python -m gpupool.environment.schema.published values > build-schema.tmp && mv build-schema.tmp charts/gpu-scheduler/values.schema.json
 	@python -m gpupool.queue.api.client_module > build-schema.tmp && mv build-schema.tmp gpupool/client/job_spec.py
-	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/schema/job.schema.json
+	@python -m gpupool.queue.api.openapi job > build-schema.tmp && mv build-schema.tmp gpupool/environment/schema/job.schema.json
 	@python -m gpupool.queue.api.openapi > build-schema.tmp && mv build-schema.tmp docs/queue-openapi.json
+	@python -m gpupool.environment.schema.reference docs/reference.md > build-schema.tmp && mv build-schema.tmp docs/reference.md
 	@python -m gpupool.queue.api.problems > build-schema.tmp && mv build-schema.tmp docs/queue-problems.md
 	@for of in gpu_types sync_client; do \
-	  python -m gpupool.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
+	  python -m gpupool.environment.schema.$$of > build-schema.tmp && mv build-schema.tmp gpupool/client/$$of.py || exit 1; done
 
 kinds: go ## write vapcheck/server/kinds/*.json from API servers of each known minor (built first, minutes each)
 	@GPUPOOL_LOCAL_APIS=all python -m gpupool.local.kinds_from_cluster
 
-GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+GOLDEN ?= tests/golden tests/docs/test_architecture.py tests/docs/test_queue_roles.py tests/docs/test_job_states.py tests/queue/domain/test_reasons.py tests/cluster/queue/test_chart.py tests/cli/test_policy_outputs.py tests/environment/spec/test_wrong_environments.py
 
 golden: schema ## write schemas and golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet $(GOLDEN)

@@ -1,6 +1,6 @@
 """What pyproject.toml can't say: parts of the repository that go into the wheel, as gpupool/shipped.
 
-`gpupool.shipped` finds them there. Nothing else is decided here.
+`gpupool.environment.shipped` finds them there. Nothing else is decided here.
 """
 
 from __future__ import annotations

@@ -27,9 +27,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PLACES = (
+    "README.md",
     *("pyproject.toml", "gpupool/__init__.py", "gpupool/client/pyproject.toml", "Dockerfile"),
-    *("charts/gpu-scheduler/Chart.yaml", "policies/pack/PulumiPolicy.yaml"),
-    *("docs/assert.md", "docs/ci.md", "docs/eks.md", "docs/queue.md", "docs/start.md"),
+    *("gpupool/queue/pyproject.toml", "vapcheck/pyproject.toml"),
+    *("charts/gpu-scheduler/Chart.yaml",),
+    *(
+        "docs/assert.md",
+        "docs/ci.md",
+        "docs/eks.md",
+        "docs/operate-queue.md",
+        "docs/reference.md",
+        "docs/start.md",
+    ),
     *(
         "docs/queue-openapi.json",
         "environments/dev.yaml",
@@ -38,9 +47,13 @@ PLACES = (
     ),
 )
 """Files that name the version. A test finds others."""
-PROJECTS = (".", "gpupool/client")
+PROJECTS = (".", "vapcheck", "gpupool/client")
 """Folders that are distributions of their own."""
+IN_PLACE = "gpupool/queue"
+"""A distribution whose packages lie beside its folder: a wheel, and no source distribution."""
 CHANGELOG = ROOT / "CHANGELOG.md"
+REFERENCE = ROOT / "docs" / "reference.md"
+"""Says of each field since when it exists."""
 UNRELEASED = "## Unreleased\n"
 VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 IMAGE = "gpupool-{}-image.tar"
@@ -101,6 +114,8 @@ def write_version(new: str, today: str) -> list[str]:
     for path, text in texts.items():
         path.write_text(exactly(old).sub(new, text))
     CHANGELOG.write_text(f"{head}{UNRELEASED}\n## {new} ({today})\n{rest}")
+    minor = new.rpartition(".")[0]
+    REFERENCE.write_text(REFERENCE.read_text().replace("| unreleased |", f"| {minor} |"))
     return [*PLACES, CHANGELOG.name]
 
 
@@ -142,6 +157,7 @@ def build(commit: str, version: str, target: Path) -> list[str]:
             shutil.unpack_archive(packed, unpacked)
             [tree] = unpacked.iterdir()
             built(tree, "build_wheel", target, stable)
+        built(source / IN_PLACE, "build_wheel", target, stable)
         chart(source, version, target, epoch)
         bills_of_materials(source, version, target)
         return image(source, version, target, epoch)

@@ -1,7 +1,6 @@
-"""The core of gpupool: environment file, catalog, sharing arithmetic and the Plan they resolve to.
+"""GPU pools as code: one YAML file per environment, everything else derived.
 
-Everything else may import this package; it imports nothing of the rest, does no network I/O and knows
-neither Pulumi nor Kubernetes clients.
+Each folder is an area; docs/architecture.md says what each is for, and what areas import of each other.
 """
 
 __version__ = "0.2.0"

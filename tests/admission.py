@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import documents_of
-from gpupool.plan.model import Plan
+from gpupool.policy.gate import documents_of
 from vapcheck import Kinds, from_bodies
 from vapcheck.judging.judge import Judge
 from vapcheck.judging.request import User

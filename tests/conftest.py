@@ -14,9 +14,15 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from gpupool.cli.progress import QUIET_VARIABLE
-from tests import sampling
+from tests import selection
+from tests.examples import SEED, SHARE
 
-settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "here",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=100 if selection.EVERYTHING else 100 // SHARE,
+)
 settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
 """The same examples in every run of the same tests: what CI finds wrong is wrong on a laptop too, with CI=1.
 
@@ -25,6 +31,8 @@ New ones are drawn wherever CI is not set; GPUPOOL_FUZZ multiplies some.
 settings.load_profile("reproducible" if os.environ.get("CI") else "here")
 
 
+CONTRACTS = "contracts"
+"""Group of the contracts that need a control plane."""
 TOGETHER = {"tests/cluster/drift": "drift", "tests/cluster/wheel": "wheel"}
 """Folder -> group of tests that run on one worker, one after the other: they share one applied environment,
 or one wheel.
@@ -34,14 +42,17 @@ the file with the encryption salt that Pulumi keeps in the checkout, and none of
 """
 FIRST = (
     *("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster/wheel"),
-    *("tests/queue/kubernetes", "tests/cluster", "tests/docs", "tests/unit/ci", "tests/unit/cli"),
+    *("tests/queue/kubernetes", "tests/cluster", "tests/docs", "tests/unit/ci", "tests/cli"),
     *("tests/property", "tests"),
 )
 """Folders in the order in which workers take them up: what takes longest first, and nothing long last."""
 
 
-def group(file: str) -> str:
-    """The group of a test file, which is named by its path from the root."""
+def group(test: str) -> str:
+    """The group of a test: its file, or all contracts on a cluster, which share one control plane."""
+    if not selection.EVERYTHING and selection.is_contract(test) and test.startswith("tests/cluster/"):
+        return CONTRACTS
+    file = test.split("::")[0]
     return next((name for folder, name in TOGETHER.items() if file.startswith(f"{folder}/")), file)
 
 
@@ -49,7 +60,7 @@ class GroupScheduling(LoadScopeScheduling):
     """Gives a worker one group after the other. (xdist's own groups, by mark, end with pytest 9.2.)"""
 
     def _split_scope(self, nodeid: str) -> str:
-        return group(nodeid.split("::")[0])
+        return group(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
@@ -59,23 +70,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take the run's share of what takes minutes; on a worker, begin with what takes long."""
-    chosen = sampling.kept([item.nodeid for item in items])
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
-    items[:] = [item for item in items if item.nodeid in chosen]
+    """Take the run's tests; on a worker, begin with what takes long."""
+    taken = {item: selection.runs(item.nodeid) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not taken[item]])
+    items[:] = [item for item in items if taken[item]]
     if not hasattr(config, "workerinput"):
         return
 
     def rank(item: pytest.Item) -> int:
+        if group(item.nodeid) == CONTRACTS:
+            return -1
         return next(n for n, folder in enumerate(FIRST) if item.nodeid.startswith(f"{folder}/"))
 
     items.sort(key=rank)
 
 
 def pytest_report_header() -> str:
-    """What an exhaustive test draws by."""
-    whole = ", ".join(sorted(sampling.WHOLE - {""})) or "no area"
-    return f"tests drawn by GPUPOOL_SEED={sampling.SEED}; whole: {whole}"
+    """What the run takes."""
+    return f"tests: {os.environ.get('GPUPOOL_TESTS', 'those named')}; GPUPOOL_SEED={SEED}"
 
 
 def pytest_configure() -> None:

@@ -17,14 +17,14 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
-from gpupool.plan.model import Plan
-from gpupool.plan.operator_releases import load_operator_releases, release_problems
-from gpupool.plan.resolve import resolve
-from gpupool.sharing import Exclusive, MigSharing, maximal_layouts
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.operator_releases import load_operator_releases, release_problems
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.sharing import Exclusive, MigSharing, maximal_layouts
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from tests.environment_combinations import KARPENTER, LEGAL, QUEUES, Combination, sections
 
 Data = dict[str, Any]

@@ -29,7 +29,6 @@ def run(program: Path, given: Any, module: Path = KUBERNETES) -> Any:
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=300,
     )
     if "GOPROXY=off" in made.stderr or "toolchain" in made.stderr or "requires go" in made.stderr:
         pytest.skip(f"the packages of tools/{module.name} are not on this machine")

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from gpupool.local.ports import free_port
-from tests.programs import absent
+from tests.required_programs import absent
 
 INTERVAL_S = 1.0
 """Also the time that a scrape may take: one that is cut off leaves a gap in all figures."""

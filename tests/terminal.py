@@ -35,12 +35,11 @@ def sent_to_a_terminal(*arguments: str, folder: Path | None = None, program: str
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
-            timeout=120,
             check=False,
         )
     finally:
         os.close(theirs)
-        reading.join(30)
+        reading.join()
         os.close(ours)
     return b"".join(parts).decode("utf-8", "surrogateescape")
 

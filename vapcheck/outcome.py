@@ -70,7 +70,7 @@ class PolicyFinding:
     """Whether the message is the error of an expression, which shows the value that it is about."""
     title: str = ""
     why: str = ""
-    fix: str = ""
+    remediation: str = ""
     """How to fix it."""
 
 

@@ -58,7 +58,7 @@ def read_file(path: str | Path, limit: int, *, streams: bool = False) -> bytes:
         after.st_mtime_ns,
         after.st_size,
     ):
-        raise RefusedFileError(errno.EBUSY, "it changed while it was read, so try again", str(path))
+        raise RefusedFileError(errno.EBUSY, "it changed while it was read; try again", str(path))
     return b"".join(pieces)
 
 
@@ -80,7 +80,7 @@ def open_file(path: str | Path, limit: int, *, streams: bool = False) -> BinaryI
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             if not streams or stat.S_ISBLK(status.st_mode):
-                raise RefusedFileError(errno.EINVAL, f"it is {what}, and is not a regular file", str(path))
+                raise RefusedFileError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
         elif status.st_size > limit:
             raise _too_large(path, limit)
         return os.fdopen(descriptor, "rb")

@@ -33,7 +33,7 @@ def training(client: Client, folder: Path) -> Job:
 
 def started(jobs: list[Job]) -> list[Job]:
     """The jobs once all of them run."""
-    while any(job.state in ("queued", "dispatching") for job in jobs):
+    while any(job.state in ("queued", "scheduled") for job in jobs):
         time.sleep(0.2)
         jobs = [job.refresh() for job in jobs]
     return jobs

@@ -35,7 +35,7 @@ with Client(tenant="vision") as client:
         job_name="after", gpu_pool_requested="t4", container_image=IMAGE, depends_on=long.id
     )
     why = waiting.why()
-    print(f"why: it waits for {why.waiting.reason}" if why.waiting else "why: it does not wait")
+    print(f"why: {why.waiting.reason}" if why.waiting else "why: not waiting")
     print(f"priority: {waiting.set_priority('high').priority}")
     for one in (waiting, long):
         print(f"cancel: {one.job_name} is {one.cancel().wait(timeout=120).state}")

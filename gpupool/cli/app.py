@@ -1,4 +1,4 @@
-"""The verbs: the one place where they are registered, with what help says above them.
+"""The verbs and their groups in `--help`. Verbs are registered here only.
 
 A verb's module is imported when the verb is run, and imports what it needs then, so that every verb starts as
 fast as it can.
@@ -14,44 +14,44 @@ from gpupool.cli.verbs import Verb, lazy_group
 
 GROUPS = {
     "Files": {
-        "init": Verb("gpupool.cli.init", "Start a project in this folder; overwrite nothing."),
+        "init": Verb("gpupool.cli.init", "Create a project in this folder; overwrite nothing."),
         "validate": Verb(
             "gpupool.cli.environments", "Check environment files; report every error with its place."
         ),
         "show": Verb("gpupool.cli.environments", "Show an environment's slices, quotas and cost."),
-        "render": Verb("gpupool.cli.environments", "Write every object of an environment, one file each."),
+        "render": Verb("gpupool.cli.environments", "Write an environment's objects, one file each."),
         "snippet": Verb("gpupool.cli.snippet", "Print the manifest of a workload that runs on a pool."),
         "catalog": Verb("gpupool.cli.catalog", "List the GPUs that a pool can name, or show one."),
-        "mig": Verb("gpupool.cli.mig", "Place a MIG layout on a GPU, or say why it can't be placed."),
-        "convert": Verb("gpupool.cli.convert", "Turn hand-written GPU settings into an environment file."),
+        "mig": Verb("gpupool.cli.mig", "Check whether a MIG layout fits on a GPU, and why not."),
+        "convert": Verb("gpupool.cli.convert", "Convert existing GPU settings into an environment file."),
     },
     "Review": {
-        "policy": Verb("gpupool.cli.policy.app", "Check environments and manifests; test the policies."),
-        "report": Verb("gpupool.cli.report", "Show what a change does to nodes, quotas, cost and policy."),
+        "policy": Verb("gpupool.cli.policy.app", "Check environments and manifests; test policies."),
+        "report": Verb("gpupool.cli.report", "Show how a change affects nodes, quotas, cost and policy."),
         "simulate": Verb(
-            "gpupool.cli.simulate", "Run jobs of the past on an environment, without a cluster."
+            "gpupool.cli.queue.simulate", "Simulate an environment on a job trace, without a cluster."
         ),
         "recommend": Verb(
-            "gpupool.cli.recommend", "Try changes of a file on jobs of the past; show the best."
+            "gpupool.cli.queue.recommend", "Try changes to a file on a job trace; show the best."
         ),
-        "promote": Verb("gpupool.cli.promote", "Carry an environment's changes into the next one's file."),
+        "promote": Verb("gpupool.cli.promote", "Promote an environment's changes to the next environment."),
     },
     "Cluster": {
-        "import": Verb("gpupool.cli.importing", "Write the environment file of a live cluster."),
+        "import": Verb("gpupool.cli.importing", "Write an environment file for a live cluster."),
         "doctor": Verb("gpupool.cli.doctor", "Check the prerequisites of up; change nothing."),
         "preview": Verb("gpupool.cli.stack", "Show what up would change; change nothing."),
-        "up": Verb("gpupool.cli.stack", "Make the cluster what the environment file says."),
-        "refresh": Verb("gpupool.cli.stack", "Record what others have changed, so that up restores it."),
-        "destroy": Verb("gpupool.cli.stack", "Delete everything that up has made."),
+        "up": Verb("gpupool.cli.stack", "Apply the environment file to the cluster."),
+        "refresh": Verb("gpupool.cli.stack", "Record changes that others made, so that up reverts them."),
+        "destroy": Verb("gpupool.cli.stack", "Delete everything that up created."),
         "assert": Verb("gpupool.cli.assertion", "Compare the cluster with the file; exit 1 on drift."),
-        "handover": Verb("gpupool.cli.handover", "Give the objects to the engine that delivers from now on."),
-        "repartition": Verb("gpupool.cli.repartition", "Bring a pool's running nodes into a changed layout."),
-        "rollback": Verb("gpupool.cli.repartition", "Return the cluster to its last good state."),
+        "handover": Verb("gpupool.cli.handover", "Transfer ownership of objects to a new delivery engine."),
+        "repartition": Verb("gpupool.cli.repartition", "Apply a changed layout to a pool's running nodes."),
+        "rollback": Verb("gpupool.cli.repartition", "Return the cluster to its last known good state."),
     },
     "Jobs": {
-        "jobs": Verb("gpupool.cli.jobs.app", "Submit jobs to the GPU job queue, and follow them."),
-        "serve": Verb("gpupool.cli.serve", "Serve the job queue of an environment."),
-        "keys": Verb("gpupool.cli.keys", "Create, list and revoke API keys of the job queue."),
+        "jobs": Verb("gpupool.cli.queue.jobs.app", "Submit and follow jobs in the GPU job queue."),
+        "serve": Verb("gpupool.cli.queue.serve", "Serve the job queue of an environment."),
+        "keys": Verb("gpupool.cli.queue.keys", "Create, list and revoke API keys of the job queue."),
     },
     "This machine": {
         "local": Verb("gpupool.cli.local", "Start, stop and inspect the local control plane."),
@@ -65,6 +65,9 @@ VERBS = {name: verb.module for verbs in GROUPS.values() for name, verb in verbs.
 """Every verb with the module that holds it."""
 
 EXTRAS = {
+    "jobs": "jobs",
+    "simulate": "jobs",
+    "recommend": "jobs",
     "policy": "policy",
     "report": "policy",
     "import": "cluster",
@@ -81,7 +84,7 @@ EXTRAS = {
     "serve": "queue",
     "keys": "queue",
 }
-"""The extra (pyproject.toml) that is for a verb. The others run with what is always installed."""
+"""The extra (pyproject.toml) that a verb needs. The other verbs need none."""
 
 app = typer.Typer(
     name="gpupool",

@@ -1,10 +1,11 @@
 """`gpupool assert ENV`: the live cluster against the file, layer by layer, as text, JSON or metrics.
 
-Thin: `gpupool.drift` finds what is wrong and how to fix it.
+Thin: `gpupool.live.drift` finds what is wrong and how to fix it.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -13,16 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.cli.output import EnvArgument, print_error
 from gpupool.cli.progress import progress
+from gpupool.findings import exit_code
 
 if TYPE_CHECKING:
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.drift.check import DriftCheck
-    from gpupool.plan.model import Plan
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.live.drift.check import DriftCheck
 
 
-AssertFormat = Literal["text", "json", "prometheus"]
+AssertFormat = Literal[FindingFormat, "prometheus"]
 
 
 def assert_(
@@ -30,16 +33,18 @@ def assert_(
     format: Annotated[
         AssertFormat,
         typer.Option(
-            "--format", help="text for people, json for machines, prometheus for its textfile collector."
+            "-o",
+            "--format",
+            help="text for people; json, sarif, junit or github for machines; prometheus for its collector.",
         ),
     ] = "text",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the answer to FILE, in one step."),
+        typer.Option("--output", metavar="FILE", help="Write the output to FILE, atomically."),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print what has changed.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print changes.")] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="How often --watch repeats.")
+        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="Interval of --watch.")
     ] = 10.0,
     push: Annotated[
         str | None, typer.Option("--push", metavar="URL", help="Also push the metrics to a Pushgateway.")
@@ -48,35 +53,35 @@ def assert_(
         bool,
         typer.Option(
             "--record/--no-record",
-            help="Record a good state in the cluster, for `gpupool rollback`; skipped without write access.",
+            help="Record a known good state for `gpupool rollback`; skipped without write access.",
         ),
     ] = True,
 ) -> None:
-    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and repair of
-    each.
+    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and
+    remediation of each.
 
-    Changes in progress (a node that starts, an operator that partitions) are reported as
-    settling and are not drift, unless they last.
+    Changes in progress (a starting node, an operator that partitions a GPU) are reported as settling. They
+    count as drift only if they last.
 
     Example: gpupool assert prod --watch
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.live.cluster import access
 
     plan = read_plan(env)
-    answer = _answer(format, output, push)
+    answer = _answer(str(find_environment(env)), format, output, push)
     if watch:
         _watch(env, plan, access.connect(plan), answer, every, record)
     with progress(f"assert {env}"):
         access.require_cluster(plan)
         outcome = _examine(env, plan, access.connect(plan), record)
     answer(outcome)
-    if not outcome.clean:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(drift.category for drift in outcome.drifts))
 
 
 def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
-    from gpupool.drift.check import assert_environment
+    from gpupool.live.drift.check import assert_environment
 
     outcome = assert_environment(plan, api, env=env)
     if record and outcome.settled:
@@ -86,8 +91,8 @@ def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> DriftCheck:
 
 def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
     """Record the good state; skip silently without write access."""
-    from gpupool.cluster.kube_api import ApiError
-    from gpupool.rollback import last_good
+    from gpupool.live.cluster.kube_api import ApiError
+    from gpupool.live.rollback import last_good
 
     try:
         last_good.record(api, plan, plan.text, outcome.taken)
@@ -99,15 +104,14 @@ def _record(plan: Plan, api: KubeApi, outcome: DriftCheck) -> None:
 def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[DriftCheck], None], every: float, record: bool
 ) -> NoReturn:
-    """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an
-    error."""
-    from gpupool.cluster.kube_api import UnreachableError
+    """Compare until Ctrl-C; print a result, or an error, only when it differs from the last one."""
+    from gpupool.live.cluster.kube_api import UnreachableError
 
     last: object = None
     while True:
         try:
             outcome = _examine(env, plan, api, record and last is None)
-            now: object = [(d.layer, d.kind, d.object, d.path, d.level) for d in outcome.drifts]
+            now: object = [(d.layer, d.code, d.object, d.path, d.category) for d in outcome.drifts]
             if now != last:
                 answer(outcome)
         except UnreachableError as error:
@@ -118,18 +122,20 @@ def _watch(
         time.sleep(every)
 
 
-def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[DriftCheck], None]:
+def _answer(
+    file: str, format: AssertFormat, output: Path | None, push: str | None
+) -> Callable[[DriftCheck], None]:
     """Print and push an outcome."""
 
     def answer(outcome: DriftCheck) -> None:
-        from gpupool.drift import metrics
+        from gpupool.live.drift import metrics
 
         if format == "prometheus":
             text = metrics.text(outcome)
-        elif format == "json":
-            import json
-
-            text = json.dumps(outcome.as_dict(), indent=2, ensure_ascii=False) + "\n"
+        elif format != "text":
+            stream = io.StringIO()
+            write_report(outcome.finding_report(file), format, stream)
+            text = stream.getvalue()
         else:
             from gpupool.cli import assertion_text
 

@@ -1,4 +1,4 @@
-"""`gpupool catalog`: which GPUs there are, and everything known of one.
+"""`gpupool catalog`: lists GPUs, or shows one in detail.
 
 Prints the catalog; holds no facts itself.
 """
@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.catalog.load import refuse_other_vendors
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, OtherVendorError
-from gpupool.catalog.project import catalog_here, gpu_file
 from gpupool.cli.output import FormatOption, print_json, print_table
+from gpupool.environment.catalog.load import refuse_other_vendors
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, OtherVendorError
+from gpupool.environment.catalog.project import catalog_here, gpu_file
 from gpupool.findings import UsageError
-from gpupool.json_output import JsonObject, Number, OrNull, read
+from gpupool.findings.json_output import JsonObject, Number, OrNull, read
 
 
 class _InstanceTypeJson(JsonObject):
@@ -69,19 +69,19 @@ def catalog(
     format: FormatOption = "text",
     file: Annotated[
         bool,
-        typer.Option("--file", help="Print the GPU's file, or one to fill in where there is none."),
+        typer.Option("--file", help="Print the GPU's file, or a template for a new GPU."),
     ] = False,
 ) -> None:
     """List the GPUs that a pool can name, or show one with its instance types, MIG profiles and sources.
 
-    Files in catalog/ beside environments/ add GPUs, and replace those of the same name.
-    Prices are on-demand, Linux, us-east-1; spot prices are typical, not quoted.
+    Files in catalog/, next to environments/, add GPUs or replace those with the same name. Prices are
+    on-demand, Linux, us-east-1; spot prices are typical, not quoted.
 
     Example: gpupool catalog h100-80gb
     """
     if file:
         if gpu is None:
-            raise UsageError("--file prints the file of one GPU; name it")
+            raise UsageError("--file prints the file of one GPU; name the GPU")
         try:
             refuse_other_vendors(gpu)
         except OtherVendorError as error:
@@ -101,7 +101,7 @@ def catalog(
     except OtherVendorError as error:
         raise UsageError(str(error)) from None
     except CatalogError as error:
-        raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
+        raise UsageError(f"{error}; to add your own GPU: gpupool catalog {gpu} --file") from None
     if format == "json":
         print_json(_details(model))
     else:
@@ -153,11 +153,11 @@ def _details(model: GpuModel) -> dict[str, Any]:
 
 
 def _print_one(model: GpuModel) -> None:
-    last = f", {model.driver_last_branch} is the last branch" if model.driver_last_branch else ""
+    last = f", {model.driver_last_branch} is the last supported branch" if model.driver_last_branch else ""
     facts = [
         ("memory", f"{model.memory_mib} MiB"),
         ("architecture", f"{model.architecture}, compute capability {model.compute_capability}"),
-        ("driver", f"{model.driver_minimum} or newer{last}" if model.driver_minimum else "not said"),
+        ("driver", f"{model.driver_minimum} or newer{last}" if model.driver_minimum else "not specified"),
         ("product labels", ", ".join(model.product_labels)),
         ("PCI ids", ", ".join(model.pci_ids) or "not needed"),
         ("Karpenter GPU name", model.karpenter_gpu_name or "none"),

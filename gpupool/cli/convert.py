@@ -1,6 +1,7 @@
-"""`gpupool convert FILE...`: hand-written GPU settings as an environment file, and the list of what is left.
+"""`gpupool convert FILE...`: existing GPU settings as an environment file, and a list of what was not
+converted.
 
-Arguments, reading, writing and printing only; `gpupool.convert` does the conversion.
+Arguments, reading, writing and printing only; `gpupool.adopt.convert` does the conversion.
 """
 
 from __future__ import annotations
@@ -9,42 +10,41 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import GpupoolError, SpecError, UsageError
-from gpupool.terminal import BOLD, PLAIN
+from gpupool.cli.findings.outputs import FindingFormat, write_report
+from gpupool.cli.output import FindingFormatOption
+from gpupool.findings import FindingReport, GpupoolError, SpecError, UsageError
+from gpupool.findings.terminal import BOLD, PLAIN
 
 if TYPE_CHECKING:
-    from gpupool.convert.convert import Conversion
-    from gpupool.convert.documents import Document
-    from gpupool.convert.leftovers import Leftover
+    from gpupool.adopt.convert.convert import Conversion
+    from gpupool.adopt.convert.documents import Document
+    from gpupool.adopt.convert.leftovers import Leftover
 
 _TITLES = {
-    "todo": "to do, by hand",
-    "wrong": "wrong as written, and not carried over",
-    "assumed": "not said by any input, so chosen",
-    "left": "left as it is, with no place in the file",
+    "todo": "to do manually",
+    "wrong": "invalid in the input, not carried over",
+    "assumed": "not in any input, so gpupool chose it",
+    "left": "unchanged; the file has no field for it",
 }
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the file there, not to stdout.")
+    Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of stdout.")
 ]
 NameOption = Annotated[
-    str | None, typer.Option("--name", help="Name of the environment; default: that of the output file.")
+    str | None, typer.Option("--name", help="Name of the environment; default: the output file's.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 1 if anything is listed.")]
 GpuOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--gpu", metavar="[CONFIG=]KEY", help="GPU of a configuration that does not say (or of all)."
-    ),
+    typer.Option("--gpu", metavar="[CONFIG=]KEY", help="GPU of a configuration that names none (or of all)."),
 ]
-MaxOption = Annotated[int, typer.Option("--max", min=1, help="Nodes of a pool that nothing bounds.")]
+MaxOption = Annotated[int, typer.Option("--max", min=1, help="Maximum nodes of a pool without a limit.")]
 
 
 def convert(
@@ -60,23 +60,22 @@ def convert(
     max: MaxOption = 1,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
-    """Turn hand-written GPU settings into an environment file; list what can't be carried over.
+    """Convert existing GPU settings into an environment file; list what can't be converted.
 
     Reads Karpenter's Provisioner, AWSNodeTemplate, NodePool, EC2NodeClass and NodeOverlay of every version,
-    configurations of the NVIDIA device plugin and mig-parted (files or ConfigMaps), Helm values and
-    ClusterPolicy of the GPU Operator, and, where they are among the files, nodes, quotas and priorities. The
-    file goes to stdout and the list to stderr. Every value of the input is in the file, derived from it, or
-    in the list.
+    configurations of the NVIDIA device plugin and mig-parted (files or ConfigMaps), Helm values and the
+    ClusterPolicy of the GPU Operator, and nodes, quotas and priorities. The file goes to stdout and the list
+    to stderr. Every value of the input is in the file, derived from it, or in the list.
 
-    Exit 0: written, and valid. 1: it needs something filled in, a pool is left out, nothing could be read,
-    or (--strict) something is listed. 2: wrong use.
+    Exit 0: written, and valid. 1: the file needs values filled in, a pool is left out, nothing could be read,
+    or (--strict) something is listed. 2: usage error.
 
-    Example: gpupool convert karpenter/ values.yaml -o environments/prod.yaml
+    Example: gpupool convert karpenter/ values.yaml --output environments/prod.yaml
     """
-    from gpupool.convert.convert import convert as converted
-    from gpupool.convert.draft import Choices
+    from gpupool.adopt.convert.convert import convert as converted
+    from gpupool.adopt.convert.draft import Choices
 
     chosen = Choices(
         name=environment_name(name, output),
@@ -94,28 +93,28 @@ def convert(
 
 def environment_name(name: str | None, output: Path | None) -> str:
     """The environment's name: as given, or the output file's. Raises UsageError."""
-    from gpupool.convert.spec_words import fits
+    from gpupool.adopt.convert.spec_words import fits
 
     found = name if name is not None else output.stem if output else "converted"
     if not fits("name", found):
         raise UsageError(
-            f"{found!r} is not a valid name of an environment; use small letters, digits and hyphens"
+            f"{found!r} is not a valid environment name; use lowercase letters, digits and hyphens"
         )
     if output is not None and output.stem != found:
-        raise UsageError(f"{output} would hold an environment called {found!r}; give both the same name")
+        raise UsageError(f"{output} would contain environment {found!r}; use one name for both")
     return found
 
 
 def _platform(platform: str | None) -> str | None:
     if platform not in (None, "eks", "static", "local"):
-        raise UsageError(f"no platform {platform!r}; use eks, static or local")
+        raise UsageError(f"unknown platform {platform!r}; use eks, static or local")
     return platform
 
 
 def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
     """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for an unknown GPU."""
-    from gpupool.catalog.models import CatalogError
-    from gpupool.catalog.project import catalog_here
+    from gpupool.environment.catalog.models import CatalogError
+    from gpupool.environment.catalog.project import catalog_here
 
     found: dict[str, str] = {}
     for text in given:
@@ -130,13 +129,13 @@ def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
 def refuse_overwriting(output: Path | None, force: bool) -> None:
     """Raises UsageError where `output` is there already and may not be replaced."""
     if output is not None and output.exists() and not force:
-        raise UsageError(f"{output} is there already; choose another name, or use --force to replace it")
+        raise UsageError(f"{output} already exists; choose another name, or use --force to replace it")
 
 
 def _read(files: Sequence[str]) -> list[Document]:
     """The documents of all files. Raises SpecError where one can't be read, and where there is none."""
-    from gpupool.convert.documents import parse_documents, read_documents
-    from gpupool.spec.yaml_source import MAX_BYTES
+    from gpupool.adopt.convert.documents import parse_documents, read_documents
+    from gpupool.environment.spec.yaml_source import MAX_BYTES
     from vapcheck.reading import files_below
 
     documents: list[Document] = []
@@ -149,7 +148,7 @@ def _read(files: Sequence[str]) -> list[Document]:
         except OSError as error:
             raise UsageError(f"{name}: can't be read: {error.strerror}; name the files") from error
         if not paths:
-            raise UsageError(f"{name}: no YAML or JSON files in it; name files or another folder")
+            raise UsageError(f"{name}: contains no YAML or JSON files; name files or another folder")
         for one in paths:
             if name == "-":
                 read = parse_documents("-", sys.stdin.buffer.read(MAX_BYTES + 1))
@@ -160,18 +159,16 @@ def _read(files: Sequence[str]) -> list[Document]:
     if findings:
         raise SpecError(findings)
     if not documents:
-        raise GpupoolError(
-            f"{', '.join(files)}: nothing in it; name a file with Kubernetes objects or settings"
-        )
+        raise GpupoolError(f"{', '.join(files)}: empty; name a file with Kubernetes objects or settings")
     return documents
 
 
-def finish(result: Conversion, output: Path | None, strict: bool, format: Format) -> None:
+def finish(result: Conversion, output: Path | None, strict: bool, format: FindingFormat) -> None:
     """Write the file, print the list, and leave with the right code."""
     if output is not None:
         _write(output, result.text)
-    if format == "json":
-        print_json(_as_json(result, output))
+    if format != "text":
+        write_report(_report(result, output), format)
     else:
         if output is None:
             sys.stdout.write(result.text)
@@ -191,27 +188,32 @@ def _write(output: Path, text: str) -> None:
         partial.replace(output)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise GpupoolError(f"{output}: {error.strerror}; choose a place that can be written") from error
+        raise GpupoolError(f"{output}: {error.strerror}; choose a writable path") from error
 
 
-def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
-    return {
-        "output": str(output) if output else None,
-        "environment": result.text,
-        "platform": result.platform,
-        "pools": list(result.pools),
-        "leftovers": [entry.as_dict() for entry in result.leftovers],
-        "findings": [finding.as_dict() for finding in result.findings],
-        "values": result.counts,
-        "leftOut": list(result.left_out),
-    }
+def _report(result: Conversion, output: Path | None) -> FindingReport:
+    return FindingReport(
+        command="convert",
+        findings=tuple(result.leftovers),
+        summary=_summary(result, output).strip(),
+        targets=(str(output),) if output else (),
+        more={
+            "output": str(output) if output else None,
+            "environment": result.text,
+            "valid": not result.findings,
+            "platform": result.platform,
+            "pools": list(result.pools),
+            "values": result.counts,
+            "leftOut": list(result.left_out),
+        },
+    )
 
 
 def print_leftovers(leftovers: Sequence[Leftover]) -> None:
     """Print the list to stderr, by kind, each entry on a line."""
     bold, plain = (BOLD, PLAIN) if sys.stderr.isatty() else ("", "")
     for kind, title in _TITLES.items():
-        entries = [entry for entry in leftovers if entry.kind == kind]
+        entries = [entry for entry in leftovers if entry.category == kind]
         if entries:
             sys.stderr.write(f"\n{bold}{title} ({len(entries)}):{plain}\n")
             for entry in entries:
@@ -222,8 +224,8 @@ def _summary(result: Conversion, output: Path | None) -> str:
     counts = result.counts
     pools = f"{len(result.pools)} pool{'s' if len(result.pools) != 1 else ''}"
     where = f"{output}: " if output else ""
-    values = f"{counts['used']} values carried over, {counts['derived']} derived by gpupool anyway"
-    kept = f", {counts['cluster']} that the cluster writes itself" if counts["cluster"] else ""
+    values = f"{counts['used']} values carried over, {counts['derived']} derived by gpupool"
+    kept = f", {counts['cluster']} written by the cluster itself" if counts["cluster"] else ""
     text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} left"
     if result.left_out:
         text += f"; left out: {len(result.left_out)}"

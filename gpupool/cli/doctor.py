@@ -1,6 +1,6 @@
-"""`gpupool doctor ENV`: what `up` needs, what of it is there, and the fix for what is not.
+"""`gpupool doctor ENV`: the prerequisites of `up`, their state, and the remediation for each that is not met.
 
-Arguments and printing only; `gpupool.doctor` looks.
+Arguments and printing only; `gpupool.adopt.doctor` looks.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_line
+from gpupool.cli.findings.outputs import write_report
+from gpupool.cli.output import EnvArgument, FindingFormatOption, print_line
 from gpupool.cli.progress import progress
-from gpupool.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
+from gpupool.findings import exit_code
+from gpupool.findings.terminal import BOLD, GREEN, PLAIN, RED, YELLOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpupool.doctor.model import CheckResult, Diagnosis
-    from gpupool.doctor.reasons import CheckState, Reason
+    from gpupool.adopt.doctor.model import CheckResult, Diagnosis
+    from gpupool.adopt.doctor.reasons import CheckState, Reason
 
 
 _WIDTH = 80
@@ -28,32 +30,31 @@ _WIDTH = 80
 
 def doctor(
     env: EnvArgument,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
     grant: Annotated[
         bool,
-        typer.Option(
-            "--grant", help="Print the ClusterRole and binding that give the rights that are missing."
-        ),
+        typer.Option("--grant", help="Print a ClusterRole and binding that grant the missing permissions."),
     ] = False,
 ) -> None:
-    """Check the prerequisites of `up`, and print the fix for each that is not met; change nothing.
+    """Check the prerequisites of `up`, and print what to do for each that is not met; change nothing.
 
-    Looks at this machine (programs, plugins, charts), at the cluster (context, version, rights, kinds,
-    feature gates of Karpenter, operators), and for what the file refers to (nodes, Secrets). Exit 1 where
+    Checks this machine (programs, plugins, charts), the cluster (context, version, permissions, kinds,
+    Karpenter's feature gates, operators), and what the file refers to (nodes, Secrets). Exits with 1 where
     `up` would fail.
 
     Example: gpupool doctor prod
     """
-    from gpupool.doctor.checks import diagnose
+    from gpupool.adopt.doctor.checks import diagnose
 
     with progress(f"doctor {env}") as notify:
         diagnosis = diagnose(env, notify)
     if grant:
         _print_grant(diagnosis)
+    elif format == "text":
+        _print(diagnosis)
     else:
-        print_answer(format, diagnosis.as_dict(), lambda: _print(diagnosis))
-    if not diagnosis.ready:
-        raise typer.Exit(1)
+        write_report(diagnosis.finding_report(), format)
+    raise typer.Exit(exit_code(finding.category for finding in diagnosis.finding_report().findings))
 
 
 def _print_grant(diagnosis: Diagnosis) -> None:
@@ -75,13 +76,13 @@ def _print(diagnosis: Diagnosis) -> None:
         print_line(f"{check:<{widths[0]}}  {shown}  {first}".rstrip())
         for line in rest:
             print_line(f"{' ' * beside}{line}")
-        for number, line in enumerate(_wrapped(row.fix, _WIDTH - below)):
+        for number, line in enumerate(_wrapped(row.remediation, _WIDTH - below)):
             print_line(f"{' ' * (below - 3)}{'-> ' if number == 0 else '   '}{line}")
     if diagnosis.grant:
         name = diagnosis.environment
-        print(f"\nRights that are missing, for an administrator: gpupool doctor {name} --grant")
+        print(f"\nMissing permissions, for an administrator: gpupool doctor {name} --grant")
     print()
-    sys.stdout.write(f"{BOLD}{_summary(diagnosis)}{PLAIN}\n" if colours else f"{_summary(diagnosis)}\n")
+    sys.stdout.write(f"{BOLD}{diagnosis.summary}{PLAIN}\n" if colours else f"{diagnosis.summary}\n")
 
 
 def _gathered(results: Sequence[CheckResult]) -> list[CheckResult]:
@@ -117,7 +118,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _colours() -> dict[CheckState, str]:
-    from gpupool.doctor.reasons import CheckState
+    from gpupool.adopt.doctor.reasons import CheckState
 
     return {
         CheckState.OK: GREEN,
@@ -125,14 +126,3 @@ def _colours() -> dict[CheckState, str]:
         CheckState.DIFFERS: RED,
         CheckState.UNKNOWN: YELLOW,
     }
-
-
-def _summary(diagnosis: Diagnosis) -> str:
-    from gpupool.doctor.reasons import CheckState
-
-    blocking = sum(row.blocks for row in diagnosis.results)
-    unknown = sum(row.state is CheckState.UNKNOWN for row in diagnosis.results)
-    tail = f"; {unknown} could not be checked" if unknown else ""
-    if not blocking:
-        return f"{diagnosis.environment}: all prerequisites met{tail}"
-    return f"{diagnosis.environment}: {blocking} prerequisite{'s' if blocking != 1 else ''} not met{tail}"

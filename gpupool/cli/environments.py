@@ -9,73 +9,91 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.catalog.models import PRICE_REGION
 from gpupool.cli.output import (
     EnvArgument,
+    FindingFormatOption,
     FormatOption,
     counted,
-    finding_json,
     print_error,
     print_json,
     print_line,
     print_table,
     print_text,
 )
-from gpupool.findings import Finding, GpupoolError, SpecError, UsageError, ready_files
-from gpupool.plan.changes import wording
+from gpupool.environment.catalog.models import PRICE_REGION
+from gpupool.environment.plan.changes import wording
+from gpupool.findings import (
+    Finding,
+    FindingReport,
+    GpupoolError,
+    SpecError,
+    UsageError,
+    exit_code,
+    ready_files,
+)
 
 if TYPE_CHECKING:
+    from gpupool.environment.plan.model import Plan, Pool
+    from gpupool.environment.plan.tenants import Tenant
     from gpupool.generators.manifest import Bundle
     from gpupool.generators.render import Differences
     from gpupool.infra.dry_run import DryRun
-    from gpupool.plan.model import Plan, Pool
-    from gpupool.plan.tenants import Tenant
 
-_NO_CHART = "not installed in the cluster: queue.chart does not say where its chart and image are"
+_NO_CHART = "not installed in the cluster: queue.chart does not name its chart and image"
 _SHOWN = 10
-"""Files that a rendering warns of, one by one."""
+"""Files that a rendering lists individually in its warning."""
 
 
 def validate(
     env: Annotated[
         list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
     ] = None,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
-    """Check environment files; every error at once, with its place. Cautions come with `policy check`.
+    """Check environment files; report every error with its place. `policy check` reports warnings.
 
     Example: gpupool validate prod staging
     """
-    from gpupool.project import environments_folder
-    from gpupool.spec.load import environment_names, find_environment
+    from gpupool.cli.findings.outputs import write_report
+    from gpupool.environment.plan.resolve import check_codes
+    from gpupool.environment.project import environments_folder
+    from gpupool.environment.spec.load import environment_names, find_environment
+    from gpupool.findings.finding import INVALID_FILE
 
     names = env or environment_names()
     if not names:
         folder = environments_folder()
-        raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
+        raise UsageError(f"{folder}: no environments; add one, or run this command in another project")
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
     findings = list(dict.fromkeys(finding for path in paths for finding in _findings(path)))
-    if format == "json":
-        print_json(finding_json(findings))
+    named = ", ".join(path.stem for path in paths)
+    report = FindingReport(
+        command="validate",
+        findings=tuple(findings),
+        summary=f"{named}: {len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}",
+        targets=tuple(map(str, paths)),
+        judged=dict.fromkeys([INVALID_FILE, "objects-within-limits", *check_codes()], ""),
+    )
+    if format != "text":
+        write_report(report, format)
     else:
         for finding in findings:
             print(finding)
         for ready in ready_files(findings):
             print(f"\n{ready}", end="")
         if not findings:
-            print_line(f"{', '.join(path.stem for path in paths)}: fine")
-    if findings:
-        raise typer.Exit(1)
+            print_line(f"{named}: fine")
+    raise typer.Exit(exit_code(finding.category for finding in findings))
 
 
 def _findings(path: Path) -> Sequence[Finding]:
     """What is wrong with the file, or else with what becomes of it."""
+    from gpupool.environment.plan.policy_files import PolicyFileError
+    from gpupool.environment.plan.resolve import resolve
+    from gpupool.environment.spec.load import load
     from gpupool.generators import generate
-    from gpupool.infra.policy_gate import beyond_limits
-    from gpupool.plan.policy_files import PolicyFileError
-    from gpupool.plan.resolve import resolve
-    from gpupool.spec.load import load
+    from gpupool.policy.gate import beyond_limits
 
     try:
         loaded = load(path)
@@ -101,8 +119,8 @@ def show(
 
     Example: gpupool show prod
     """
-    from gpupool.plan.resolve import read_plan
-    from gpupool.plan.slot_variables import slot_variables
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.plan.slot_variables import slot_variables
 
     resolved = read_plan(env)
     if format == "json":
@@ -116,40 +134,38 @@ def show(
 
 def render(
     env: EnvArgument,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Output folder.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
+        bool, typer.Option("--check", help="Write nothing; list stale and unknown files, and exit 1 if any.")
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option(
-            "--cluster", help="With --check: also ask the cluster whether it would accept each object."
-        ),
+        typer.Option("--cluster", help="With --check: also ask the cluster whether it accepts each object."),
     ] = False,
     monitoring: Annotated[
         Path | None,
         typer.Option(
             "--monitoring",
             metavar="DIR",
-            help="Also write rules and dashboards there, for Prometheus and Grafana without operators.",
+            help="Also write rules and dashboards here, for Prometheus and Grafana without operators.",
         ),
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
-    Flux about them where `delivery.engine` names one.
+    """Write an environment's objects, one file each, with an index. If `delivery.engine` names Argo CD or
+    Flux, also write the files that register the folder there.
 
     Example: gpupool render prod -o rendered/prod --check
     """
     from dataclasses import asdict
 
+    from gpupool.environment.plan.resolve import read_plan
     from gpupool.generators import generate
     from gpupool.generators.render import check as compare
     from gpupool.generators.render import write
-    from gpupool.plan.resolve import read_plan
 
     if cluster and not check:
-        raise UsageError("--cluster goes with --check: a rendering that is written asks no cluster")
+        raise UsageError("--cluster requires --check: writing a rendering asks no cluster")
     resolved = read_plan(env)
     bundle = generate(resolved)
     tried = _dry_run(resolved, bundle) if cluster else None
@@ -158,7 +174,7 @@ def render(
         if monitoring is not None and not check:
             _write_plain(resolved, monitoring)
     except OSError as error:
-        hint = "give a folder that can be read" if check else "choose a folder that can be written"
+        hint = "choose a readable folder" if check else "choose a writable folder"
         raise GpupoolError(f"{error.filename}: {error.strerror}; {hint}") from error
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
@@ -190,8 +206,8 @@ def render(
 
 def _dry_run(plan: Plan, bundle: Bundle) -> DryRun:
     from gpupool.cli.progress import progress
-    from gpupool.infra import access
     from gpupool.infra.dry_run import dry_run
+    from gpupool.live.cluster import access
 
     access.require_cluster(plan)
     with progress(f"dry run of {plan.environment}") as report:
@@ -210,15 +226,15 @@ def _print_dry_run(tried: DryRun) -> None:
         print_error(f"{row.object}: the cluster would refuse it: {row.message}")
     if tried.untried:
         print_line(
-            f"{len(tried.untried)} objects can't be tried: their kind or namespace is to come, or they are "
-            "deleted and made again where they change"
+            f"{len(tried.untried)} objects can't be tried: their kind or namespace does not exist yet, "
+            "or a change deletes and recreates them"
         )
     if not tried.refused:
-        print("the cluster would accept the rest")
+        print("the cluster would accept the others")
 
 
 def _write_plain(plan: Plan, folder: Path) -> None:
-    from gpupool.generators.monitoring import plain_files
+    from gpupool.generators.monitoring.objects import plain_files
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plain_files(plan).items():
@@ -236,8 +252,8 @@ def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
 
 def _about_unknown(output: Path) -> str:
     return (
-        f"unknown: not in the index of {output}, and an engine that applies the folder may apply it too; "
-        "delete it, or keep it elsewhere"
+        f"unknown: not in the index of {output}, and an engine that applies the folder may apply "
+        "it too; delete it or move it"
     )
 
 
@@ -254,14 +270,14 @@ def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None
     changed = (*differences.changed, *differences.extra)
     if any(is_registration(delivery, path) for path in changed):
         print_line(
-            f"its registration has changed; in the cluster where {delivery.by.title} runs, run: {command}"
+            f"the registration has changed; in the cluster where {delivery.by.title} runs, run: {command}"
         )
     else:
-        print_line(f"register it once, in the cluster where it runs: {command}")
+        print_line(f"register it once, in the cluster where {delivery.by.title} runs: {command}")
 
 
 def _print_plan(plan: Plan) -> None:
-    from gpupool.monitoring.exporter import shared_pools
+    from gpupool.generators.monitoring.exporter import shared_pools
 
     cost = _usd(plan.monthly_usd())
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
@@ -276,7 +292,7 @@ def _print_plan(plan: Plan) -> None:
     if elsewhere := _priced_elsewhere(plan):
         print()
         print_text(
-            f"prices are those of {PRICE_REGION}, and the cluster is in {elsewhere}: see its price list"
+            f"prices are those of {PRICE_REGION}, but the cluster is in {elsewhere}: see its price list"
         )
     if plan.tenants:
         print()
@@ -297,7 +313,8 @@ def _print_plan(plan: Plan) -> None:
     if names and plan.operates and plan.cluster.platform != "local":
         print()
         print_text(
-            f"GPU metrics: to name the pods of {names}, the exporter sees its node's processes (hostPID)"
+            f"GPU metrics: to attribute use to pods of {names}, the exporter can see all processes of its "
+            "node (hostPID)"
         )
     _print_lacking(plan)
     if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
@@ -316,13 +333,13 @@ def _print_lacking(plan: Plan) -> None:
     from gpupool.generators.gpu_operator import lacking
 
     if plan.operates and not plan.gpu_operator.install and (missing := lacking(plan)):
-        print("\nwhat the owner of the GPU Operator has to set in its chart's values:")
+        print("\nthe owner of the GPU Operator must set these chart values:")
         print("".join(f"  {line}\n" for line in yaml_text(missing).splitlines()), end="")
 
 
 def _overcommitted(plan: Plan) -> Iterator[str]:
     """What pools are meant to be granted more than once over."""
-    from gpupool.plan.capacity import overgranted
+    from gpupool.environment.plan.capacity import overgranted
 
     for pool in plan.pools:
         grants = [tenant.grants[pool.name] for tenant in plan.tenants if pool.name in tenant.grants]
@@ -335,9 +352,9 @@ def _joining(plan: Plan) -> Iterator[str]:
     """What nodes that join pools later must be given, which nothing in the cluster does."""
     for pool in plan.pools:
         if plan.labelled_by_group(pool):
-            yield f"{pool.name}: give its nodes by their node group, as nothing else does:"
+            yield f"{pool.name}: set these in its node group, as nothing else sets them:"
         elif pool.node_selector:
-            yield f"{pool.name}: give nodes that join later, by their node group or the next gpupool up:"
+            yield f"{pool.name}: new nodes get these from their node group or the next gpupool up:"
         else:
             continue
         yield "  " + wording.node_group(plan, pool)

@@ -20,6 +20,10 @@ DISTRIBUTIONS = {
     "yaml": "pyyaml",
 }
 """Packages that are imported by another name than they are installed by."""
+OWN = ("gpupool", "gpupool-queue", "vapcheck")
+"""The distributions of this repository that require each other."""
+QUEUE = ("gpupool.queue", "gpupool.client", "gpupool.cli.queue")
+"""Packages that gpupool-queue installs."""
 
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([^]]*)\])?[^;]*(?:;.*\bextra == ['\"]([\w-]+)['\"])?")
 
@@ -44,29 +48,41 @@ def refusal(verb: str, extra: str | None, error: ModuleNotFoundError) -> Excepti
 
 def distribution(module: str) -> str:
     """What an imported package is installed by."""
+    if f"{module}.".startswith(tuple(f"{package}." for package in QUEUE)):
+        return "gpupool-queue"
     top = module.partition(".")[0]
     return DISTRIBUTIONS.get(top, top.replace("_", "-"))
 
 
 def extras() -> dict[str, set[str]]:
     """Each extra with the packages that it brings, those of the extras that it includes among them."""
-    own: dict[str, set[str]] = {}
-    included: dict[str, list[str]] = {}
-    try:
-        requirements = requires("gpupool") or ()
-    except PackageNotFoundError:  # run from a folder of sources
-        requirements = ()
-    for requirement in requirements:
-        match = _REQUIREMENT.match(requirement)
-        if match is None or match[3] is None:
+    requirements = _requirements("gpupool")
+    return {extra: _brought("gpupool", extra) for extra in {extra for _, _, extra in requirements} - {""}}
+
+
+def _brought(owner: str, extra: str) -> set[str]:
+    """What `extra` of one of our distributions brings; with "", what is always installed with it."""
+    brought = set()
+    for name, included, condition in _requirements(owner):
+        if condition != extra:
             continue
-        name, others, extra = match[1].lower(), match[2], match[3]
-        if name == "gpupool":
-            included.setdefault(extra, []).extend(re.split(r"\s*,\s*", others))
+        if name in OWN:
+            brought |= set().union(*(_brought(name, other) for other in included))
+            if name != "gpupool":  # which is there already
+                brought |= {name, *_brought(name, "")}
         else:
-            own.setdefault(extra, set()).add(name)
+            brought.add(name)
+    return brought
 
-    def whole(extra: str) -> set[str]:
-        return own.get(extra, set()).union(*(whole(other) for other in included.get(extra, ())))
 
-    return {extra: whole(extra) for extra in own.keys() | included.keys()}
+def _requirements(owner: str) -> list[tuple[str, list[str], str]]:
+    """Name, extras and condition of each requirement of a distribution; none where it is not installed."""
+    try:
+        texts = requires(owner) or ()
+    except PackageNotFoundError:  # gpupool-queue is optional, and gpupool may be run from a folder of sources
+        return []
+    matches = filter(None, map(_REQUIREMENT.match, texts))
+    return [
+        (match[1].lower(), re.split(r"\s*,\s*", match[2]) if match[2] else [], match[3] or "")
+        for match in matches
+    ]

@@ -1,4 +1,4 @@
-"""`gpupool handover ENV --to ENGINE`: who delivers from now on owns what those before it applied."""
+"""`gpupool handover ENV --to ENGINE`: transfers ownership of fields to the new delivery engine."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from gpupool.cli.output import EnvArgument, FormatOption, print_answer, print_ta
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
+    from gpupool.environment.plan.model import Plan
     from gpupool.infra.handover import HandedOver
-    from gpupool.plan.model import Plan
 
 
 def handover(
     env: EnvArgument,
     to: Annotated[
         Literal["argocd", "flux", "pulumi"],
-        typer.Option("--to", help="Who delivers from now on; delivery.engine of the file says the same."),
+        typer.Option("--to", help="The new delivery engine; the file's delivery.engine must match."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change.")] = False,
     format: FormatOption = "text",
 ) -> None:
-    """Give the objects in the cluster to the engine that delivers from now on, field by field.
+    """Transfer ownership of the objects in the cluster to a new delivery engine, field by field.
 
-    Without it a key that the file loses stays, because the engine before still owns it. No value of an
-    object changes. To undo it, set delivery.engine back and hand over to that engine.
+    Without a handover, a key that is deleted from the file stays in the cluster, because the previous engine
+    still owns it. No value of an object changes. To undo it, set delivery.engine back and hand over to that
+    engine.
 
     Example: gpupool handover prod --to argocd
     """
+    from gpupool.environment.plan.resolve import read_plan
     from gpupool.generators import generate
-    from gpupool.infra import access
     from gpupool.infra.handover import hand_over, require_engine
-    from gpupool.plan.resolve import read_plan
+    from gpupool.live.cluster import access
 
     plan = read_plan(env)
     require_engine(plan, to)
@@ -53,7 +54,7 @@ def handover(
 def _print(plan: Plan, changed: list[HandedOver], dry_run: bool) -> None:
     engine = plan.delivery.by
     if not changed:
-        print(f"{plan.environment}: no other engine owns anything of what {engine.title} delivers")
+        print(f"{plan.environment}: no other engine owns fields that {engine.title} delivers")
         return
     counts = Counter((row.object.kind, ", ".join(row.owners)) for row in changed)
     rows = [(kind, number, owners, engine.managers[0]) for (kind, owners), number in sorted(counts.items())]

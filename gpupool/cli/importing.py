@@ -1,6 +1,6 @@
-"""`gpupool import ENV`: a live cluster as an environment file, and the list of what it can't show.
+"""`gpupool import ENV`: a live cluster as an environment file, and a list of what the cluster does not show.
 
-Arguments and printing only; `gpupool.importing.live` reads, `gpupool.cli.convert` writes and lists.
+Arguments and printing only; `gpupool.adopt.importing.live` reads, `gpupool.cli.convert` writes and lists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gpupool.cli.convert import (
     finish,
     refuse_overwriting,
 )
-from gpupool.cli.output import FormatOption
+from gpupool.cli.output import FindingFormatOption
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
@@ -31,7 +31,7 @@ def import_(
     context: Annotated[
         str | None, typer.Option("--context", help="Context of the kubeconfig; default: the current one.")
     ] = None,
-    local: Annotated[bool, typer.Option("--local", help="Read the embedded control plane.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Read the local control plane.")] = False,
     output: OutputOption = None,
     region: Annotated[str | None, typer.Option("--region", help="The cluster's region.")] = None,
     cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster's name.")] = None,
@@ -41,28 +41,28 @@ def import_(
         bool,
         typer.Option(
             "--recorded/--derived",
-            help="Use the file that the cluster keeps, where it describes the same objects; or never.",
+            help="Use the file stored in the cluster if it describes the same objects, or never.",
         ),
     ] = True,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = "text",
+    format: FindingFormatOption = "text",
 ) -> None:
-    """Write the environment file of a live cluster, and list what no object there can show.
+    """Write an environment file for a live cluster, and list what its objects do not show.
 
     Reads nodes, Karpenter's pools, node classes and overlays, the GPU Operator's ClusterPolicy and the
-    ConfigMaps that it names, PriorityClasses, namespaces with quotas, and what gpupool has left there. The
-    cluster is not changed. Exit codes are those of `gpupool convert`.
+    ConfigMaps that it names, PriorityClasses, namespaces with quotas, and gpupool's own objects. The cluster
+    is not changed. Exit codes are those of `gpupool convert`.
 
-    Example: gpupool import prod --context ml-prod -o environments/prod.yaml
+    Example: gpupool import prod --context ml-prod --output environments/prod.yaml
     """
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.cluster.local_layout import Layout, default_folder
-    from gpupool.convert.draft import Choices
-    from gpupool.importing.live import import_environment
+    from gpupool.adopt.convert.draft import Choices
+    from gpupool.adopt.importing.live import import_environment
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.live.cluster.local_layout import Layout, default_folder
 
     if local and context:
-        raise UsageError("--local and --context name two clusters; give one of them")
+        raise UsageError("--local and --context name different clusters; use one of them")
     chosen = Choices(
         name=environment_name(env, output),
         region=region,
@@ -77,5 +77,5 @@ def import_(
         imported = import_environment(api, chosen, notify, recorded)
     api.close()
     if imported.recorded and format == "text":
-        sys.stderr.write("used unchanged: the file that the cluster keeps says the same as its objects\n")
+        sys.stderr.write("the file stored in the cluster matches its objects, and is used unchanged\n")
     finish(imported.conversion, output, strict, format)

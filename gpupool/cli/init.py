@@ -1,6 +1,6 @@
 """`gpupool init`: the files of a new project, in the working directory.
 
-Asks only where somebody sits at a terminal; what is written is decided in `gpupool.start.files`.
+Asks only where somebody sits at a terminal; what is written is decided in `gpupool.adopt.start.files`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Annotated, cast, get_args
 
 import typer
 
+from gpupool.adopt.start import Platform
 from gpupool.cli.output import FormatOption, print_json
 from gpupool.findings import UsageError
-from gpupool.start import Platform
 
 
 def init(
@@ -22,22 +22,22 @@ def init(
     platform: Annotated[
         Platform | None,
         typer.Option(
-            help="local: simulated GPUs on this machine. eks: Karpenter starts AWS nodes. static: nodes "
-            "exist already.  [default: local]"
+            help="local: simulated GPUs on this machine. eks: Karpenter starts AWS nodes. static: existing "
+            "nodes.  [default: local]"
         ),
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option(help="GPU of the first pool, as `gpupool catalog` has it.  [default: t4]")
+        str | None, typer.Option(help="GPU of the first pool; see `gpupool catalog`.  [default: t4]")
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Start a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
+    """Create a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
 
-    What no option gives is asked for at a terminal; elsewhere the default is taken.
+    Asks for missing options on a terminal; otherwise uses the defaults.
 
     Example: gpupool init --name dev --platform eks --gpu a10g
     """
-    from gpupool.start import files
+    from gpupool.adopt.start import files
 
     asks = format == "text" and sys.stdin.isatty() and sys.stdout.isatty()
     answers = files.Answers(
@@ -55,7 +55,7 @@ def init(
     for path in done.kept:
         print(f"kept     {path}")
     start = "gpupool local up && " if answers.platform == "local" else ""
-    print(f"\ngo on with: gpupool show {answers.name}; {start}gpupool up {answers.name}")
+    print(f"\nnext: gpupool show {answers.name}; {start}gpupool up {answers.name}")
 
 
 def _platform(answer: str) -> Platform:

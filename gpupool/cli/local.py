@@ -27,7 +27,7 @@ app = typer.Typer(
 
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--dir", help="Its data folder. [default: $GPUPOOL_LOCAL_DIR or .gpupool/local]"),
+    typer.Option("--dir", help="Data folder. [default: $GPUPOOL_LOCAL_DIR or .gpupool/local]"),
 ]
 
 
@@ -35,18 +35,18 @@ FolderOption = Annotated[
 def up(
     folder: FolderOption = None,
     build: Annotated[
-        bool, typer.Option("--build", help="Build every program here: no download, nothing from PATH.")
+        bool, typer.Option("--build", help="Build every program locally: no downloads, nothing from PATH.")
     ] = False,
     format: FormatOption = "text",
 ) -> None:
-    """Start the control plane, or restart the parts that have died.
+    """Start the control plane, or restart its dead components.
 
     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
-    processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
-    are downloaded where a release of the same version is available and its checksum is right, and otherwise
-    built once from their pinned Go modules (about 12 minutes on two cores). When everything runs already,
-    nothing is done. A part that has died is started alone; when it was etcd or kube-apiserver, all are
-    restarted, on the same data.
+    processes of your account, and a simulated GPU Operator adds GPUs to the nodes. A missing program is
+    downloaded if a release of the same version is available and its checksum matches, and otherwise built
+    once from pinned Go modules (about 12 minutes on two cores). If everything is already running, nothing is
+    done. A dead component is restarted alone; if it was etcd or kube-apiserver, all components are restarted,
+    on the same data.
 
     Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
     """
@@ -57,15 +57,15 @@ def up(
 
 @app.command()
 def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
-    """Stop the control plane and remove its data, the Pulumi state of the stack `local` included.
+    """Stop the control plane and remove its data, including the Pulumi state of the stack `local`.
 
-    A job queue that `gpupool serve --background` runs on it is stopped first; its data stays.
+    A job queue that `gpupool serve --background` runs on it is stopped first; its data is kept.
 
     Example: gpupool local down
     """
-    from gpupool.cli.connections import queue_folder
+    from gpupool.cli.queue.connections import queue_folder
+    from gpupool.infra.pulumi_plugins import env as pulumi_env
     from gpupool.local.job_queue import JobQueue
-    from gpupool.pulumi_plugins import env as pulumi_env
 
     plane = _plane(folder)
     queue = JobQueue(queue_folder())
@@ -78,21 +78,21 @@ def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
         print_json({"folder": str(plane.layout.data), "stopped": stopped, "job_queue_stopped": carried})
         return
     if carried:
-        print(f"the job queue that worked on it is stopped; its data in {queue.folder} is kept")
+        print(f"the job queue on it is stopped; its data in {queue.folder} is kept")
     if stopped:
         left = plane.layout.data.exists()
         print(f"stopped; {plane.layout.data} is left unchanged" if left else "stopped; its data is removed")
     elif plane.layout.data.exists():
-        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left unchanged")
+        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder and is left unchanged")
     else:
         print(f"nothing to stop in {plane.layout.data}")
 
 
 @app.command()
 def status(folder: FolderOption = None, format: FormatOption = "text") -> None:
-    """Show what runs, where it listens, and which log to read when something does not.
+    """Show which components run, where they listen, and the log to read for those that do not run.
 
-    Exits with 1 unless everything runs.
+    Exits with 1 unless all run.
 
     Example: gpupool local status --format json
     """
@@ -104,12 +104,12 @@ def status(folder: FolderOption = None, format: FormatOption = "text") -> None:
 
 @app.command()
 def env(folder: FolderOption = None, format: FormatOption = "text") -> None:
-    """Print what a shell needs, for kubectl and for plain `pulumi preview -s local`.
+    """Print the shell variables for kubectl and plain `pulumi preview -s local`.
 
     Example: eval "$(gpupool local env)"
     """
+    from gpupool.infra.pulumi_plugins import env as pulumi_env
     from gpupool.programs import binaries
-    from gpupool.pulumi_plugins import env as pulumi_env
 
     plane = _plane(folder)
     if not plane.kubeconfig.exists():
@@ -134,15 +134,15 @@ def try_pools(
     env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
     format: FormatOption = "text",
 ) -> None:
-    """Run a job on one slice of every pool, and show what the pools then have.
+    """Run a job on one slice of every pool, and show the pools.
 
-    Exits with 1 when a pod does not run within five minutes.
+    Exits with 1 if a pod is not running within five minutes.
 
     Example: gpupool local try
     """
-    from gpupool.infra import access
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.live.cluster import access
     from gpupool.local import sample_jobs
-    from gpupool.plan.resolve import read_plan
 
     plan = read_plan(env)
     access.require_cluster(plan)
@@ -169,7 +169,7 @@ def try_pools(
             ("pool", "gpu", "sharing", "nodes", "slices", "usd/h", "pod"), rows, right=("nodes", "usd/h")
         )
         free = f"kubectl delete jobs -A -l {sample_jobs.LABEL}"
-        print(f"The pods keep their slices for a day. To free them: {free}")
+        print(f"The pods hold their slices for a day. To free them: {free}")
     if not all(state.running for state in states):
         raise typer.Exit(1)
 
@@ -178,26 +178,27 @@ def try_pools(
 def monitoring(
     env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
     port: Annotated[
-        int | None, typer.Option("--port", help="Of Prometheus. [default: $GPUPOOL_PROMETHEUS_PORT or 9090]")
+        int | None,
+        typer.Option("--port", help="Port of Prometheus. [default: $GPUPOOL_PROMETHEUS_PORT or 9090]"),
     ] = None,
     alertmanager: Annotated[
         str | None,
-        typer.Option("--alertmanager", metavar="HOST:PORT", help="An Alertmanager that is sent the alerts."),
+        typer.Option("--alertmanager", metavar="HOST:PORT", help="Alertmanager to send alerts to."),
     ] = None,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop it, and remove its data.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop Prometheus and remove its data.")] = False,
     folder: FolderOption = None,
 ) -> None:
-    """Run a Prometheus with the environment's rules, for the job queue and for GPUs that are made up.
+    """Run Prometheus with the environment's rules, for the job queue and simulated GPUs.
 
-    Which pod holds which slice is taken from the local cluster; how much of it a pod uses is what its
-    variable GPUPOOL_GPU_USE says (0 to 1). Needs the program prometheus on PATH.
+    The local cluster says which pod holds which slice; the pod's variable GPUPOOL_GPU_USE says how much of it
+    the pod uses (0 to 1). Needs the program prometheus on PATH.
 
     Example: gpupool local monitoring
     """
-    from gpupool.cli.connections import monitoring_folder
+    from gpupool.cli.queue.connections import monitoring_folder
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
     from gpupool.local.monitoring.prometheus import LocalPrometheus
-    from gpupool.plan.resolve import read_plan
-    from gpupool.spec.load import find_environment
 
     if alertmanager is not None and not re.fullmatch(r"[\w.-]+:\d{1,5}", alertmanager):
         raise typer.BadParameter(f"{alertmanager}: expected HOST:PORT, such as 127.0.0.1:9093")

@@ -1,8 +1,8 @@
 """The entry point: runs a verb, turns errors into messages and exit codes. `gpupool.cli.app` registers the
 verbs.
 
-Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 3 no answer from a queue,
-130 interrupted.
+Exit codes: 0 success, 1 findings or failure, 2 usage error or output that can't be written, 3 no answer from
+a queue, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import gc
 import io
 import os
 import sys
+from itertools import pairwise
 
-from gpupool.terminal import protect
+from gpupool.findings.terminal import protect
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """Errors of the place that something is written to, not of what is read."""
@@ -37,7 +38,7 @@ def run() -> None:
         _drop_output()
         from gpupool.cli.output import print_error
 
-        print_error(f"the answer can't be written: {error.strerror}; send it elsewhere")
+        print_error(f"can't write the output: {error.strerror}; write it elsewhere")
         sys.exit(2)
 
 
@@ -45,17 +46,17 @@ def _run() -> None:
     from gpupool.findings import GpupoolError
 
     arguments = _own(sys.argv[1:])
-    as_json = _asks_for_json(arguments)
+    format = _format(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
-        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
+        sys.stdout.reconfigure(encoding="utf-8" if format == "json" else None, errors="backslashreplace")
     try:
         _refuse_empty(arguments)
         _run_verb(sys.argv[1:])
     except GpupoolError as error:
         from gpupool.cli.output import print_failure
 
-        print_failure(error, as_json=as_json)
+        print_failure(error, format)
         sys.exit(error.exit_code)
     finally:
         sys.stdout.flush()  # here, where its error can be reported
@@ -66,10 +67,13 @@ def _own(arguments: list[str]) -> list[str]:
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if own[:1] != ["jobs"]:
         return own
-    from gpupool.cli.jobs.options import before_command
+    try:
+        from gpupool.cli.queue.jobs.options import before_command
+    except ModuleNotFoundError:  # running the verb reports what is not installed
+        return own
     from gpupool.cli.verbs import command_of
 
-    verb = command_of("gpupool.cli.jobs.app", own[1:2])
+    verb = command_of("gpupool.cli.queue.jobs.app", own[1:2])
     return [*own[:2], *before_command(verb, own[2:])]
 
 
@@ -83,7 +87,7 @@ def _refuse_empty(arguments: list[str]) -> None:
             import shlex
 
             reported = shlex.join(["gpupool", *arguments[:position]])
-            raise UsageError(f"{reported}: the last argument is empty; give a value, or leave it out")
+            raise UsageError(f"{reported}: the last argument is empty; give a value or omit it")
 
 
 def _drop_output() -> None:
@@ -111,7 +115,7 @@ def _start_verb(arguments: list[str]) -> None:
 
         asked = plain_question(arguments[2:])
         if asked is not None:
-            from gpupool.cli.policy.outputs import answer
+            from gpupool.cli.policy.answer import answer
 
             sys.exit(answer(*asked))
     from gpupool.cli.app import app
@@ -119,10 +123,11 @@ def _start_verb(arguments: list[str]) -> None:
     app(prog_name="gpupool")
 
 
-def _asks_for_json(arguments: list[str]) -> bool:
-    """Whether the answer is read by a machine; `-o` names a folder for `render` and a format for `policy`."""
-    said = " ".join(arguments).replace("=", " ") + " "
-    return "--format json " in said or (arguments[:1] == ["policy"] and "-o json " in said)
+def _format(arguments: list[str]) -> str:
+    """The format that is asked for; text where none is. `-o` names a folder for `render` alone."""
+    options = ("--format",) if arguments[:1] == ["render"] else ("--format", "-o")
+    said = " ".join(arguments).replace("=", " ").split(" ")
+    return next((value for option, value in pairwise(said) if option in options), "text")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""`gpupool mig`: whether a MIG layout can be placed on a GPU, where, or why not and what is nearest.
+"""`gpupool mig`: checks whether and where a MIG layout fits on a GPU, and suggests layouts that fit.
 
-Prints what `gpupool.sharing` decides; decides nothing itself.
+Prints what `gpupool.environment.sharing` decides; decides nothing itself.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import Annotated
 
 import typer
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, mig_resource
-from gpupool.catalog.project import catalog_here
 from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, mig_resource
+from gpupool.environment.catalog.project import catalog_here
+from gpupool.environment.sharing import MigSharing, Verdict, maximal_layouts, verdict
 from gpupool.findings import UsageError
-from gpupool.sharing import MigSharing, Verdict, maximal_layouts, verdict
 
 
 def mig(
     gpu: Annotated[str, typer.Argument(help="Key in the catalog, e.g. a100-80gb.", show_default=False)],
     profiles: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PROFILE=COUNT", help="Instances on each GPU.", show_default=False),
+        typer.Argument(metavar="PROFILE=COUNT", help="Number of instances on each GPU.", show_default=False),
     ] = None,
     format: FormatOption = "text",
     variants: Annotated[
-        bool, typer.Option("--variants", help="List layouts with +me, +gfx and -me profiles as well.")
+        bool, typer.Option("--variants", help="Also list layouts with +me, +gfx and -me profiles.")
     ] = False,
 ) -> None:
-    """Place a MIG layout on a GPU, or say why it can't be placed and what is nearest.
+    """Place a MIG layout on a GPU, or say why it does not fit and suggest layouts that do.
 
-    Without profiles: every maximal layout, that is, one to which no instance can be added. JSON always has
-    all of them, text leaves those with profile variants out unless asked. Exit 0: it fits. 1: it doesn't.
-    2: wrong use.
+    Without profiles: list every maximal layout, to which no instance can be added. JSON lists all of them;
+    text omits those with profile variants unless --variants is given. Exit 0: it fits. 1: it does not fit. 2:
+    usage error.
 
     Example: gpupool mig a100-80gb 3g.40gb=1 2g.20gb=2
     """
@@ -63,7 +63,7 @@ def parse_layout(pairs: list[str]) -> dict[str, int]:
         if not (name and equals) or not count.isdecimal() or not count.isascii() or int(count[:9]) < 1:
             raise ValueError(f"{pair!r} is not PROFILE=COUNT with a count of 1 or more; write 3g.40gb=1")
         if len(count) > 9:
-            raise ValueError(f"{pair!r} is not a number of instances; a GPU has a handful at most")
+            raise ValueError(f"{pair!r} is too many instances; a GPU has at most a few")
         if name in layout:
             raise ValueError(f"{name} is given twice; name each profile once")
         layout[name] = int(count)
@@ -93,7 +93,7 @@ def _print_maximal(model: GpuModel, format: Format, variants: bool) -> None:
         return
     print(
         f"{model.title}: {model.mig.slots} memory slices, {model.mig.compute_slices} compute slices.\n"
-        "Layouts to which nothing can be added:\n"
+        "Layouts to which no instance can be added:\n"
     )
     plain = [layout for layout in layouts if variants or not _has_variant(model.mig, layout)]
     print_table(
@@ -127,7 +127,7 @@ def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -
         return
     print(f"{spell(layout)} fits on the {model.title}.\n")
     # Imported here, because start-up time is a figure that `make bench` holds.
-    from gpupool.drawings import characters
+    from gpupool.environment.drawings import characters
 
     print("\n".join(characters(model, MigSharing(layout))))
     print("\nEach GPU then offers:\n")
@@ -145,7 +145,7 @@ def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -
 
 def _print_caveat(mig: Mig) -> None:
     if mig.placements_inferred:
-        print("\nStart positions are those of the GPU's family: none are published for this model itself.")
+        print("\nStart positions are those of the GPU family: none are published for this model.")
 
 
 def spell(layout: Mapping[str, int]) -> str:

@@ -8,20 +8,28 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 import typer
 
-from gpupool.address_secrets import without_passwords
-from gpupool.findings import Finding, GpupoolError, ready_files
-from gpupool.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, visible
+from gpupool.cli.findings.outputs import FindingFormat
+from gpupool.findings import Finding, FindingReport, GpupoolError, ready_files
+from gpupool.findings.address_secrets import without_passwords
+from gpupool.findings.terminal import BOLD, PLAIN, RED, in_sentence, json_at, one_line, visible
 
 Format = Literal["text", "json"]
 """What `--format` takes."""
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+FindingFormatOption = Annotated[
+    FindingFormat,
+    typer.Option("-o", "--format", help="text for people; json, sarif, junit or github for machines."),
+]
+MACHINE_FORMATS = ("json", "sarif", "junit", "github")
+EnvArgument = Annotated[
+    str, typer.Argument(metavar="ENV", help="An environment's name or the path of a file.")
+]
 
 
 def print_json(value: Any) -> None:
@@ -119,32 +127,23 @@ def print_error(message: str) -> None:
     sys.stderr.write(f"{red}{visible(without_passwords(message))}{plain}\n")
 
 
-def print_failure(error: GpupoolError, as_json: bool) -> None:
-    """Report what went wrong: to stderr for people, and as {errors, findings} to stdout for machines.
+def print_failure(error: GpupoolError, format: str) -> None:
+    """Report what went wrong: to stderr for people, and to stdout in the machine's `format`, as
+    {errors, findings} where that is JSON.
 
     An error that carries a result has been printed by its verb, which has more detail than the error.
     """
-    findings = getattr(error, "findings", ())
+    findings: tuple[Finding, ...] = getattr(error, "findings", ())
     print_error(str(error))
-    for ready in ready_files(row for row in findings if isinstance(row, Finding)):
+    for ready in ready_files(findings):
         sys.stderr.write(f"\n{ready}\n")
+    summary = f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing changed"
     if findings:
-        print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
-    if as_json and getattr(error, "result", None) is None:
-        print_json({"errors": without_passwords(str(error)).splitlines(), **finding_json(findings)})
+        print_error(summary)
+    if getattr(error, "result", None) is not None or not (findings or format == "json"):
+        return
+    if format in MACHINE_FORMATS:
+        from gpupool.cli.findings.outputs import write_report
 
-
-def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:
-    """The contract of `validate --format json`: {findings: [{file, line, column, path, message, hint}]}.
-
-    Findings of policy have the keys of `policy check --format json`.
-    """
-    return {"findings": [_finding(finding) for finding in findings]}
-
-
-def _finding(finding: Any) -> Mapping[str, Any]:
-    if isinstance(finding, Finding):
-        return finding.as_dict()
-    from gpupool.cli.policy.json import finding_json as policy_finding
-
-    return policy_finding(finding)
+        more = {"errors": without_passwords(str(error)).splitlines()}
+        write_report(FindingReport(command="", findings=findings, summary=summary, more=more), format)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gpupool.terminal import CLEAR_LINE
+from gpupool.findings.terminal import CLEAR_LINE
 
 QUIET_S = 2.0
 """Seconds until the first message, unless QUIET_VARIABLE sets them."""

@@ -1,6 +1,7 @@
-"""`gpupool promote`: one environment's changes into the next one's file, and the check that none is skipped.
+"""`gpupool promote`: promotes changes from one environment to the next, and checks that no environment is
+skipped.
 
-Reads and writes files and prints; `gpupool.promote` decides what is promoted. The check is in
+Reads and writes files and prints; `gpupool.review.promote` decides what is promoted. The check is in
 `gpupool.cli.promote_check`.
 """
 
@@ -15,59 +16,59 @@ import typer
 
 from gpupool.cli.output import FormatOption, print_error, print_json, print_line
 from gpupool.findings import GpupoolError, SpecError, UsageError
-from gpupool.terminal import BOLD, CYAN, GREEN, PLAIN, RED
+from gpupool.findings.terminal import BOLD, CYAN, GREEN, PLAIN, RED
 
 if TYPE_CHECKING:
-    from gpupool.promote.environment_file import EnvironmentFile
-    from gpupool.promote.merge import Promoted, PromotionOptions
+    from gpupool.review.promote.environment_file import EnvironmentFile
+    from gpupool.review.promote.merge import Promoted, PromotionOptions
 
 
 def promote(
     envs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE TARGET | [ENV]...", help="With --check: default all environments."),
+        typer.Argument(metavar="SOURCE TARGET | [ENV]...", help="With --check; default: all environments."),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write/--dry-run", help="Write TARGET's file; default: show the difference.")
+        bool, typer.Option("--write/--dry-run", help="Write TARGET's file; default: show the diff.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="For CI: exit 1 where an environment is ahead of its source.")
+        bool, typer.Option("--check", help="For CI: exit 1 if an environment is ahead of its source.")
     ] = False,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REF", help="With --check: judge what has changed since REF."),
+        typer.Option("--base", metavar="REF", help="With --check: judge changes since REF only."),
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", metavar="POOL", help="Only this pool, or section. Repeatable."),
     ] = None,
     nodes_max: Annotated[
-        int | None, typer.Option("--max", min=1, help="nodes.max of pools that are new; default: SOURCE's.")
+        int | None, typer.Option("--max", min=1, help="nodes.max of new pools; default: SOURCE's.")
     ] = None,
     max_gpus: Annotated[
         int | None,
-        typer.Option("--max-gpus", min=1, help="nodes.maxGpus of pools that are new; default: SOURCE's."),
+        typer.Option("--max-gpus", min=1, help="nodes.maxGpus of new pools; default: SOURCE's."),
     ] = None,
     allow_delete: Annotated[
         bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE does not have.")
     ] = False,
     skip: Annotated[bool, typer.Option("--skip", help="Skip environments in between.")] = False,
     ahead: Annotated[
-        bool, typer.Option("--ahead", help="Even if SOURCE has what the one before it never had.")
+        bool, typer.Option("--ahead", help="Promote even if SOURCE is ahead of its own source.")
     ] = False,
     format: FormatOption = "text",
 ) -> None:
-    """Carry an environment's changes into the next one's file, except for what is meant to differ.
+    """Promote an environment's changes to the next one's file, except for fields that are meant to differ.
 
-    Sharing, labels, taints, priorities, policies, queue settings and versions are promoted; sizes, machines,
-    prices, names of the cluster, and what `promotion.keep` lists stay (docs/promotion.md). Shows the
-    difference; writes with --write, and only what is valid.
+    Sharing, labels, taints, priorities, policies, queue settings and versions are promoted. Sizes, machines,
+    prices, cluster names and the fields in `promotion.keep` stay (docs/promotion.md). Shows the diff; writes
+    with --write, and only if the result is valid.
 
     Example: gpupool promote dev staging --write
     """
     if check:
         if write or only or nodes_max or max_gpus or allow_delete or skip or ahead:
-            raise UsageError("--check goes with --base and --format only")
+            raise UsageError("--check takes only --base and --format")
         from gpupool.cli.promote_check import answer
 
         if not answer(envs or [], base, format):
@@ -77,14 +78,14 @@ def promote(
     if len(named) != 2:
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
-        raise UsageError("--base goes with --check")
-    from gpupool.promote.chain import Chain
-    from gpupool.promote.merge import PromotionOptions
-    from gpupool.promote.merge import promote as merge
-    from gpupool.promote.repository import hold_source, origins, read_file
-    from gpupool.promote.rules import rules_of
-    from gpupool.spec.load import find_environment
-    from gpupool.spec.yaml_source import display_path
+        raise UsageError("--base requires --check")
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.environment.spec.yaml_source import display_path
+    from gpupool.review.promote.chain import Chain
+    from gpupool.review.promote.merge import PromotionOptions
+    from gpupool.review.promote.merge import promote as merge
+    from gpupool.review.promote.repository import hold_source, origins, read_file
+    from gpupool.review.promote.rules import rules_of
 
     sizes = {key: size for key, size in (("max", nodes_max), ("maxGpus", max_gpus)) if size is not None}
     wish = PromotionOptions(frozenset(only or ()), allow_delete, sizes)
@@ -120,27 +121,27 @@ def promote(
 
 def _validate(path: Path, text: str) -> None:
     """Raises SpecError where `text`, as the file at `path`, is not a valid environment."""
-    from gpupool.plan.resolve import resolve
-    from gpupool.spec.load import check_shape
-    from gpupool.spec.yaml_source import display_path, parse_source
+    from gpupool.environment.plan.resolve import resolve
+    from gpupool.environment.spec.load import check_shape
+    from gpupool.environment.spec.yaml_source import display_path, parse_source
 
     resolve(check_shape(parse_source(display_path(path), text.encode())))
 
 
 def _known_parts(wish: PromotionOptions, source: EnvironmentFile, target: EnvironmentFile) -> None:
-    from gpupool.spec.promotion import SECTIONS
+    from gpupool.environment.spec.promotion import SECTIONS
 
     pools = {
         pool.name for environment_file in (source, target) for pool in environment_file.environment.pools
     }
     for name in sorted(wish.only - pools - set(SECTIONS)):
         known = ", ".join([*sorted(pools), *SECTIONS])
-        raise UsageError(f"--only {name}: neither a pool nor a section; there are: {known}")
+        raise UsageError(f"--only {name}: neither a pool nor a section; use one of: {known}")
 
 
 def _write(path: Path, text: str) -> None:
     """Write as a whole or not at all, with the byte order mark that was there."""
-    from gpupool.spec.yaml_source import MAX_BYTES
+    from gpupool.environment.spec.yaml_source import MAX_BYTES
     from vapcheck.reading import read_file
 
     mark = b"\xef\xbb\xbf" if read_file(path, MAX_BYTES).startswith(b"\xef\xbb\xbf") else b""
@@ -155,12 +156,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _notes(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted) -> list[str]:
-    notes = [f"{name} is new in {target.name}: see that its sizes fit" for name in promoted.new]
+    notes = [f"{name} is new in {target.name}: check its sizes" for name in promoted.new]
     for path in promoted.left:
         section, name = path.split(".", 1)
         notes.append(
-            f"{name} is not in {source.name}; --allow-delete removes it, promotion.keep: [{section}.{name}] "
-            "says that it belongs here"
+            f"{name} is not in {source.name}; use --allow-delete to remove it, or "
+            f"promotion.keep: [{section}.{name}] to keep it"
         )
     return notes
 
@@ -184,7 +185,7 @@ def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: P
     if write:
         print(f"\n{target.name}: {fields} written; review it with: gpupool report --base HEAD")
     else:
-        print(f"\n{target.name}: {fields}; nothing is written without --write")
+        print(f"\n{target.name}: {fields}; use --write to write them")
 
 
 def _as_dict(

@@ -6,12 +6,12 @@ from typing import Any
 
 from gpupool.cli.output import Format, print_error, print_json, print_line
 from gpupool.cli.progress import progress
+from gpupool.environment.spec.load import environment_names, find_environment
 from gpupool.findings import Finding, UsageError
-from gpupool.promote.check import Checked
-from gpupool.promote.environment_file import EnvironmentFile
-from gpupool.promote.history import JudgedPart
-from gpupool.promote.repository import judged, read_file
-from gpupool.spec.load import environment_names, find_environment
+from gpupool.review.promote.check import Checked
+from gpupool.review.promote.environment_file import EnvironmentFile
+from gpupool.review.promote.history import JudgedPart
+from gpupool.review.promote.repository import judged, read_file
 
 _PLURAL = ("priorities", "policies")
 """Parts whose name is a plural."""
@@ -21,7 +21,7 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     """Check, print, and say whether nothing is ahead. Raises UsageError, SpecError."""
     paths = [find_environment(env) for env in envs or environment_names()]
     if not paths:
-        raise UsageError("no environments here; run this in a project that has some")
+        raise UsageError("no environments here; run this command in a project with environments")
     with progress("promotion"):
         sides = {path: read_file(path) for path in paths}
         found = [
@@ -38,17 +38,17 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     chained = [environment_file for environment_file, _ in found]
     for environment_file in sides.values():
         if environment_file not in chained and (envs or not chained):
-            print_line(f"{environment_file.name}: says nothing of promotion")
+            print_line(f"{environment_file.name}: has no promotion section")
     return fine
 
 
 def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
     if checked.gate:
-        hint = (
-            f"write promotion: {{from: {checked.origin}}} again; or remove it in a pull request of its own, "
-            "in which nothing else of this environment changes"
+        remediation = (
+            f"restore promotion: {{from: {checked.origin}}}, or remove it in a separate pull request that "
+            "changes nothing else of this environment"
         )
-        print_error(str(environment_file.loaded.source.finding(("promotion",), checked.gate, hint)))
+        print_error(str(environment_file.loaded.source.finding(("promotion",), checked.gate, remediation)))
     for standing in checked.ahead:
         finding = _finding(environment_file, checked, standing)
         if standing in checked.failing:
@@ -65,7 +65,7 @@ def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
         )
     if checked.fine:
         rest = f"; {len(behind)} of {len(checked.standings)} parts to promote" if behind else ""
-        print_line(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
+        print_line(f"{checked.environment}: fine, not ahead of {checked.origin}{rest}")
 
 
 def _finding(environment_file: EnvironmentFile, checked: Checked, standing: JudgedPart) -> Finding:
@@ -81,11 +81,11 @@ def _finding(environment_file: EnvironmentFile, checked: Checked, standing: Judg
     if standing in checked.failing and standing.part in checked.together:
         change = "change" if standing.part in _PLURAL else "changes"
         message = f"{standing.part} {change} in {origin} and {target} at once: {'; '.join(shown)}"
-    hint = (
-        f"bring it to {origin} first, merge that, then run: gpupool promote {origin} {target}; or say that "
-        "it is meant to differ: promotion.keep, or promotion.exceptions for a while"
+    remediation = (
+        f"bring it to {origin} first, merge that, then run: gpupool promote {origin} {target}; or declare "
+        "that it differs: promotion.keep, or temporarily promotion.exceptions"
     )
-    return environment_file.loaded.source.finding(loc, message, hint)
+    return environment_file.loaded.source.finding(loc, message, remediation)
 
 
 def _as_dict(checked: Checked) -> dict[str, Any]:

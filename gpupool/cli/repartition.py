@@ -1,7 +1,7 @@
 """`gpupool repartition ENV POOL` and `gpupool rollback ENV`: changes of running nodes, and their reversal.
 
-Thin: arguments, consent and printing. `gpupool.repartition` changes nodes, `gpupool.rollback.run` compares
-the file with the last good state.
+Arguments, confirmation and printing. `gpupool.live.repartition` changes nodes, `gpupool.live.rollback.run`
+compares the file with the last good state.
 """
 
 from __future__ import annotations
@@ -19,48 +19,45 @@ from gpupool.findings import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpupool.plan.model import Plan
-    from gpupool.repartition.result import RepartitionResult
-    from gpupool.repartition.run import RepartitionOptions
-    from gpupool.rollback.last_good import LastGood
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.repartition.result import RepartitionResult
+    from gpupool.live.repartition.run import RepartitionOptions
+    from gpupool.live.rollback.last_good import LastGood
 
 EvictOption = Annotated[
-    bool, typer.Option("--evict", help="Evict jobs, within their grace and disruption budgets.")
+    bool, typer.Option("--evict", help="Evict jobs, within their grace periods and disruption budgets.")
 ]
 NowOption = Annotated[bool, typer.Option("--now", help="Ignore the maintenance window.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for the maintenance window.")]
 TimeoutOption = Annotated[
     str | None,
-    typer.Option("--timeout", metavar="TIME", help="What the operator gets for one node, such as 15m."),
+    typer.Option("--timeout", metavar="TIME", help="Time limit of the operator per node, such as 15m."),
 ]
 
 
 def repartition(
     env: EnvArgument,
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="One of its pools.")],
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool of ENV.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the order and the expected duration; change nothing.")
+        bool, typer.Option("--dry-run", help="Print the order and expected duration; change nothing.")
     ] = False,
     evict: EvictOption = False,
     now: NowOption = False,
     wait: WaitOption = False,
-    rollback: Annotated[
-        bool, typer.Option("--rollback", help="Undo a repartition that has not ended.")
-    ] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Undo an unfinished repartition.")] = False,
     timeout: TimeoutOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Bring a pool's running nodes into a changed layout, replica count or sharing mode, node by node.
-
-    Each node is cordoned, its jobs are waited for, it is relabelled, its slices are verified, and it is
-    uncordoned; never more nodes at once than maintenance.maxUnavailable allows. A node that fails goes back
-    to what it was and the rest is left alone. Run it again after an interruption to continue.
+    """Apply a changed layout, replica count or sharing mode to a pool's running nodes, one after the other.
+    For each node: cordons it, waits for its jobs, relabels it, verifies its slices and uncordons it; at most
+    maintenance.maxUnavailable nodes at once. A node that fails is rolled back, and the other nodes stay
+    unchanged. After an interruption, run the command again to continue.
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
-    from gpupool.repartition import run
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.live.cluster import access
+    from gpupool.live.repartition import run
 
     if dry_run and rollback:
         raise UsageError("--dry-run does not show a rollback; give --rollback or --dry-run, not both")
@@ -87,13 +84,13 @@ def repartition(
 def rollback(
     env: EnvArgument,
     write: Annotated[
-        bool, typer.Option("--write", help="Also put the good state's text back into the environment file.")
+        bool, typer.Option("--write", help="Also restore the environment file of the good state.")
     ] = False,
     to: Annotated[
         str | None,
         typer.Option("--to", metavar="N|DIGEST", help="An earlier good state; default: 1, the newest."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Show the good states that are kept.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the stored good states.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
     evict: EvictOption = False,
     now: NowOption = False,
@@ -103,15 +100,15 @@ def rollback(
 ) -> None:
     """Return the cluster to the last state that `gpupool assert` found good, or to an earlier one.
 
-    Shows what differs, then brings running nodes back pool by pool and applies the rest as `up` does. Where
-    Argo CD or Flux delivers, only --write does anything: render and commit what it has written.
+    Shows the differences, then rolls back running nodes pool by pool and applies the rest as `up` does. If
+    Argo CD or Flux delivers the environment, use --write, then render and commit the file.
 
     Example: gpupool rollback prod --write
     """
-    from gpupool.infra import access
-    from gpupool.plan.resolve import read_plan
-    from gpupool.rollback import run as back
-    from gpupool.spec.load import find_environment
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import find_environment
+    from gpupool.live.cluster import access
+    from gpupool.live.rollback import run as back
 
     file = find_environment(env)
     options = _options(evict, now, wait, False, timeout)
@@ -129,7 +126,7 @@ def rollback(
             sys.stdout.write(
                 "\n".join((*rollback_plan.difference, ""))
                 if rollback_plan.difference
-                else "the file is that state\n"
+                else "the file matches that state\n"
             )
         gitops = good.delivery.engine != "pulumi"
         if gitops and not write:
@@ -159,7 +156,7 @@ def _list(states: Sequence[LastGood], format: Format) -> None:
 def _apply(env: str, api: Any, good: Plan, file: str, options: RepartitionOptions) -> list[RepartitionResult]:
     """Nodes first, then everything else."""
     from gpupool.infra import stack
-    from gpupool.rollback import run as back
+    from gpupool.live.rollback import run as back
 
     with progress(f"rollback {env}") as notify:
         results = back.nodes_back(api, good, options, notify)
@@ -200,7 +197,10 @@ def _print_rollback(
         if gitops:
             print(f"now: gpupool render {env} -o <folder>, and commit both")
         elif fine and not written and rollback_plan.difference:
-            print("the file still says otherwise, and the next `up` would apply it: --write prevents that")
+            print(
+                "the file still has the newer state, and the next `up` would apply it; --write restores "
+                "the file"
+            )
     if not fine:
         raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
 
@@ -220,21 +220,19 @@ def _judge(env: str, plan: Plan) -> None:
     """Policy first, as for `up`. Raises PolicyRefusalError."""
     from datetime import UTC, datetime
 
-    from gpupool.infra import policy_gate
+    from gpupool.policy import gate as policy_gate
 
     policy_gate.require(env, policy_gate.judge(plan, datetime.now(UTC).date()))
 
 
 def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> RepartitionOptions:
-    from gpupool.repartition.run import RepartitionOptions
-    from gpupool.spec.field_types import duration_seconds
+    from gpupool.environment.spec.field_types import duration_seconds
+    from gpupool.live.repartition.run import RepartitionOptions
 
     if now and wait:
-        raise UsageError(
-            "--now begins outside the maintenance window and --wait waits for it; use one of them"
-        )
+        raise UsageError("--now ignores the maintenance window and --wait waits for it; use one of them")
     if timeout is not None and not re.fullmatch(r"[1-9][0-9]*[smh]", timeout):
-        raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
+        raise UsageError(f"--timeout {timeout}: expected a duration such as 90s, 15m or 1h")
     seconds = float(duration_seconds(timeout)) if timeout else None
     return RepartitionOptions(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
 
@@ -248,7 +246,7 @@ def _show(result: RepartitionResult) -> None:
         ]
         print_table(columns, rows, right=("batch", "jobs"))
         least = "at least " if result.estimate.open_end else ""
-        print(f"\nexpected: {least}{_time(result.estimate.seconds)} (the operator's share is assumed)")
+        print(f"\nexpected: {least}{_time(result.estimate.seconds)} (the operator's time is an estimate)")
     elif result.rows:
         print_table(("node", "offers", "state"), [(row.node, row.shape, row.state) for row in result.rows])
     print(f"{result.environment} {result.pool}: {result.status}")

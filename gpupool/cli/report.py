@@ -1,7 +1,8 @@
-"""The verb `report`: what a change of the repository does, for the people who review it."""
+"""The verb `report`: the effect of a change to the repository, for its reviewers."""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from datetime import UTC, datetime
@@ -10,19 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gpupool.cli.findings.outputs import FindingFormat, write_report
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
+from gpupool.findings import UsageError, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpupool.cluster.kube_api import KubeApi
-    from gpupool.plan.model import Plan
-    from gpupool.report.model import Report
-    from gpupool.simulate.figures import RunFigures
+    from gpupool.environment.plan.model import Plan
+    from gpupool.live.cluster.kube_api import KubeApi
+    from gpupool.queue.simulate.figures import RunFigures
+    from gpupool.review.report.model import Report
 
 
-ReportFormat = Literal["text", "markdown", "html", "json"]
+ReportFormat = Literal[FindingFormat, "markdown", "html"]
 
 
 def report(
@@ -31,48 +33,51 @@ def report(
     ] = None,
     base: Annotated[str, typer.Option("--base", metavar="REF", help="Commit, branch or tag before.")] = "",
     head: Annotated[
-        str | None, typer.Option("--head", metavar="REF", help="The one after; default: the working tree.")
+        str | None,
+        typer.Option("--head", metavar="REF", help="Commit, branch or tag after; default: the working tree."),
     ] = None,
     merge_base: Annotated[
         bool, typer.Option("--merge-base", help="Compare with the merge base, as pull requests do.")
     ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="Ask the clusters what runs on the affected nodes.")
-    ] = False,
+    live: Annotated[bool, typer.Option("--live", help="Ask clusters what runs on affected nodes.")] = False,
     cluster: Annotated[
         list[str] | None,
-        typer.Option("--cluster", metavar="ENV", help="The same for one environment's cluster; repeatable."),
+        typer.Option("--cluster", metavar="ENV", help="Ask one environment's cluster only; repeatable."),
     ] = None,
     cost_threshold: Annotated[
-        float, typer.Option("--cost-threshold", metavar="PERCENT", min=0, help="Rise in cost that is a risk.")
+        float,
+        typer.Option(
+            "--cost-threshold", metavar="PERCENT", min=0, help="Cost increase that counts as a risk."
+        ),
     ] = 20.0,
     today: Annotated[
         datetime | None,
-        typer.Option("--today", formats=["%Y-%m-%d"], help="Day by which waivers end; default: today."),
+        typer.Option("--today", formats=["%Y-%m-%d"], help="Date for the expiry of waivers; default: today."),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="FILE", help="Also what jobs of the past come to, as in simulate."),
+        typer.Option("--trace", metavar="FILE", help="Also simulate a job trace, as `simulate` does."),
     ] = None,
     map: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="Names of the trace -> names here.")
+        Path | None, typer.Option("--map", metavar="FILE", help="YAML: names in the trace -> names here.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not to stdout.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to FILE instead of stdout.")
     ] = None,
     format: Annotated[
-        ReportFormat, typer.Option("--format", help="markdown for a comment, html for a page to keep.")
+        ReportFormat,
+        typer.Option("-o", "--format", help="markdown for a comment, html for a page, sarif, ...: risks."),
     ] = "text",
 ) -> None:
-    """Show what a change does: nodes drained, quotas, cost, policy.
+    """Show how a change affects nodes, quotas, cost and policy.
 
     Example: gpupool report --base origin/main --format markdown
     """
-    from gpupool.report.build import build
-    from gpupool.report.git_states import project_folder, snapshots
+    from gpupool.review.report.build import build
+    from gpupool.review.report.git_states import project_folder, snapshots
 
     if not base:
-        raise UsageError("--base is missing: name the state to compare with, as --base origin/main")
+        raise UsageError("--base is missing: name the state to compare with, such as --base origin/main")
     folder, names = project_folder(env or [])
     day = (today or datetime.now(UTC)).date()
     with (
@@ -81,12 +86,12 @@ def report(
     ):
         unknown = sorted(set(cluster or ()) - {*old.environments, *new.environments})
         if unknown:
-            raise UsageError(f"--cluster {unknown[0]}: there is no such environment in either state")
+            raise UsageError(f"--cluster {unknown[0]}: neither state has such an environment")
 
         def client(name: str, plan: Plan) -> KubeApi | None:
             if not live and name not in (cluster or ()):
                 return None
-            from gpupool.report.live import connect
+            from gpupool.review.report.live import connect
 
             step(f"asking the cluster of {name}")
             return connect(plan)
@@ -97,17 +102,16 @@ def report(
         sys.stdout.write(text)
     else:
         _write(output, text)
-    if not made.valid:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(finding.category for finding in made.finding_report().findings))
 
 
 def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures] | None:
     """What runs the jobs of a trace on a Plan."""
     if trace is None:
         return None
-    from gpupool.cli.simulate import names, read_trace
-    from gpupool.simulate.numbers import numbers
-    from gpupool.simulate.run import Settings, simulate
+    from gpupool.cli.queue.simulate import names, read_trace
+    from gpupool.queue.simulate.numbers import numbers
+    from gpupool.queue.simulate.run import Settings, simulate
 
     jobs = read_trace(trace, "auto", None, None, 1.0)
     settings = Settings(numbers(()), names=names(map))
@@ -116,18 +120,22 @@ def _player(trace: Path | None, map: Path | None) -> Callable[[Plan], RunFigures
 
 def _text(made: Report, format: ReportFormat, colour: bool) -> str:
     if format == "json":
-        from gpupool.report.as_json import as_json
+        from gpupool.review.report.as_json import as_json
 
         return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
+    if format in ("sarif", "junit", "github"):
+        stream = io.StringIO()
+        write_report(made.finding_report(), format, stream)
+        return stream.getvalue()
     if format == "markdown":
-        from gpupool.report.markdown import comment
+        from gpupool.review.report.markdown import comment
 
         return comment(made)
     if format == "html":
-        from gpupool.report.html import page
+        from gpupool.review.report.html import page
 
         return page(made)
-    from gpupool.report.text import text
+    from gpupool.review.report.text import text
 
     return text(made, colour=colour)
 
@@ -136,4 +144,4 @@ def _write(output: Path, text: str) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output}: {error.strerror}; choose a file that can be written") from error
+        raise UsageError(f"{output}: {error.strerror}; choose a writable file") from error

@@ -1,6 +1,6 @@
-"""`gpupool snippet POOL`: what a workload of one's own says to run on a pool.
+"""`gpupool snippet POOL`: the manifest of a workload that runs on a pool.
 
-Asks `gpupool.snippet` and prints. It must not decide what a workload says, nor judge it.
+Asks `gpupool.generators.snippet` and prints. It must not decide what a workload says, nor judge it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ def snippet(
         str | None,
         typer.Option(metavar="ENV", help="An environment's name or a file's path.  [default: the only one]"),
     ] = None,
-    slices: Annotated[
-        int | None, typer.Option(min=1, help="How many GPUs or slices for a pod.  [default: 1]")
-    ] = None,
+    slices: Annotated[int | None, typer.Option(min=1, help="GPUs or slices per pod.  [default: 1]")] = None,
     profile: Annotated[
         str | None, typer.Option(metavar="PROFILE", help="MIG profile, where the pool has several.")
     ] = None,
@@ -32,28 +30,29 @@ def snippet(
         typer.Option("--for", help="kubeflow: an Argo Workflow of one step, as pipelines run."),
     ] = "pod",
     tenant: Annotated[
-        str | None, typer.Option(help="Whose namespace.  [default: the first that may use the pool]")
+        str | None,
+        typer.Option(help="Tenant whose namespace is used.  [default: the first that may use the pool]"),
     ] = None,
     shm_size: Annotated[
         str | None, typer.Option(help="Size of /dev/shm.  [default: half of the pod's memory]")
     ] = None,
     scratch_size: Annotated[
         str | None,
-        typer.Option(help="Most that /scratch may hold.  [default: the slices' share of the node's disk]"),
+        typer.Option(help="Size limit of /scratch.  [default: the slices' share of the node's disk]"),
     ] = None,
     format: Annotated[
         Literal["yaml", "json"], typer.Option("--format", help="yaml to apply, json for machines.")
     ] = "yaml",
 ) -> None:
-    """Print the manifest of a workload that runs on a pool; fill in image and command.
+    """Print the manifest of a workload that runs on a pool, with image and command to fill in.
 
     Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
     """
+    from gpupool.environment.plan.resolve import read_plan
+    from gpupool.environment.spec.load import environment_names
     from gpupool.generators.emit import yaml_text
-    from gpupool.plan.resolve import read_plan
-    from gpupool.snippet.wish import wish
-    from gpupool.snippet.workloads import workload
-    from gpupool.spec.load import environment_names
+    from gpupool.generators.snippet.wish import wish
+    from gpupool.generators.snippet.workloads import workload
 
     if env is None:
         names = environment_names()

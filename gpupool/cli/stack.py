@@ -1,4 +1,4 @@
-"""`gpupool preview | up | refresh | destroy ENV`: what the engine does to a cluster, as tables and JSON.
+"""`gpupool preview | up | refresh | destroy ENV`: what Pulumi does to a cluster, as tables and JSON.
 
 Thin: the work is in `gpupool.infra.stack`, which is imported inside the verbs so that the others start fast.
 """
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpupool.cli.findings.json import finding_json
 from gpupool.cli.output import (
     EnvArgument,
     Format,
     FormatOption,
-    finding_json,
     print_error,
     print_json,
     print_line,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option("--allow-delete", metavar="KIND/NAME", help="A protected object that may be deleted."),
+    typer.Option("--allow-delete", metavar="KIND/NAME", help="Allow deletion of this protected object."),
 ]
 DespiteOption = Annotated[
     bool, typer.Option("--despite-gitops", help="Continue even if Argo CD or Flux delivers the environment.")
@@ -46,7 +46,7 @@ def preview(
     output: FormatOption = "text",
     allow_delete: AllowOption = None,
 ) -> None:
-    """Show what `up` would change, tried by the API server; change nothing.
+    """Show what `up` would change, with a dry run on the API server; change nothing.
 
     Example: gpupool preview prod
     """
@@ -63,10 +63,9 @@ def up(
     allow_delete: AllowOption = None,
     despite_gitops: DespiteOption = False,
 ) -> None:
-    """Make the cluster what the environment file says. Run again, it changes nothing.
+    """Apply the environment file to the cluster. A second run changes nothing.
 
-    Without --yes, it shows changes that delete or replace something and asks first; without a terminal
-    they are refused.
+    Without --yes, asks before changes that delete or replace objects; without a terminal, refuses them.
 
     Example: gpupool up local
     """
@@ -99,13 +98,13 @@ def _consent(planned: Result, output: Format) -> None:
         raise StackError(
             f"this deletes or replaces {len(risky)} object{'s' if len(risky) != 1 else ''} "
             f"({', '.join(str(entry) for entry in risky[:5])}{', ...' if len(risky) > 5 else ''}), "
-            "and there is no terminal to ask; nothing was changed. Use --yes if it is intended"
+            "and there is no terminal to ask for confirmation; nothing was changed. Use --yes to confirm"
         )
-    typer.confirm("Do it?", abort=True)
+    typer.confirm("Proceed?", abort=True)
 
 
 def refresh(env: EnvArgument, output: FormatOption = "text") -> None:
-    """Show what others have changed or deleted in the cluster, and record it, so that `up` restores it.
+    """Show and record what others changed or deleted in the cluster, so that `up` restores it.
 
     Example: gpupool refresh local
     """
@@ -120,7 +119,7 @@ def destroy(
     output: FormatOption = "text",
     despite_gitops: DespiteOption = False,
 ) -> None:
-    """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
+    """Delete everything that `up` created, including protected namespaces; existing nodes are released.
 
     Example: gpupool destroy local --yes
     """
@@ -128,10 +127,10 @@ def destroy(
 
     if not yes:
         if not sys.stdin.isatty():
-            print_error(f"destroy deletes everything of {env}; use --yes in scripts")
+            print_error(f"destroy deletes everything of {env}; use --yes to confirm in scripts")
             raise typer.Exit(2)
         typer.confirm(
-            f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
+            f"Delete everything that belongs to {env}, including the tenants' namespaces?", abort=True
         )
     _show(_run(f"destroy {env}", lambda notify: stack.destroy(env, notify, despite_gitops), output), output)
 
@@ -168,7 +167,7 @@ def _show(result: Result, output: Format) -> None:
 
 
 def _as_json(result: Result) -> dict[str, Any]:
-    return {**result.as_dict(), **finding_json(result.findings)}
+    return {**result.as_dict(), "findings": [finding_json(finding) for finding in result.findings]}
 
 
 def _table(objects: Sequence[ObjectChange]) -> None:
@@ -185,7 +184,7 @@ def _table(objects: Sequence[ObjectChange]) -> None:
 
 
 def _notes(result: Result) -> None:
-    from gpupool.infra.policy_gate import describe
+    from gpupool.policy.gate import describe
 
     if result.refused:
         print_line(f"refused: {result.refused}")

@@ -45,8 +45,8 @@ def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[AsyncCli
 
 
 class AsyncClient(connecting.ConnectedByLoop):
-    """The queue, asked from asyncio. Close it, or use it in an `async with` statement. Event loops and
-    processes may share it: each has connections of its own."""
+    """The queue's client for asyncio. Close it, or use it in an `async with` statement. Event loops and
+    processes can share it; each opens its own connections."""
 
     _connect = httpx2.AsyncClient
 
@@ -69,14 +69,14 @@ class AsyncClient(connecting.ConnectedByLoop):
         await self.close()
 
     async def close(self) -> None:
-        """Close its connections, those of this event loop. A call after that opens new ones."""
+        """Close the connections of this event loop. A later call opens new ones."""
         http = self._opened.pop(self._owner(), None)
         if http is not None:
             await http.aclose()
 
     async def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> AsyncJob:
-        """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
-        that safe across processes too. Where there is none, the error has the key that was used."""
+        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe
+        across processes too. If there is no answer, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         return await self._submitted(call)
 
@@ -88,8 +88,8 @@ class AsyncClient(connecting.ConnectedByLoop):
         idempotency_key: str | None = None,
         **changes: Unpack[JobSpec],
     ) -> AsyncJob:
-        """Submit a job again, or the jobs of an array, with these fields changed; None for a field's
-        default. Of an array, with `unsuccessful`, only those that have ended and did not succeed."""
+        """Submit a job, or the jobs of an array, again with these fields changed; None means a field's
+        default. With `unsuccessful`, of an array only the jobs that ended without success."""
         return await self._submitted(operations.rerun(id, changes, unsuccessful, idempotency_key))
 
     async def _submitted(self, call: Call[Data]) -> AsyncJob:
@@ -101,7 +101,7 @@ class AsyncClient(connecting.ConnectedByLoop):
     async def cancel_jobs(
         self, *states: str, everything: bool = False, **filter: Unpack[JobFilter]
     ) -> tuple[Cancelled, ...]:
-        """Cancel the jobs of the tenant that are in `states` and that `filter` selects, or `everything`."""
+        """Cancel the tenant's jobs that are in `states` and match `filter`, or `everything`."""
         cancelled: dict[str, Cancelled] = {}
         while True:
             page = await self._send(operations.cancel_jobs(states, everything, **filter))
@@ -111,7 +111,7 @@ class AsyncClient(connecting.ConnectedByLoop):
             await asyncio.sleep(sending.AGAIN_S if not page.jobs else 0)
 
     async def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
-        """Whether a job would be accepted, what it would cost, and what it would wait for."""
+        """Whether a job would be accepted, what it would cost, and why it would wait."""
         return await self._send(operations.validate(self._settings.with_project(spec)))
 
     async def jobs(
@@ -135,9 +135,8 @@ class AsyncClient(connecting.ConnectedByLoop):
         tail: int | None = None,
         since: int | None = None,
     ) -> AsyncIterator[str]:
-        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what
-        there is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks
-        off goes on where it was, without a line lost or twice."""
+        """A job's output, line by line; with `follow` until the job has ended. `tail` and `since` limit it to
+        the last lines or seconds. An interrupted stream resumes without lost or repeated lines."""
         async with aclosing(
             self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
         ) as frames:
@@ -146,8 +145,8 @@ class AsyncClient(connecting.ConnectedByLoop):
                     yield line
 
     async def events(self, after: int | None = None) -> AsyncIterator[Event]:
-        """Events as they happen, without end: from now on, or after a position. Raises Gone where those after
-        it were pruned."""
+        """Events as they happen, without end: from now on, or after a position. Raises Gone if later events
+        were pruned."""
         async with aclosing(self._frames(operations.events, after)) as frames:
             async for frame in frames:
                 yield event_of(frame.data, frame.position)
@@ -223,7 +222,7 @@ def _own(method: Callable[Concatenate[AsyncClient, str, _P], _T]) -> Callable[Co
 
 @dataclass(frozen=True, kw_only=True)
 class AsyncJob(JobFields):
-    """A job as the queue last showed it; methods that change or read it return a new one."""
+    """A job as last read from the queue; methods that change or refresh it return a new one."""
 
     client: AsyncClient = field(repr=False, compare=False)
 
@@ -236,13 +235,12 @@ class AsyncJob(JobFields):
     history = _own(AsyncClient.history)
 
     async def set_priority(self, priority: JobPriority | str) -> AsyncJob:
-        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
+        """Change its priority while it is queued. Raises Conflict if it has changed since it was read."""
         return await self.client.set_priority(self.id, priority, self.version)
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:
-        """The job when it has ended, however it did, and however often the queue was away meanwhile. Raises
-        WaitTimeout after `timeout` seconds, and LostContact where the queue gives no answer for as long as
-        the client's `lost_after`; the job goes on."""
+        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds,
+        and LostContact if the queue does not answer for `lost_after`; the job continues."""
         end = None if timeout is None else time.monotonic() + timeout
         job = self
         for pause in sending.wait_pauses():

@@ -1,4 +1,4 @@
-"""What can go wrong when the queue is asked for something.
+"""Errors of the client.
 
 GpupoolClientError      anything below
   TransportError        what came is no answer of the queue
@@ -7,7 +7,7 @@ GpupoolClientError      anything below
       NotReached        there was no connection: nothing was sent
   WaitTimeout           a job has not ended in the time that `wait` was given
   ApiError              the queue answered with a problem (RFC 9457)
-    Invalid             the request has fields that can't be used (400, 413, 415, 422)
+    Invalid             the request has invalid fields (400, 413, 415, 422)
     Unauthenticated     no valid credential (401)
     Forbidden           the credential does not grant it (403)
     NotFound            nothing is there, or it is another tenant's (404)
@@ -43,48 +43,46 @@ def without_users(text: str) -> str:
 
 
 class GpupoolClientError(Exception):
-    """Anything that the client raises of itself. Its text shows control characters as escapes: tracebacks go
-    to terminals and notebooks."""
+    """Base of all errors that the client raises. Control characters in its text are escaped, because
+    tracebacks go to terminals and notebooks."""
 
     idempotency_key: str | None = None
-    """Of the submission that failed: `Client.jobs(idempotency_key=...)` lists what it made after all, and
-    submitting the same again with it makes no second job."""
+    """Key of the failed submission: `Client.jobs(idempotency_key=...)` lists the jobs that it created after
+    all, and repeating the submission with it creates no second job."""
     no_answer: bool = False
-    """Whether the queue could not be asked, or could not answer: what became of the request is unknown,
-    unless this is NotReached."""
+    """Whether the queue did not answer. The request may have taken effect, unless this is NotReached."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shown(message))
 
 
 class TransportError(GpupoolClientError):
-    """What came is no answer of the queue."""
+    """The response is not an answer of the queue."""
 
 
 class NotSent(TransportError):
-    """The address, the key or a value can't be sent as it is; nothing was."""
+    """The address, the key or a value is invalid; nothing was sent."""
 
 
 class LostContact(TransportError):
-    """The queue gave no answer for as long as it was asked again. Whether the request took effect is unknown;
-    a job that was waited for goes on."""
+    """The queue did not answer until retries timed out. The request may have taken effect; jobs continue."""
 
     no_answer = True
     address: str = ""
-    """Scheme, host and port that were asked."""
+    """Scheme, host and port of the queue."""
 
 
 class NotReached(LostContact):
-    """No connection to the queue could be made: nothing was sent."""
+    """The connection to the queue failed; nothing was sent."""
 
     refused: bool = False
-    """Whether nothing listens there."""
+    """Whether the connection was refused."""
     loopback: bool = False
     """Whether the address is one of this machine."""
 
 
 class WaitTimeout(GpupoolClientError, TimeoutError):
-    """The job has not ended in time; it goes on."""
+    """The job did not end before the timeout; it continues."""
 
 
 class ApiError(GpupoolClientError):
@@ -93,13 +91,13 @@ class ApiError(GpupoolClientError):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
         self.problem = dict(problem)
-        """The whole problem as it was sent."""
+        """The complete problem object (RFC 9457)."""
         self.type = str(problem.get("type", "")).rpartition("/")[2]
         """Name of the problem's type, such as `queue-full` (docs/queue-problems.md)."""
         self.title = str(problem.get("title", "") or f"HTTP {status}")
         self.detail = str(problem.get("detail", ""))
         self.errors = tuple(problem.get("errors") or ())
-        """The fields that can't be used, each with `pointer` and `detail`."""
+        """The invalid fields, each with `pointer` and `detail`."""
         self.no_answer = status == 408 or status >= 500
         super().__init__(f"{self.title}: {self.detail}" if self.detail else self.title)
 
@@ -109,7 +107,7 @@ class ApiError(GpupoolClientError):
 
 
 class Invalid(ApiError):
-    """The request has fields that can't be used."""
+    """The request has invalid fields."""
 
 
 class Unauthenticated(ApiError):
@@ -121,7 +119,7 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """Nothing is there, or it is another tenant's."""
+    """The object does not exist, or belongs to another tenant."""
 
 
 class Conflict(ApiError):
@@ -137,7 +135,7 @@ class LimitExceeded(ApiError):
 
 
 class BudgetExceeded(ApiError):
-    """The budget is spent, or never suffices for the job."""
+    """The budget is spent, or is less than the job may cost."""
 
 
 _BY_TYPE: Mapping[str, type[ApiError]] = {

@@ -22,7 +22,7 @@ class JobState(StrEnum):
     """Where a job stands."""
 
     QUEUED = "queued"
-    DISPATCHING = "dispatching"
+    SCHEDULED = "scheduled"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -36,38 +36,39 @@ class WaitReason(StrEnum):
     CAPACITY = "capacity"
     """No node has enough free slots."""
     EXCLUSIVE = "exclusive"
-    """No node is empty, or exclusive jobs hold the nodes."""
+    """No node is empty, or exclusive jobs occupy the nodes."""
     SPOT_SHARE = "spot_share"
-    """The job would move the pool away from its share of spot nodes."""
+    """The nodes on which the pool's spot share places the job are full."""
     RESERVATION = "reservation"
-    """What it needs is kept for a job that has waited for `reserveAfter`."""
+    """The capacity is reserved for a job that has waited for `reserveAfter`."""
     TENANT_LIMIT = "tenant_limit"
-    """The tenant holds what it is granted, or has as many jobs running as it may."""
+    """The tenant uses its whole grant, or has reached its limit of running jobs."""
     BUDGET = "budget"
-    """The money that is left does not suffice for what the job may cost."""
-    NOT_POSSIBLE = "not_possible"
-    """No end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too
-    small."""
+    """The remaining budget is less than the job may cost."""
+    UNSCHEDULABLE = "unschedulable"
+    """The job can't start even if all other jobs end: its pool or tenant no longer exists, or its grant,
+    pool or budget is too small."""
     BACKOFF = "backoff"
-    """It failed, and is tried again later."""
+    """The last attempt failed, and the next one is delayed."""
     DEPENDENCY = "dependency"
-    """A job or an array that it comes after is not over."""
-    TURN = "turn"
-    """Like jobs of the same tenant go first."""
+    """A job or an array that it depends on has not ended."""
+    QUEUED = "queued"
+    """Jobs of the same tenant with the same request go first."""
     NODE = "node"
-    """Dispatched; its pod has no node yet: what the scheduler or Karpenter says."""
+    """Scheduled; its pod has no node yet: the message of the scheduler or of Karpenter."""
     STARTING = "starting"
-    """Dispatched; its container starts."""
+    """Scheduled; its container is starting."""
     IMAGE = "image"
-    """Dispatched; its image can't be pulled."""
+    """Scheduled; its image can't be pulled."""
     REFUSED = "refused"
-    """Dispatched; a policy or a quota of the cluster refuses its Job or pod."""
+    """Scheduled; an admission policy or a quota of the cluster rejects its Job or pod."""
     CLUSTER = "cluster"
-    """The queue can't reach its cluster, or works on it no longer."""
+    """The queue can't reach its cluster, or another queue has taken it over."""
     NODE_UNREACHABLE = "node_unreachable"
-    """Its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service."""
-    ENDING = "ending"
-    """It is to stop, and its pod has not ended yet."""
+    """Its node is unreachable; no other attempt starts until the node is back, deleted, or out of
+    service."""
+    TERMINATING = "terminating"
+    """It was asked to stop, and its pod is still terminating."""
 
 
 class JobSpec(TypedDict, total=False):
@@ -76,56 +77,56 @@ class JobSpec(TypedDict, total=False):
     gpu_pool_requested: str
     """A pool, a GPU such as t4, `mig`, a MIG profile, or `auto` for the cheapest that fits."""
     isolation_level: str
-    """Default: shared where the pool can, else exclusive."""
+    """Default: shared if the pool supports it, else exclusive."""
     target_url: str
-    """Where an HTTP job is sent; its origin must be allowed."""
+    """URL that an HTTP job is sent to; its origin must be allowed."""
     request_json: Any
-    """The body that is sent there."""
+    """JSON body of the HTTP request."""
     container_image: str
-    """The image of a container job: [REGISTRY/]NAME[:TAG][@DIGEST]."""
+    """Image of a container job: [REGISTRY/]NAME[:TAG][@DIGEST]."""
     container_command: list[str]
-    """Its command; default: the image's own."""
+    """Command of the container; default: the image's."""
     env: Mapping[str, str]
-    """Its variables."""
+    """Environment variables of the container."""
     job_name: str
-    """A name for people; need not be unique."""
+    """Display name; need not be unique."""
     project_id: str
     """Name or id of a project of the tenant."""
     priority: JobPriority | str
-    """Default: medium. A level that the environment lacks falls to the next lower."""
+    """Default: medium. If the environment lacks the level, the next lower one applies."""
     gpu_type: GPUType | str
     """Key of a GPU in the catalog, such as a100-80gb."""
     gpu_count: int
-    """Whole GPUs; 1 where GPUs are shared or partitioned."""
+    """Number of whole GPUs; 1 on shared or partitioned GPUs."""
     budget_limit_usd: float
-    """What all its attempts may cost."""
+    """Maximum cost of all attempts, in USD."""
     timeout_seconds: int
-    """How long an attempt may run; default: the environment's."""
+    """Maximum run time of an attempt; default: the environment's."""
     preemptible: bool
-    """Whether it may be stopped for others; default: as its priority says."""
+    """Whether other jobs may preempt it; default: that of its priority."""
     checkpoint_s3_path: str
-    """Where it keeps checkpoints."""
+    """S3 prefix for its checkpoints."""
     retries: int
-    """Attempts after a failure of its own; default: none."""
+    """Maximum number of retries after the job's own failures; default: 0."""
     callback_url: str
-    """Called when the job has ended; its origin must be allowed."""
+    """URL called when the job has ended; its origin must be allowed."""
     image_pull_secrets: list[str]
-    """Secrets for the image's registry."""
+    """Secrets of type dockerconfigjson for the image's registry."""
     env_from_secrets: list[str]
-    """Secrets whose keys are variables."""
+    """Secrets whose keys become environment variables."""
     volumes: list[Mapping[str, Any]]
-    """PersistentVolumeClaims of the tenant's namespace, and where they are mounted."""
+    """PersistentVolumeClaims of the tenant's namespace and their mount paths."""
     shm_size: str
     """Size of /dev/shm, such as 8Gi; it counts as memory. Default: half of the pod's memory."""
     scratch_size: str
-    """Most that /scratch may hold, such as 50Gi. Default: the job's share of the node's disk."""
+    """Size limit of /scratch, such as 50Gi. Default: the job's share of the node's disk."""
     array: int
-    """So many jobs with one group_id; each knows its group_index."""
+    """Number of jobs to submit with one group_id and a group_index each."""
     may_idle: bool
-    """It waits at times, so that it is never warned of or stopped as idle."""
+    """Never warn about the job or stop it when its GPU is idle."""
     depends_on: str | Sequence[str]
-    """Jobs and arrays that must succeed first; the failure of one cancels this."""
+    """Jobs and arrays that must succeed first; if one fails, this job is cancelled."""
     depends_on_ended: str | Sequence[str]
     """Jobs and arrays that must end first, whether they succeed or not."""
     deadline_seconds: int
-    """Not started for so long after it was submitted, it expires."""
+    """The job expires if it has not started this long after submission."""

@@ -1,4 +1,4 @@
-"""Each operation of the queue's API as a value: what is sent, and how the answer is read.
+"""The operations of the queue's API as values: the request, and how its answer is parsed.
 
 Pure: `Client` and `AsyncClient` send these, and most of their methods are made of them. An operation is
 `repeatable` where sending it twice is the same as sending it once.
@@ -63,18 +63,18 @@ class Page:
 
 
 def submit(spec: JobSpec, key: str | None = None) -> Call[Data]:
-    """Submit a job; with the same `key` and fields again, it is the same job."""
+    """Submit a job. Repeating this with the same `key` and fields creates no second job."""
     headers = {KEY: key or str(uuid.uuid4())}
     return Call("POST", _JOBS, dict, headers=headers, json=_body(spec))
 
 
 def validate(spec: JobSpec) -> Call[Forecast]:
-    """What would become of a job; makes none."""
+    """What would happen to a job if it were submitted; creates none."""
     return Call("POST", f"{_JOBS}:validate", lambda data: made(Forecast, data), json=_body(spec))
 
 
 def job(id: str) -> Call[Data]:
-    """The job as it is now."""
+    """The job in its current state."""
     return Call("GET", _job(id), dict)
 
 
@@ -87,23 +87,23 @@ def jobs(
 
 
 def cancel(id: str) -> Call[Data]:
-    """Cancel a job: at once while it is queued, else it is asked to stop."""
+    """Cancel a job. A queued job ends at once; others are asked to stop."""
     return Call("POST", f"{_job(id)}/cancel", dict)
 
 
 @dataclass(frozen=True)
 class CancelledPage:
-    """What one request to cancel several jobs has reached."""
+    """The jobs that one request to cancel several jobs selected."""
 
     jobs: tuple[Cancelled, ...]
     more: bool
-    """Others are left: the request is to be sent again."""
+    """Whether more jobs match; repeat the request."""
 
 
 def cancel_jobs(
     states: tuple[str, ...], everything: bool, **filter: Unpack[JobFilter]
 ) -> Call[CancelledPage]:
-    """Cancel the jobs of a tenant that these select, up to 1000 at a time."""
+    """Cancel the jobs of a tenant that match, up to 1000 at a time."""
     body = _given(state=list(states), **filter) | ({"all": True} if everything else {})
 
     def parse(data: Data) -> CancelledPage:
@@ -113,19 +113,19 @@ def cancel_jobs(
 
 
 def find(id: str) -> Call[Found]:
-    """Jobs and arrays whose id begins so, with eight characters or more."""
+    """Jobs and arrays whose id has this prefix of eight characters or more."""
     return Call("GET", f"{_JOBS}:find", lambda data: made(Found, data), params={"id": id})
 
 
 def rerun(id: str, changes: JobSpec, unsuccessful: bool = False, key: str | None = None) -> Call[Data]:
-    """Submit a job, or the jobs of an array, again."""
+    """Submit a job, or the jobs of an array, again with `changes`."""
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
     body = {"changes": dict(changes), "unsuccessful": unsuccessful}
     return Call("POST", f"{_job(id)}/rerun", dict, headers=headers, json=body)
 
 
 def set_priority(id: str, priority: JobPriority | str, version: int | None = None) -> Call[Data]:
-    """Change a queued job's priority; with `version`, only where the job has not changed since."""
+    """Change a queued job's priority; with `version`, only if the job has not changed since."""
     headers = {} if version is None else {"If-Match": f'"{version}"'}
     return Call(
         "PATCH",
@@ -138,17 +138,17 @@ def set_priority(id: str, priority: JobPriority | str, version: int | None = Non
 
 
 def why(id: str) -> Call[Why]:
-    """Why a job is where it is, with each term of the decision."""
+    """Why a job is queued, with each term of the scheduling decision."""
     return Call("GET", f"{_job(id)}/why", lambda data: made(Why, data))
 
 
 def result(id: str) -> Call[Answer]:
-    """What the target of an HTTP job answered."""
+    """The response to an HTTP job's request."""
     return Call("GET", f"{_job(id)}/result", answer_of)
 
 
 def history(id: str) -> Call[tuple[Event, ...]]:
-    """Everything that happened to a job, in order."""
+    """All events of a job, in order."""
     return Call("GET", f"{_job(id)}/events", lambda data: tuple(event_of(one) for one in data["events"]))
 
 

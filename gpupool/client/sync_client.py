@@ -43,8 +43,8 @@ def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[Client, 
 
 
 class Client(connecting.Connected[httpx2.Client]):
-    """The queue, asked from ordinary code. Close it, or use it in a `with` statement. Threads may share it,
-    and so may processes: each has connections of its own."""
+    """The queue's client for synchronous code. Close it, or use it in a `with` statement. Threads and
+    processes can share it; each process opens its own connections."""
 
     _connect = httpx2.Client
 
@@ -67,14 +67,14 @@ class Client(connecting.Connected[httpx2.Client]):
         self.close()
 
     def close(self) -> None:
-        """Close its connections, those of this process. A call after that opens new ones."""
+        """Close the connections of this process. A later call opens new ones."""
         http = self._opened.pop(self._owner(), None)
         if http is not None:
             http.close()
 
     def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> Job:
-        """Submit a job. It is sent again until there is an answer; an `idempotency_key` of your own makes
-        that safe across processes too. Where there is none, the error has the key that was used."""
+        """Submit a job, retrying until the queue answers. Your own `idempotency_key` makes retries safe
+        across processes too. If there is no answer, the error has the key that was used."""
         call = operations.submit(self._settings.with_project(spec), idempotency_key)
         return self._submitted(call)
 
@@ -86,8 +86,8 @@ class Client(connecting.Connected[httpx2.Client]):
         idempotency_key: str | None = None,
         **changes: Unpack[JobSpec],
     ) -> Job:
-        """Submit a job again, or the jobs of an array, with these fields changed; None for a field's
-        default. Of an array, with `unsuccessful`, only those that have ended and did not succeed."""
+        """Submit a job, or the jobs of an array, again with these fields changed; None means a field's
+        default. With `unsuccessful`, of an array only the jobs that ended without success."""
         return self._submitted(operations.rerun(id, changes, unsuccessful, idempotency_key))
 
     def _submitted(self, call: Call[Data]) -> Job:
@@ -99,7 +99,7 @@ class Client(connecting.Connected[httpx2.Client]):
     def cancel_jobs(
         self, *states: str, everything: bool = False, **filter: Unpack[JobFilter]
     ) -> tuple[Cancelled, ...]:
-        """Cancel the jobs of the tenant that are in `states` and that `filter` selects, or `everything`."""
+        """Cancel the tenant's jobs that are in `states` and match `filter`, or `everything`."""
         cancelled: dict[str, Cancelled] = {}
         while True:
             page = self._send(operations.cancel_jobs(states, everything, **filter))
@@ -109,7 +109,7 @@ class Client(connecting.Connected[httpx2.Client]):
             time.sleep(sending.AGAIN_S if not page.jobs else 0)
 
     def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
-        """Whether a job would be accepted, what it would cost, and what it would wait for."""
+        """Whether a job would be accepted, what it would cost, and why it would wait."""
         return self._send(operations.validate(self._settings.with_project(spec)))
 
     def jobs(self, *states: str, page_size: int = 50, **filter: Unpack[JobFilter]) -> Iterator[Job]:
@@ -131,9 +131,8 @@ class Client(connecting.Connected[httpx2.Client]):
         tail: int | None = None,
         since: int | None = None,
     ) -> Iterator[str]:
-        """A job's output, line by line; with `follow` until it has ended, as long as that takes. Of what
-        there is, the last `tail` lines, or what was printed in the last `since` seconds. A stream that breaks
-        off goes on where it was, without a line lost or twice."""
+        """A job's output, line by line; with `follow` until the job has ended. `tail` and `since` limit it to
+        the last lines or seconds. An interrupted stream resumes without lost or repeated lines."""
         with closing(
             self._frames(lambda after: operations.logs(id, follow, attempt, after, tail, since), None)
         ) as frames:
@@ -142,8 +141,8 @@ class Client(connecting.Connected[httpx2.Client]):
                     yield line
 
     def events(self, after: int | None = None) -> Iterator[Event]:
-        """Events as they happen, without end: from now on, or after a position. Raises Gone where those after
-        it were pruned."""
+        """Events as they happen, without end: from now on, or after a position. Raises Gone if later events
+        were pruned."""
         with closing(self._frames(operations.events, after)) as frames:
             for frame in frames:
                 yield event_of(frame.data, frame.position)
@@ -217,7 +216,7 @@ def _own(method: Callable[Concatenate[Client, str, _P], _T]) -> Callable[Concate
 
 @dataclass(frozen=True, kw_only=True)
 class Job(JobFields):
-    """A job as the queue last showed it; methods that change or read it return a new one."""
+    """A job as last read from the queue; methods that change or refresh it return a new one."""
 
     client: Client = field(repr=False, compare=False)
 
@@ -230,13 +229,12 @@ class Job(JobFields):
     history = _own(Client.history)
 
     def set_priority(self, priority: JobPriority | str) -> Job:
-        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
+        """Change its priority while it is queued. Raises Conflict if it has changed since it was read."""
         return self.client.set_priority(self.id, priority, self.version)
 
     def wait(self, timeout: float | None = None) -> Job:
-        """The job when it has ended, however it did, and however often the queue was away meanwhile. Raises
-        WaitTimeout after `timeout` seconds, and LostContact where the queue gives no answer for as long as
-        the client's `lost_after`; the job goes on."""
+        """Wait until the job has ended, whatever its final state. Raises WaitTimeout after `timeout` seconds,
+        and LostContact if the queue does not answer for `lost_after`; the job continues."""
         end = None if timeout is None else time.monotonic() + timeout
         job = self
         for pause in sending.wait_pauses():

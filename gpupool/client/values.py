@@ -1,6 +1,7 @@
-"""What the client returns: the frozen forms of the queue's answers.
+"""What the client returns: the queue's answers as frozen values.
 
-Unknown fields of an answer are kept in `data` and otherwise ignored, so that a newer queue can be asked too.
+Unknown fields of an answer are kept in `data` and otherwise ignored, so that the client works with a newer
+queue.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobS
 
 
 class JobFilter(TypedDict, total=False):
-    """Which jobs to list; what is not given is any."""
+    """Which jobs to list; a field that is left out matches all jobs."""
 
     project: str | None
     pool: str | None
@@ -29,7 +30,7 @@ class JobFilter(TypedDict, total=False):
     group: str | None
     name: str | None
     idempotency_key: str | None
-    """Those that the submission with this key made, of one tenant."""
+    """Jobs that the submission with this key created, of one tenant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +49,12 @@ class JobFields:
     gpu_type: str | None = None
     gpu_count: int = 1
     gpus: float | None = None
-    """What it holds of physical GPUs, or would hold where it waits."""
+    """Physical GPUs that it uses, or would use where it waits; a slice is a fraction of one."""
     pool: str | None = None
-    """The pool that it runs on, from the decision on."""
+    """The pool that it runs on; None while it is queued."""
     capacity_type: str | None = None
     borrowed: bool = False
-    """Whether it runs beyond what its tenant is granted, and is asked to end when that is taken back."""
+    """Whether it runs beyond its tenant's grant and is preempted when the lender reclaims capacity."""
     attempt: int = 0
     failures: int = 0
     disruptions: int = 0
@@ -69,20 +70,20 @@ class JobFields:
     exit_code: int | None = None
     cost_usd: float = 0.0
     estimate_usd: float = 0.0
-    """What it costs at most."""
+    """Maximum cost of an attempt, in USD."""
     group_id: str | None = None
     group_index: int | None = None
     depends_on: tuple[str, ...] = ()
     depends_on_ended: tuple[str, ...] = ()
     version: int = 0
-    """Grows with every change."""
+    """Increases with every change."""
     job_ids: tuple[str, ...] = ()
-    """Of a job that was just submitted: all ids of its array."""
+    """All ids of the array, in the answer to a submission."""
     replayed: bool = False
-    """Of a job that was just submitted: whether the same Idempotency-Key had made it before, and nothing new
-    was submitted. False where this call itself had to be sent again."""
+    """Whether an earlier submission with the same Idempotency-Key created the job, and this one created
+    nothing. False where this call was only retried."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The whole answer."""
+    """The complete answer."""
 
     @property
     def ended(self) -> bool:
@@ -95,21 +96,21 @@ class JobFields:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Ids that begin alike."""
+    """Ids that have a common prefix."""
 
     jobs: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
     more: bool = False
-    """There are others."""
+    """Whether there are more than these."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cancelled:
-    """A job that a request to cancel several has reached."""
+    """A job that a request to cancel several jobs selected."""
 
     id: str
     state: JobState | str
-    """One that is not cancelled yet has been asked to stop."""
+    """A job that is not cancelled yet was asked to stop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,18 +135,18 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Why a job is where it is."""
+    """Why a job is queued, and where it is in the queue."""
 
     id: str
     state: str
     waiting: Waiting | None = None
     position: int | None = None
-    """Jobs that go before it."""
+    """Number of jobs ahead of it."""
     projected_start: datetime | None = None
     projection: str | None = None
-    """What that time is: `start`, or `after`: it does not start before then."""
+    """`start`: projected_start is the time at which it starts; `after`: it starts later than that."""
     terms: Mapping[str, Any] = field(default_factory=dict)
-    """Each term of the decision with its numbers."""
+    """Each term that orders the queue, with its values."""
     offers: tuple[Offer, ...] = ()
     estimate_usd: float = 0.0
     cost_usd: float = 0.0
@@ -154,7 +155,7 @@ class Why:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What would become of a job."""
+    """What would happen to a job if it were submitted."""
 
     fits: bool
     priority: str = ""
@@ -164,23 +165,23 @@ class Forecast:
     estimate_usd: float = 0.0
     budget_allows: bool = True
     waiting: Waiting | None = None
-    """What it would wait for; None where it would start now."""
+    """Why it would wait; None if it would start now."""
     position: int | None = None
     projected_start: datetime | None = None
     projection: str | None = None
-    """What that time is: `start`, or `after`: it would not start before then."""
+    """`start`: projected_start is the time at which it would start; `after`: it would start later."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the target of an HTTP job answered."""
+    """The response to an HTTP job's request."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
     truncated: bool
-    """Whether there was more than the first MiB."""
+    """Whether the body was longer than the first MiB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,28 +198,28 @@ class Event:
     project: str | None = None
     pool: str | None = None
     position: int | None = None
-    """Place among all events; `events(after=...)` goes on from there."""
+    """Position in the stream of all events; `events(after=...)` resumes there."""
     change: Mapping[str, Any] = field(default_factory=dict)
-    """What is particular to the type."""
+    """Fields that depend on the type."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A pool of GPUs, and what is free in it."""
+    """A pool of GPUs and its free capacity."""
 
     name: str
     description: str = ""
     gpu: str = ""
     mode: str = ""
     slots: tuple[Mapping[str, Any], ...] = ()
-    """Of each resource: total, held, free, and prices."""
+    """For each resource: total, held and free slots, and prices."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a tenant used between two moments."""
+    """A tenant's usage between two times."""
 
     tenant: str
     since: datetime | None = None
@@ -232,7 +233,7 @@ class Usage:
 
 
 class Manifest(dict[str, Any]):
-    """An object for Kubernetes, which the queue made and did not submit."""
+    """A Kubernetes object that the queue rendered and did not apply."""
 
     @property
     def yaml(self) -> str:
@@ -242,7 +243,7 @@ class Manifest(dict[str, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation(Offer):
-    """A pool that suits a piece of work."""
+    """A pool that suits a workload."""
 
     memory_gib: float = 0.0
     isolated: bool = False
@@ -268,7 +269,7 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 
 
 def event_of(data: Mapping[str, Any], position: int | None = None) -> Event:
-    """An event from its envelope (gpupool/schema/job-event.schema.json)."""
+    """An event from its envelope (gpupool/environment/schema/job-event.schema.json)."""
     return made(Event, data, job=data["subject"], change=data.get("data", {}), position=position)
 
 
@@ -277,7 +278,7 @@ def _time(value: Any) -> datetime | None:
 
 
 def _ids(value: Any) -> tuple[str, ...]:
-    """Queues of before gave one id, or null."""
+    """Earlier queues answer with one id or null."""
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 

@@ -15,7 +15,9 @@ from gpupool.programs.failures import LocalError
 if __name__ == "__main__":
     try:
         if unknown := [name for name in sys.argv[1:] if name not in binaries.programs()]:
-            raise LocalError(f"no program {', '.join(unknown)}; there are: {', '.join(binaries.programs())}")
+            raise LocalError(
+                f"unknown program {', '.join(unknown)}; programs: {', '.join(binaries.programs())}"
+            )
         usual = [program.name for program in binaries.programs().values() if not program.seldom]
         binaries.locate_all([*usual, *sys.argv[1:]], lambda step: print(step, flush=True))
         crds.definitions(lambda step: print(step, flush=True))

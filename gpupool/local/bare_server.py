@@ -12,12 +12,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpupool.cluster.local_layout import Layout
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local import components
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.instance import Instance
 from gpupool.programs import binaries
-from vapcheck.server.minors import NEWEST
+from vapcheck import NEWEST
 
 _ACCOUNT = {
     "apiVersion": "v1",

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from gpupool import shipped
-from gpupool.cluster.local_layout import Layout
+from gpupool.environment import shipped
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local import crds
 from gpupool.local.credentials import write_private
 from gpupool.local.instance_types import karpenter_instance_types

@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 from pydantic import Field
 
-from gpupool import project
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.local_layout import Layout, default_folder
-from gpupool.json_output import JsonObject, Number
+from gpupool.environment import project
+from gpupool.findings.json_output import JsonObject, Number
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.local_layout import Layout, default_folder
 from gpupool.local import components, crds, credentials, health, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries
@@ -152,7 +152,7 @@ class ControlPlane:
             left = [path.name for path in self.layout.data.iterdir() if path != self.layout.marker]
             if left:
                 raise LocalError(
-                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; do it by hand"
+                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; remove it manually"
                 )
             self.layout.marker.unlink()
             self.layout.data.rmdir()
@@ -209,7 +209,7 @@ class ControlPlane:
             instance.start_core(programs, report)
         refused = health.credential(layout)
         if refused:
-            raise LocalError(f"{refused}; make new ones: gpupool local down, then gpupool local up")
+            raise LocalError(f"{refused}; create new ones: gpupool local down, then gpupool local up")
         instance.remove_strays()
         instance.start(components.AFTER_CORE, programs, report)
         api = self.api()
@@ -231,7 +231,7 @@ class ControlPlane:
         if health.store(self.layout) or not credentials.certificate_written(self.layout):
             return False
         for path in instance.write_kubeconfigs():
-            report(f"{path} was missing or not as the API server knows it; wrote it again")
+            report(f"{path} was missing or did not match the API server; wrote it again")
         return health.api_server(self.layout) is None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
 from gpupool.programs import gobuild
 from gpupool.programs.binaries import TOOLS, Report, cache_folder, pinned_version
 from gpupool.programs.failures import LocalError

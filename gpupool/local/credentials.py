@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.local_layout import CONTEXT, Layout
+from gpupool.live.cluster.local_layout import CONTEXT, Layout
 
 
 def write_private(path: Path, text: str) -> None:

@@ -31,7 +31,7 @@ def structs_of(folder: Path) -> Structs:
     source = "\n".join(path.read_text() for path in sorted(folder.glob("*.go")) if "_test" not in path.name)
     bodies = dict(_STRUCT.findall(source))
     if not bodies:
-        raise LocalError(f"{folder}: no Go types; is the module of this release there?")
+        raise LocalError(f"{folder}: no Go types; check that the module of this release is present")
     found = {name: _fields(name, bodies) for name in bodies}
     for name, version, theirs in _BORROWED.findall(source):
         if (folder.parent / version).is_dir():

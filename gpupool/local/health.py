@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.cluster.kubeconfig import KubeconfigError
-from gpupool.cluster.local_layout import Layout
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.cluster.kubeconfig import KubeconfigError
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local.components import ETCD_SOCKET, Ports
 from gpupool.programs.failures import LocalError
 
@@ -56,7 +56,7 @@ def store(layout: Layout) -> str | None:
             f"etcd is out of space: {layout.data / 'etcd'} has reached etcd's quota (2 GiB by default), so "
             "every change is refused; start with an empty cluster: gpupool local down, then gpupool local up"
         )
-    return f"etcd is not well ({reason}); its log: {layout.log('etcd')}" if reason else None
+    return f"etcd is not healthy ({reason}); its log: {layout.log('etcd')}" if reason else None
 
 
 def out_of_space(layout: Layout) -> bool:

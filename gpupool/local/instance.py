@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from gpupool import project
-from gpupool.cluster.local_layout import Layout
+from gpupool.environment import project
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local import components, credentials, health, processes
 from gpupool.local.components import InstanceSetting, Ports
 from gpupool.local.ports import free_ports
@@ -69,7 +69,7 @@ class Instance:
             if descriptor is not None:
                 break
             if time.monotonic() > deadline:
-                raise LocalError(f"{layout.data}: another gpupool has been busy here for 2 min")
+                raise LocalError(f"{layout.data}: another gpupool has been working here for 2 min")
             time.sleep(0.1)
         try:
             yield cls.read(layout)
@@ -137,7 +137,7 @@ class Instance:
                     part.argv, part.environment, self.layout.data, self.layout.log(name), part.fingerprint
                 )
             except OSError as error:
-                raise LocalError(f"{name} can't be started: {error}") from error
+                raise LocalError(f"can't start {name}: {error}") from error
             self.save()
 
     def start_core(self, programs: Mapping[str, Path], report: Callable[[str], None]) -> None:
@@ -197,7 +197,7 @@ class Instance:
         """Raise LocalError naming the first started part that has died, with the end of its log."""
         for name in (*components.NAMES, *components.ON_REQUEST):
             if name in self.running and not self._is_alive(name):
-                raise LocalError(self.blame(name, "ended right after its start"))
+                raise LocalError(self.blame(name, "ended right after it started"))
 
     def blame(self, name: str, what: str) -> str:
         """A message about one part with the end of its log and where all of it is."""
@@ -222,9 +222,9 @@ def require_own(layout: Layout) -> None:
         raise LocalError(unusable(layout, error)) from error
     if foreign:
         raise LocalError(
-            f"{layout.data}: holds files and no {layout.marker.name}, so it is not a control plane's folder, "
-            "and `gpupool local down` would delete what is in it; name an empty or a new one "
-            "(--dir or GPUPOOL_LOCAL_DIR)"
+            f"{layout.data}: contains files but no {layout.marker.name}, so it is not a control plane's "
+            "folder, and `gpupool local down` would delete its contents; use an empty or new folder (--dir "
+            "or GPUPOOL_LOCAL_DIR)"
         )
 
 
@@ -233,7 +233,7 @@ def unusable(layout: Layout, error: OSError) -> str:
     where = error.filename or layout.data
     return (
         f"{layout.data}: can't be the data folder ({where}: {error.strerror or error}); "
-        "name a folder that you can write (--dir or GPUPOOL_LOCAL_DIR)"
+        "use a writable folder (--dir or GPUPOOL_LOCAL_DIR)"
     )
 
 
@@ -250,7 +250,9 @@ def _try_lock(layout: Layout, make: bool) -> int | None:
         if _same_folder(descriptor, layout.data):
             require_own(layout)
             if make and not layout.owned:
-                layout.marker.write_text("A local control plane's folder: `gpupool local down` removes it.\n")
+                layout.marker.write_text(
+                    "Folder of a local control plane: `gpupool local down` removes it.\n"
+                )
             os.chmod(layout.data, 0o700)  # it may have been there before, open to others
             return descriptor
     except BlockingIOError:

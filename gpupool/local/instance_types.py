@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel, InstanceType
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel, InstanceType
 
 ZONES = ("local-a", "local-b")
 RESERVED_ZONE = "local-a"

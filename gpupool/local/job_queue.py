@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool import __version__, project, shipped
-from gpupool.address_secrets import DATABASE, NATS
+from gpupool import __version__
+from gpupool.environment import project, shipped
 from gpupool.findings import GpupoolError
+from gpupool.findings.address_secrets import DATABASE, NATS
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
@@ -116,7 +117,7 @@ class JobQueue:
             if not processes.alive(service) or time.monotonic() > deadline:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
-                raise GpupoolError(f"the job queue does not become ready; the end of {self.log}:\n{end}")
+                raise GpupoolError(f"the job queue did not become ready; the end of {self.log}:\n{end}")
             time.sleep(0.1)
         return StartedQueue(address, self.log, already=False, replaced=_differing(before, wanted))
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from gpupool.cluster.local_layout import CONTEXT
+from gpupool.live.cluster.local_layout import CONTEXT
 
 _VALID = timedelta(days=3650)
 

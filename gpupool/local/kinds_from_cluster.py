@@ -22,15 +22,14 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.bare_server import bare_server, program_of
 from gpupool.local.components import APIS_VARIABLE
 from gpupool.local.crds import module_folder
 from gpupool.local.go_fields import Structs, structs_of
 from gpupool.programs import binaries
-from vapcheck.server.minors import MINORS, NEWEST
-from vapcheck.server.schema import DROPPED
+from vapcheck import DROPPED, MINORS, NEWEST
 
 TARGET = Path(__file__).parents[2] / "vapcheck" / "server" / "kinds"
 _PACKAGES = {  # start of the name of a definition in OpenAPI: module, folder in it
@@ -184,7 +183,9 @@ class _Packages:
     def _home(self, definition: str) -> tuple[str, str]:
         prefix = next((prefix for prefix in _PACKAGES if definition.startswith(prefix)), None)
         if prefix is None:
-            raise GpupoolError(f"the definition {definition} is of no known Go module; add it to _PACKAGES")
+            raise GpupoolError(
+                f"the definition {definition} belongs to no known Go module; add it to _PACKAGES"
+            )
         home, _, name = definition.removeprefix(prefix).rpartition(".")
         return home, name
 
@@ -250,7 +251,7 @@ def main() -> int:
     try:
         if os.environ.get(APIS_VARIABLE) != "all":
             raise GpupoolError(
-                f"alpha and beta versions would be left out; set {APIS_VARIABLE}=all (make kinds)"
+                f"alpha and beta versions would be missing; set {APIS_VARIABLE}=all (make kinds)"
             )
         known = read_each(lambda step: print(step, file=sys.stderr, flush=True))
         files = write(known.pop(NEWEST), known, TARGET)

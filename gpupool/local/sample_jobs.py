@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.findings import GpupoolError
 from gpupool.generators import restricted_pod
 from gpupool.generators.metadata import content_name
-from gpupool.plan.model import POOL_LABEL, Plan, Pool
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
-from gpupool.plan.tenants import Tenant
+from gpupool.live.cluster.kube_api import KubeApi
 
 _MANAGER = "gpupool-sample"
 LABEL = "gpupool.dev/sample"
@@ -69,7 +69,8 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolOnC
             continue
         if api.get("v1", "Namespace", tenant.namespace) is None:
             raise GpupoolError(
-                f"namespace {tenant.namespace} is not there; apply first: gpupool up {plan.environment}"
+                f"namespace {tenant.namespace} does not exist; apply the environment first: gpupool up "
+                f"{plan.environment}"
             )
         _ensure(api, _job(plan, pool, tenant))
     deadline = time.monotonic() + _TIMEOUT_S

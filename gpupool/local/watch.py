@@ -12,8 +12,8 @@ import signal
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from gpupool.cluster.async_api import AsyncKubeApi, Gone
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.async_api import AsyncKubeApi, Gone
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 
 Object = dict[str, Any]
 Changed = Callable[[str, Object, Object | None], None]

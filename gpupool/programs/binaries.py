@@ -24,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.programs import gobuild, releases
 from gpupool.programs.failures import LocalError
 
@@ -99,7 +99,7 @@ def pinned_version(tool: str, module: str) -> str:
     try:
         text = go_mod.read_text()
     except OSError as error:
-        message = f"{go_mod}: {error.strerror}; it comes with gpupool: install gpupool again"
+        message = f"{go_mod}: {error.strerror}; it is part of gpupool: reinstall gpupool"
         raise LocalError(message) from error
     match = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
     if match is None:
@@ -191,7 +191,7 @@ def _download(program: Program, report: Report) -> Path | None:
     try:
         releases.fetch(release, target, max(_PATIENCE, program.seconds), report)
     except releases.NoDownload as error:
-        sys.stderr.write(f"{release.title} is built here instead of downloaded: {error}\n")
+        sys.stderr.write(f"{release.title} is built instead of downloaded: {error}\n")
         return None
     return target
 

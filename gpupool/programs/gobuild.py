@@ -118,7 +118,7 @@ def require_go(go_mod: Path) -> str:
     needed = match[1] if match else "1.26"
     advice = (
         "install it from https://go.dev/dl/ (Debian: the packaged golang-go is usually too old; "
-        "Homebrew: `brew install go`), or put ready-made programs into a folder named by GPUPOOL_BIN_DIR"
+        "Homebrew: `brew install go`), or put prebuilt programs into the folder GPUPOOL_BIN_DIR"
     )
     go = shutil.which("go")
     if go is None:
@@ -131,7 +131,7 @@ def require_go(go_mod: Path) -> str:
     )
     if done.returncode != 0:
         problem = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        raise LocalError(f"{go}: Go {needed} is needed and can't be had ({problem}); {advice}")
+        raise LocalError(f"{go}: Go {needed} is needed but not available ({problem}); {advice}")
     have = re.search(r"go(\d+(?:\.\d+)*)", done.stdout)
     if have is None or _parts(have[1]) < _parts(needed):
         raise LocalError(f"{go} is Go {have[1] if have else '?'}; Go {needed} is needed; {advice}")

@@ -119,8 +119,8 @@ def _mirrored(url: str, mirror: str | None) -> str:
         return url
     if not re.match(r"https?://[^/]", mirror.strip()):
         raise LocalError(
-            f"GPUPOOL_RELEASES={mirror}: not the address of a mirror; give one that begins with https://,"
-            " or `off` to build everything, or unset it to ask the public hosts"
+            f"GPUPOOL_RELEASES={mirror}: not the address of a mirror; use one that begins with https://, "
+            "`off` to build everything, or unset it to use the public hosts"
         )
     return f"{mirror.strip().rstrip('/')}/{url.partition('://')[2]}"
 
@@ -158,7 +158,7 @@ def _into(fresh: Path, release: PublishedFile, seconds: float, report: Report) -
     actual = _download(release, download, seconds, report)
     if actual != release.sha256:
         raise NoDownload(
-            f"{release.url} is refused: its sha256 is {actual}, and releases.yaml says {release.sha256}"
+            f"{release.url} is rejected: its sha256 is {actual}, but releases.yaml has {release.sha256}"
         )
     if release.member:
         _unpack(download, release, program)
@@ -181,7 +181,9 @@ def _download(release: PublishedFile, file: Path, seconds: float, report: Report
             except TimeoutError as error:
                 raise _give_up(host, f"sent nothing for {STALL_SECONDS:.0f} s") from error
             except (OSError, http.client.HTTPException) as error:
-                raise NoDownload(f"{release.url} broke off after {size} bytes ({_reason(error)})") from error
+                raise NoDownload(
+                    f"{release.url} was interrupted after {size} bytes ({_reason(error)})"
+                ) from error
             if not chunk:
                 break
             stream.write(chunk)
@@ -189,14 +191,16 @@ def _download(release: PublishedFile, file: Path, seconds: float, report: Report
             size += len(chunk)
             now = time.monotonic()
             if size > _LARGEST:
-                raise NoDownload(f"{release.url} is larger than {_LARGEST >> 20} MiB, so no such program")
+                raise NoDownload(
+                    f"{release.url} is larger than {_LARGEST >> 20} MiB, so it is not the program"
+                )
             if now - started > seconds:
                 raise _give_up(host, f"is slow ({size / 1e6:.1f} MB in {seconds:.0f} s)")
             if now - reported > _BEAT_SECONDS:
                 reported = now
                 report(f"downloading {release.title} from {host}: {size >> 20} of {total >> 20} MiB")
     if total and size != total:
-        raise NoDownload(f"{release.url} broke off after {size} of {total} bytes")
+        raise NoDownload(f"{release.url} was interrupted after {size} of {total} bytes")
     return digest.hexdigest()
 
 
@@ -207,7 +211,7 @@ def _unpack(archive: Path, release: PublishedFile, program: Path) -> None:
             member = opened.getmember(release.member)
             content = opened.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
             if content is None:
-                raise NoDownload(f"{release.url}: {release.member} in it is no ordinary file")
+                raise NoDownload(f"{release.url}: {release.member} in it is not a regular file")
             with content, program.open("wb") as stream:
                 shutil.copyfileobj(content, stream)
     except KeyError as error:

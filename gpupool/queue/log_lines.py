@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from gpupool.terminal import Terminal, sent
+from gpupool.findings.terminal import Terminal, sent
 
 
 class LogLines(io.TextIOBase):

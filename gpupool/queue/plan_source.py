@@ -13,13 +13,13 @@ from pathlib import Path
 
 import structlog
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.findings import GpupoolError, SpecError
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.current import Current, current
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import PlanInForce
-from gpupool.spec.load import load
 
 log = structlog.get_logger()
 

@@ -21,10 +21,10 @@ MICRO = 1_000_000
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """State of a job."""
 
     QUEUED = "queued"
-    DISPATCHING = "dispatching"
+    SCHEDULED = "scheduled"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -46,19 +46,20 @@ class Level(IntEnum):
 
 
 class WaitReason(StrEnum):
-    """Why a job waits: in the queue for a decision, then on the cluster for its container."""
+    """Why a job waits: for a scheduling decision, then on the cluster for its container."""
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
-    NOT_POSSIBLE = "not_possible"
-    """Nothing that ends lets it start: the environment file or the job has to change."""
+    UNSCHEDULABLE = "unschedulable"
+    """It can't start whatever ends: the environment file or the job has to change."""
     BUDGET = "budget"
     RESERVATION = "reservation"
     EXCLUSIVE = "exclusive"
     SPOT_SHARE = "spot_share"
     BACKOFF = "backoff"
     DEPENDENCY = "dependency"
-    TURN = "turn"
+    QUEUED = "queued"
+    """Other jobs of its tenant go first."""
     NODE = "node"
     """Its pod has no node yet."""
     STARTING = "starting"
@@ -69,8 +70,18 @@ class WaitReason(StrEnum):
     CLUSTER = "cluster"
     """The queue can't work on its cluster."""
     NODE_UNREACHABLE = "node_unreachable"
-    ENDING = "ending"
-    """It is to stop, and its pod has not ended yet."""
+    TERMINATING = "terminating"
+    """It was asked to stop, and its pod is still terminating."""
+
+
+RENAMED: Mapping[str, str] = {
+    "dispatching": "scheduled",
+    "turn": "queued",
+    "not_possible": "unschedulable",
+    "ending": "terminating",
+}
+"""States and reasons of release 0.1 -> their names now. Requests with an old name are refused with the new
+one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +179,7 @@ class NewJob:
     timeout_s: int
     budget_limit_micro: int | None
     offers: tuple[Offer, ...]
-    """Cheapest first; none while the Plan in force makes none: then the job waits as not possible."""
+    """Cheapest first; none while the Plan in force makes none: then the job waits as unschedulable."""
     request: Mapping[str, Any]
     """The accepted request: what it says, and None for what it leaves out (`Given`)."""
     plan_hash: str
@@ -283,8 +294,8 @@ class Principal:
     """Whether it may submit and change container jobs, and take others' place."""
 
     @property
-    def account(self) -> str:
-        """What its requests are counted by."""
+    def rate_limit_key(self) -> str:
+        """Key by which its requests are counted."""
         return f"{self.source} {self.subject}"
 
     def acts_for(self, tenant: str) -> bool:
@@ -317,7 +328,7 @@ class PlanInForce:
 
 
 class Start(NamedTuple):
-    """The decision that a job runs."""
+    """The decision to start a job."""
 
     job: str
     attempt: int
@@ -337,7 +348,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """The decision that a running attempt gives way."""
+    """The decision to preempt a running attempt."""
 
     job: str
     attempt: int
@@ -357,12 +368,10 @@ class Decision:
     """Bound (as `gpupool.queue.domain.reservations` names it) -> job, all that hold after this round."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
-    owed: frozenset[tuple[str, str]] = frozenset()
-    """(pool, resource) of which borrowed jobs give something back, now or once they have run for long
-    enough."""
-    dry: frozenset[tuple[str, str]] = frozenset()
-    """Lanes (tenant, lane) all of whose jobs of the snapshot take something back: others behind them
-    might."""
+    reclaiming: frozenset[tuple[str, str]] = frozenset()
+    """(pool, resource) on which borrowed jobs are preempted, now or after their minimum run time."""
+    exhausted: frozenset[tuple[str, str]] = frozenset()
+    """Lanes (tenant, lane) all of whose jobs in the snapshot start or reclaim: those behind might too."""
 
 
 def new_id(at: float | None = None) -> str:

@@ -24,9 +24,9 @@ import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.environment.plan.pods import API_USER
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import API_USER
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events import bus_of
@@ -157,8 +157,8 @@ async def _run(
     stopped: asyncio.Event,
     ready: Callable[[str], None],
 ) -> None:
-    standing = QueueHealth(db)
-    await standing.read()
+    health = QueueHealth(db)
+    await health.read()
     holder = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
     wakes = {role: asyncio.Event() for role in EVERY}
 
@@ -178,7 +178,7 @@ async def _run(
             wake(EVERY)
         if options.admission is not None and "api" in options.roles:
             await options.admission.verdicts(source.current)  # now, so that no submission waits for it
-        await standing.read()
+        await health.read()
         return False
 
     bell = Bell(db, wake)
@@ -198,7 +198,7 @@ async def _run(
             decided=decided,
             offering=Offering(db, source.present, holder, utc_now, options.admission),
             measures=measures,
-            rests=standing.keeps_off,
+            rests=health.keeps_off,
         )
         work.append(dispatcher.run(wakes["dispatcher"]))
     if "janitor" in options.roles:
@@ -229,9 +229,9 @@ async def _run(
             executor.run(wakes["executor"]),
             Callbacks(db, leads("callbacks"), http, measures=measures).run(asyncio.Event()),
         ]
-        if not (options.on_cluster and standing.keeps_off()):
+        if not (options.on_cluster and health.keeps_off()):
             await identity.forget_trouble(db)  # that of a process before this one, which finds its own
-            await standing.read()
+            await health.read()
         if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
@@ -239,7 +239,7 @@ async def _run(
                 db, leads("launcher"), cluster, source.present, ended=ended, measures=measures
             )
             work.append(launcher.run(wakes["launcher"]))
-    app = _app(options, source, db, measures, await _pod_tokens(options, stack), standing)
+    app = _app(options, source, db, measures, await _pod_tokens(options, stack), health)
     listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)
     work.append(answer(app, listening, bell))
@@ -268,7 +268,7 @@ def _app(
     db: Database,
     measures: Measures,
     pods: PodTokens | None,
-    standing: QueueHealth,
+    health: QueueHealth,
 ) -> FastAPI:
     """The API and the pages, or without that role the checks alone."""
     loops = set(options.roles) - {"api"}
@@ -284,7 +284,7 @@ def _app(
         admission=options.admission,
         registry=measures.registry,
         late=lambda: late(loops),
-        trouble=standing.present,
+        trouble=health.present,
         needs_cluster="launcher" in loops,
         plan_state=source.state,
         checks_alone="api" not in options.roles,

@@ -6,7 +6,7 @@ its effects, which it can not set itself.
 
 from __future__ import annotations
 
-from gpupool import workspace
+from gpupool.environment import workspace
 from gpupool.queue.records import Job
 
 POD = "GPUPOOL_POD"

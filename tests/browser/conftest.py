@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.programs import absent
+from tests.required_programs import absent
 
 PATIENCE = 240_000
 """Milliseconds that a step may take on a busy machine before it counts as hanging."""

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from gpupool.catalog.load import load_catalog
-from gpupool.drawings import Bar, bars, svg
-from gpupool.report.html import page
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.drawings import Bar, bars, svg
+from gpupool.review.report.html import page
 from tests.browser.conftest import PATIENCE
 from tests.golden.test_drawings import DRAWN
-from tests.unit.report.page_samples import EVERYTHING, report_of
+from tests.review.report.page_samples import EVERYTHING, report_of
 
 DESK, PHONE = (1280, 800), (390, 844)
 SHOWN = (

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.pods import SHARES_LABEL
 from gpupool.local.components import AUDIT_VARIABLE
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import SHARES_LABEL
 from tests.cluster.kube import Kube, Object
-from tests.programs import require
+from tests.required_programs import require
 
 os.environ[AUDIT_VARIABLE] = str(Path(__file__).with_name("audit-policy.yaml"))
 

@@ -1,5 +1,5 @@
 """What the tests say to a cluster and ask of it: get, apply, delete, wait, and wipe, on
-`gpupool.cluster.kube_api`."""
+`gpupool.live.cluster.kube_api`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 import psutil
 import pytest
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 from gpupool.local import crds
 from gpupool.local.components import PROGRAMS
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.instance import Instance
 from gpupool.programs import binaries
-from tests.programs import require_definitions
+from tests.required_programs import require_definitions
 
 Object = dict[str, Any]
 POLL_SECONDS = 0.1

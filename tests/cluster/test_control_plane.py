@@ -20,8 +20,8 @@ import psutil
 import pytest
 import yaml
 
-from gpupool import shipped
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.environment import shipped
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
 from gpupool.local import components, crds, processes
 from gpupool.local.components import NAMES
 from gpupool.local.control_plane import ControlPlane

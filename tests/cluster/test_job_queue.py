@@ -11,14 +11,14 @@ import httpx2
 import pytest
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import read_plan
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.served import apply
-from tests.programs import require
+from tests.required_programs import require
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 
 _TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
@@ -45,7 +45,7 @@ def test_a_kubeconfig_without_rights_is_named_and_written_anew(data_folder: Path
         assert any(str(plane.kubeconfig) in problem and words in problem for problem in problems), problems
         steps: list[str] = []
         assert plane.up(steps.append).healthy
-        assert steps == [f"{plane.kubeconfig} was missing or not as the API server knows it; wrote it again"]
+        assert steps == [f"{plane.kubeconfig} was missing or did not match the API server; wrote it again"]
         assert plane.kubeconfig.read_text() == sound
         assert pids(plane) == before, "nothing need be started again"
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.monitoring.prometheus import LocalPrometheus
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import read_plan
 from tests.cluster.conftest import pod
 from tests.cluster.kube import Kube
+from tests.generators.monitoring.routing import program, routing
 from tests.prometheus import wait
-from tests.unit.monitoring.routing import program, routing
 
 ALERTS = Path(__file__).parents[2] / "docs" / "alerts.md"
 
@@ -136,7 +136,7 @@ def test_figures_follow_the_pods(
         name, notice = receiver.until("GpupoolGpuIdle", "firing")
         assert name == "platform"
         assert notice["labels"].items() >= {"severity": "info", "node": node, "pool": "desk"}.items()
-        assert f"of {node} has a pod and is idle" in notice["annotations"]["summary"]
+        assert f"of {node} is idle but held by a pod" in notice["annotations"]["summary"]
         page, _, heading = notice["annotations"]["runbook_url"].partition("#")
         assert page == "https://wiki.example.com/alerts"
         assert f"\n## {heading}\n" in ALERTS.read_text().lower()

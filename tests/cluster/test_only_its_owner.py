@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpupool import project
+from gpupool.environment import project
 from gpupool.local import processes
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue

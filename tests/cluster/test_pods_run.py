@@ -22,7 +22,7 @@ import pytest
 from gpupool.local import processes
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.kube import Kube, Object
-from tests.programs import require
+from tests.required_programs import require
 
 RUNS = {"gpupool.dev/run-locally": "true"}
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.infra import access
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.live.cluster import access
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 from gpupool.local import components
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
 
 _QUOTA = 8 * 2**20

@@ -26,7 +26,7 @@ OUTCOMES = {
 """How an attempt ends, in a few words."""
 BOXES = {
     JobState.QUEUED: (20, 70),
-    JobState.DISPATCHING: (240, 70),
+    JobState.SCHEDULED: (240, 70),
     JobState.RUNNING: (460, 70),
     JobState.SUCCEEDED: (700, 20),
     JobState.FAILED: (700, 80),

@@ -1,4 +1,4 @@
-"""The layers as docs/architecture.md shows them: from the contracts of import-linter and the docstrings."""
+"""The areas as docs/architecture.md shows them: from the contracts of import-linter and the docstrings."""
 
 from __future__ import annotations
 
@@ -9,62 +9,70 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-BEGIN, END = "<!-- layers: make golden -->\n", "<!-- end of layers -->\n"
-_WIDTH = 100
+BEGIN, END = "<!-- areas: make golden -->\n", "<!-- end of areas -->\n"
+_WIDTH = 60
 
 
-def layers() -> str:
-    """Both pictures, and a line for each package."""
-    every, queue = (contract for contract in _contracts() if contract["type"] == "layers")
-    packages = [name for layer in every["layers"] for name in _names(layer, "")]
-    packages += [name for layer in queue["layers"] for name in _names(layer, "gpupool.queue.")]
-    rows = [f"| `{name}` | {_says(name)} |" for name in dict.fromkeys(packages)]
+def areas() -> str:
+    """The picture of the areas, what import-linter holds beside it, and a section for each area."""
+    [layers] = (c["layers"] for c in _contracts("layers") if "containers" not in c)
+    names = [name.strip() for layer in layers for name in layer.split("|")]
     return "\n".join(
         [
             "```text",
-            *_picture(every["layers"], "gpupool."),
+            *_picture(layers),
             "```",
             "",
-            "Inside of the queue:",
+            "import-linter also checks these rules:",
             "",
-            "```text",
-            *_picture(queue["layers"], "gpupool.queue."),
-            "```",
+            *(f"- {contract['name']}" for contract in _contracts("forbidden")),
             "",
-            "Beside the layers, import-linter holds these:",
-            "",
-            *(f"- {contract['name']}" for contract in _contracts() if contract["type"] != "layers"),
-            "",
-            "| package | what it is for |",
-            "|---|---|",
-            *rows,
-            "",
+            *(line for name in names for line in _area(name)),
         ]
     )
 
 
-def _contracts() -> list[dict[str, Any]]:
+def _contracts(kind: str) -> list[dict[str, Any]]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts: list[dict[str, Any]] = tomllib.load(file)["tool"]["importlinter"]["contracts"]
-    return contracts
+    return [contract for contract in contracts if contract["type"] == kind]
 
 
-def _names(layer: str, prefix: str) -> list[str]:
-    return [prefix + name.strip("() ") for name in layer.split("|")]
+def _area(name: str) -> Iterator[str]:
+    yield f"### {name.removeprefix('gpupool.')}"
+    yield ""
+    yield _says(name)
+    yield ""
+    for contract in _contracts("layers"):
+        if contract.get("containers") == [name]:
+            order = " → ".join(layer.strip("()").replace(") | (", ", ") for layer in contract["layers"])
+            yield f"Imports within the area go from left to right: {order}."
+            yield ""
+    for contract in _contracts("face"):
+        if contract["area"] == name:
+            modules = ", ".join(
+                f"`{name.removeprefix('gpupool.') if module == '.' else module}`"
+                for module in contract["modules"]
+            )
+            yield f"Other areas import {modules}."
+            yield ""
+    folder = ROOT / name.replace(".", "/")
+    packages = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    if packages:
+        yield "| package | what it is for |"
+        yield "|---|---|"
+        for package in packages:
+            yield f"| `{package}` | {_says(f'{name}.{package}')} |"
+        yield ""
 
 
-def _picture(every: list[str], prefix: str) -> Iterator[str]:
+def _picture(layers: list[str]) -> Iterator[str]:
     """A box for each layer, what it may import below it; names that don't import each other side by side."""
     yield "┌" + "─" * _WIDTH + "┐"
-    for number, layer in enumerate(every):
+    for number, layer in enumerate(layers):
         if number:
             yield "├" + "─" * _WIDTH + "┤"
-        line = ""
-        for name in (name.removeprefix(prefix) for name in _names(layer, "")):
-            if len(line) + len(name) + 3 > _WIDTH - 2:
-                yield f"│ {line:<{_WIDTH - 2}} │"
-                line = ""
-            line = f"{line}   {name}" if line else name
+        line = "   ".join(name.strip().removeprefix("gpupool.") for name in layer.split("|"))
         yield f"│ {line:<{_WIDTH - 2}} │"
     yield "└" + "─" * _WIDTH + "┘"
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md shows the layers that the code has, and docs/decisions/README.md each decision."""
+"""docs/architecture.md shows the areas that the code has, and docs/decisions/README.md each decision."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import re
 from pathlib import Path
 
-from tests.docs.layers import BEGIN, END, layers
+from tests.docs.layers import BEGIN, END, areas
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_layers_are_those_of_the_contracts() -> None:
+def test_the_areas_are_those_of_the_contracts() -> None:
     page = DOCS / "architecture.md"
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
-    expected = f"{before}{begin}{layers()}{end}{after}"
+    expected = f"{before}{begin}{areas()}{end}{after}"
     if os.environ.get("GPUPOOL_WRITE_GOLDEN"):
         page.write_text(expected)
     assert page.read_text() == expected, "make golden writes it again"

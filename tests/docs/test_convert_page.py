@@ -23,7 +23,6 @@ def test_the_run_that_the_page_shows(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     )
     assert done.stderr.strip() == printed.strip()

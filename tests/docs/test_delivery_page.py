@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import delivery, generate
-from gpupool.plan.resolve import read_plan
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "delivery.md").read_text(encoding="utf-8")

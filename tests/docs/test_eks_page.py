@@ -32,7 +32,6 @@ def test_what_needs_no_cluster_prints_what_the_page_shows(tmp_path: Path) -> Non
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=300,
                 check=False,
             )
             assert matches(expected, done.stdout), f"$ {command}\n{done.stdout}{done.stderr}\n--- {expected}"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import yaml
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
 from gpupool.generators.node_classes import generate as node_classes
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 PAGE = Path(__file__).parents[2] / "docs" / "known-limits.md"
 

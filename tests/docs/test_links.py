@@ -49,7 +49,7 @@ def test_every_page_can_be_reached() -> None:
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
 
 
-_FOLDERS = ("tests", "gpupool", "generators", "infra", "policies", "charts", "vapcheck", "ci", "tools")
+_FOLDERS = ("tests", "gpupool", "infra", "policies", "charts", "vapcheck", "ci", "tools")
 _PATH = re.compile(rf"`((?:{'|'.join(_FOLDERS)})/[\w./*{{}},-]+)`")
 _OF_A_USER = ("policies/", "ci/")
 """Folders that projects of users have too: what a page names there may be theirs."""

@@ -18,7 +18,7 @@ def test_the_picture_is_that_of_the_service() -> None:
     if os.environ.get("GPUPOOL_WRITE_GOLDEN"):
         PICTURE.write_text(svg(), encoding="utf-8")
     assert PICTURE.read_text(encoding="utf-8") == svg(), "make golden writes it again"
-    assert "](queue-roles.svg)" in (ROOT / "docs" / "queue.md").read_text(encoding="utf-8")
+    assert "](queue-roles.svg)" in (ROOT / "docs" / "operate-queue.md").read_text(encoding="utf-8")
     ET.parse(PICTURE)
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import parse_documents
-from gpupool.convert.draft import Choices
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import parse_documents
+from gpupool.adopt.convert.draft import Choices
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 
 HERE = Path(__file__).parent / "convert"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))
@@ -44,7 +44,7 @@ def test_there_are_enough_cases() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_conversion(case: str) -> None:
     result = conversion_of(case)
-    listing = "".join(f"{entry.kind}: {entry}\n" for entry in result.leftovers)
+    listing = "".join(f"{entry.category}: {entry}\n" for entry in result.leftovers)
     for name, said in (("environment.yaml", result.text), ("listing.txt", listing)):
         expected = HERE / case / name
         if WRITING:

@@ -1,6 +1,6 @@
 """The files for Argo CD and Flux, one by one, for three small environments.
 
-The objects themselves are those of every engine (tests/unit/generators/test_delivery.py), so these files have
+The objects themselves are those of every engine (tests/generators/test_delivery.py), so these files have
 the index, what lies in `delivery/`, and the objects that carry more than their order. `make golden` writes
 them again; read the difference before committing it.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
 
 HERE = Path(__file__).parent / "delivery"
 NAMES = sorted(path.stem for path in HERE.glob("*.yaml"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from gpupool.drawings import characters, characters_before_and_after, svg
-from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.drawings import characters, characters_before_and_after, svg
+from gpupool.environment.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing
 
 FOLDER = Path(__file__).parent / "drawings"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))

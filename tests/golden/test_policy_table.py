@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, read_objects
+from gpupool.environment.plan.policy_files import BINDING, POLICY, SHIPPED, read_objects
 from vapcheck.fixtures.suites import read_suites
 
 TABLE = Path(__file__).parents[2] / "docs" / "policy-table.md"

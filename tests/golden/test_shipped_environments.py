@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpupool.environment.plan.policy_files import SHIPPED, read_objects
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
 from gpupool.generators.metadata import object_labels
 from gpupool.generators.render import files
-from gpupool.plan.policy_files import SHIPPED, read_objects
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 
 HERE = Path(__file__).parent
 NAMES = ("dev", "homelab", "local", "prod", "staging")

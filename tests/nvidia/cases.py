@@ -9,12 +9,12 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.operator_releases import load_operator_releases, release_problems
+from gpupool.environment.sharing import SHARED_RESOURCE, MigSharing, maximal_layouts
 from gpupool.generators import device_plugin, mig_parted
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.operator_releases import load_operator_releases, release_problems
-from gpupool.sharing import SHARED_RESOURCE, MigSharing, maximal_layouts
 from tests.environment_strategies import plan_of
 from tests.nvidia.node import Cards
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.nvidia.node import DISCOVERY, MIG_PARTED, MPS, PLUGIN, Node
-from tests.programs import absent
+from tests.required_programs import absent
 
 
 @pytest.fixture(scope="session")

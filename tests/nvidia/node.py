@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import NAMESPACE_DNS, uuid5
 
-from gpupool.catalog.models import GpuModel, Mig, Profile
+from gpupool.environment.catalog.models import GpuModel, Mig, Profile
 from gpupool.local import crds
 from gpupool.programs.failures import LocalError
-from tests.programs import absent, require
+from tests.required_programs import absent, require
 
 HERE = Path(__file__).parent
 PLUGIN, DISCOVERY, MPS, MIG_PARTED = PROGRAMS = (

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.sharing.mode import GPU_RESOURCE
-from tests import sampling
+from gpupool.environment.sharing.mode import GPU_RESOURCE
 from tests.nvidia import simulation
 from tests.nvidia.cases import GPUS, Case, every_case
 from tests.nvidia.kubelet import advertised
 from tests.nvidia.node import Node
 
-pytestmark = pytest.mark.slow
-CASES = sampling.drawn("nvidia", every_case(), 24)
+CASES = every_case()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -16,17 +16,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.sharing import verdict
+from gpupool.environment.sharing.placement import feasible
 from gpupool.programs.binaries import TOOLS
-from gpupool.sharing import verdict
-from gpupool.sharing.placement import feasible
-from tests import go, sampling
+from tests import go
 from tests.nvidia import cases
 from tests.nvidia.node import MIG_PARTED, Cards, Node, constant
-from tests.programs import absent
+from tests.required_programs import absent
 
-pytestmark = pytest.mark.slow
 Layout = Mapping[str, int]
 MODELS = {key: model for key, model in load_catalog().models.items() if model.mig is not None}
 MOCKED = ("a100-40gb", "a100-80gb", "a30")
@@ -85,16 +84,14 @@ def apply(node: Node, model: GpuModel, text: str, config: str) -> list[Layout] |
     return [dict(layout) for layout in made]
 
 
-@pytest.mark.parametrize(
-    "case", sampling.drawn("nvidia", [one for one in cases.every_case() if one.pool.mig_config], 8), ids=str
-)
+@pytest.mark.parametrize("case", [one for one in cases.every_case() if one.pool.mig_config], ids=str)
 def test_a_rendered_layout_is_applied(mig_node: Node, case: cases.Case) -> None:
     assert case.pool.mig_config is not None
     made = apply(mig_node, case.pool.gpu, case.mig_configs, case.pool.mig_config)
     assert made == [case.pool.sharing.layout] * cases.GPUS
 
 
-@pytest.mark.parametrize("request_", sampling.drawn("nvidia", REQUESTS, 16), ids=_named)
+@pytest.mark.parametrize("request_", REQUESTS, ids=_named)
 def test_it_is_of_one_mind_with_our_placement(mig_node: Node, request_: tuple[str, Layout]) -> None:
     key, layout = request_
     entry = {"devices": [0], "mig-enabled": True, "mig-devices": layout}

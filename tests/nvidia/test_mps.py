@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from tests import sampling
+from gpupool.environment.catalog.load import load_catalog
 from tests.nvidia.cases import GPUS, Case, every_case
 from tests.nvidia.kubelet import advertised
 from tests.nvidia.mps import started
 from tests.nvidia.node import Cards, Ended, Node
 
-pytestmark = pytest.mark.slow
 SHARED = [case for case in every_case() if case.pool.sharing.has_daemon]
 
 
-@pytest.mark.parametrize("case", sampling.drawn("nvidia", SHARED, 6), ids=str)
+@pytest.mark.parametrize("case", SHARED, ids=str)
 def test_each_gets_an_equal_share(node: Node, case: Case) -> None:
     node.fit(case.cards, case.plugin_config)
     commands = started(node)
@@ -26,7 +24,7 @@ def test_each_gets_an_equal_share(node: Node, case: Case) -> None:
     assert f"set_default_active_thread_percentage {100 // per_gpu}" in commands
 
 
-@pytest.mark.parametrize("key", sampling.drawn("nvidia", list(load_catalog().models), 6))
+@pytest.mark.parametrize("key", load_catalog().models)
 def test_the_catalog_says_how_many_a_server_takes(node: Node, key: str) -> None:
     """The daemon's limit goes by compute capability, and is refused one above what the catalog says."""
     model = load_catalog()[key]

@@ -11,14 +11,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpupool.catalog.load import load_catalog
-from gpupool.sharing import maximal_layouts
-from tests import sampling
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.sharing import maximal_layouts
 from tests.nvidia import simulation
 from tests.nvidia.kubelet import advertised
 from tests.nvidia.node import Cards, Ended, Node
 
-pytestmark = pytest.mark.slow
 Layouts = tuple[Mapping[str, int] | None, ...]
 LAYOUTS: dict[str, Layouts] = {
     "MIG off": (None, None),
@@ -49,7 +47,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("case", sampling.drawn("nvidia", CASES, 40), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_says_what_the_real_ones_say(node: Node, case: tuple[str, str, str, str | None]) -> None:
     layouts, sharing, own, given = case
     cards = Cards(load_catalog()["a100-80gb"], LAYOUTS[layouts])
@@ -70,7 +68,7 @@ def test_it_says_what_the_real_ones_say(node: Node, case: tuple[str, str, str, s
     assert simulated.without_unknown(labels) == simulated.labels
 
 
-@pytest.mark.parametrize(("key", "layout"), sampling.drawn("nvidia", VARIANTS, 6), ids=str)
+@pytest.mark.parametrize(("key", "layout"), VARIANTS, ids=str)
 def test_variants_of_profiles_have_labels_of_their_own(
     node: Node, key: str, layout: Mapping[str, int]
 ) -> None:

@@ -1,7 +1,6 @@
 """`make bench`: measures every figure, compares it with expectations.yaml, exits 1 when one is missed.
 
 python -m tests.perf [FIGURE...] [--format json]
-python -m tests.perf --rivals [TOOL...]    other policy checkers, built on demand; keeps what it measures
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from typing import Any
 import yaml
 
 from gpupool.cli.output import print_error, print_json, print_table
-from gpupool.programs.failures import LocalError
-from tests.perf import policy_rivals
 from tests.perf.figures import FIGURES, measure
 from tests.perf.measure import Failed
 
@@ -30,17 +27,7 @@ def main() -> int:
     )
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help=f"default: all of {', '.join(EXPECTED)}")
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    tools = [rival.tool for rival in policy_rivals.RIVALS]
-    parser.add_argument(
-        "--rivals",
-        nargs="*",
-        metavar="TOOL",
-        choices=tools,
-        help=f"measure other policy checkers instead (default: {' and '.join(tools)}); builds them first",
-    )
     arguments = parser.parse_args()
-    if arguments.rivals is not None:
-        return _rivals(arguments.rivals or tools)
     unknown = [name for name in arguments.figures if name not in EXPECTED]
     if unknown:
         parser.error(f"no figure {unknown[0]!r}; there are: {', '.join(EXPECTED)}")
@@ -60,17 +47,6 @@ def main() -> int:
         ]
         print_table(("figure", "measured", "expected", "verdict", "what"), cells, right=("measured",))
     return 0 if all(row["held"] for row in rows) else 1
-
-
-def _rivals(tools: list[str]) -> int:
-    try:
-        policy_rivals.measure(tools)
-    except (Failed, LocalError) as error:
-        print_error(str(error))
-        return 1
-    titles = ("tool", "version", "time", "memory", "gpupool", "measured")
-    print_table(titles, list(policy_rivals.table()), right=("time", "memory", "gpupool"))
-    return 0
 
 
 def _measured(wanted: set[str]) -> list[dict[str, Any]]:

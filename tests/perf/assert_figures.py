@@ -14,14 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS
 from gpupool.generators.manifest import Manifest
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import load
 from tests.cluster.operator_policy import hand_made_policy
 from tests.perf.measure import Failed, run
 
@@ -47,7 +47,7 @@ def whole_command(folder: Path) -> Iterator[Figure]:
         taken = [run(command, folder, variables, (0, 1), answer)[0] for _ in range(_RUNS)]
         found = json.loads(answer.read_text())
         if not found["settled"] or found["objects"] < OBJECTS + NODES:
-            raise Failed(f"{found['objects']} objects, not what the file says: {found['drifts'][:3]}")
+            raise Failed(f"{found['objects']} objects, not what the file says: {found['findings'][:3]}")
         yield "assert", statistics.median(taken)
         yield "assert-lists", float(found["listRequests"])
     finally:

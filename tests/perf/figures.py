@@ -12,26 +12,25 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpupool.catalog.load import load_catalog
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.sharing import placement
+from gpupool.environment.sharing.verdict import maximal_layouts
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import resolve
 from gpupool.programs import binaries
-from gpupool.sharing import placement
-from gpupool.sharing.verdict import maximal_layouts
-from gpupool.spec.load import load
 from tests.perf import (
     assert_figures,
     borrowing_figures,
     flood_figures,
-    foresight_figures,
     idle_figures,
-    job_figures,
     large,
     policy_figures,
     queue_figures,
     report_figures,
     scale_figures,
+    simulation_figures,
 )
 from tests.perf.measure import Failed, run, seconds
 
@@ -137,25 +136,13 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-list-page",
         ),
     ),
-    (foresight_figures.foresight, ("foresight-speed", "foresight-growth", "foresight-memory")),
+    (simulation_figures.simulation, ("simulation-speed", "simulation-growth", "simulation-memory")),
     (borrowing_figures.borrowing, ("borrowing-round-p99", "borrowing-use")),
     (borrowing_figures.returns, ("borrowing-return", "borrowing-return-p99")),
     (idle_figures.idle, ("queue-idle", "queue-growth")),
     (
         flood_figures.floods,
         ("flood-p50", "flood-p99", "flood-healthz-p99", "flood-failed", "flood-memory"),
-    ),
-    (
-        job_figures.side_by_side,
-        (
-            "jobs-against-kueue",
-            "jobs-against-bare",
-            "arrays-against-bare",
-            "jobs-enforced-against-bare",
-            "jobs-cpu",
-            "jobs-paced-p99",
-            "jobs-queued-10000",
-        ),
     ),
 )
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.current import Current, current
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.records import Outcome
@@ -27,7 +28,6 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.snapshot import take_snapshot
-from gpupool.spec.load import load
 from tests.perf.queue_figures import Figure, environment, new_job, served
 
 JOBS = 1000

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import load
 
 Data = dict[str, Any]
 

@@ -6,15 +6,14 @@ Each function yields (name, value) pairs; they are registered in `figures`. Othe
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from gpupool.cli.policy.outputs import CheckOutput
+from gpupool.cli.findings.outputs import FindingFormat
 from tests.perf import policy_bundle, policy_files
 from tests.perf.measure import run
 from vapcheck import Kinds, read_files
@@ -47,13 +46,6 @@ def peak(bundle: Path, policies: Path, folder: Path) -> float:
     return max(run(command, folder, accepted=(DENIED,), tree=True)[1] for _ in range(2))
 
 
-def violations(bundle: Path, policies: Path, folder: Path) -> int:
-    """How many denials `policy check` reports."""
-    said = folder / "report.json"
-    run([*_command(bundle, policies), "-o", "json"], folder, accepted=(DENIED,), output=said)
-    return sum(finding["level"] == "deny" for finding in json.loads(said.read_text())["findings"])
-
-
 def _command(bundle: Path, policies: Path) -> list[str | Path]:
     return [GPUPOOL, "policy", "check", bundle, "--policies", policies]
 
@@ -76,7 +68,10 @@ def denials(folder: Path) -> Iterator[Figure]:
     """628 objects by 60 policies that deny most of them, 14,310 times: the slowest and the largest output."""
     bundle = policy_bundle.write(folder / "bundle", 628)
     command = _command(bundle, policy_files.write_denying(folder / "policies", 60))
-    runs = [run([*command, "-o", output], folder, accepted=(DENIED,), tree=True) for output in CheckOutput]
+    runs = [
+        run([*command, "-o", output], folder, accepted=(DENIED,), tree=True)
+        for output in get_args(FindingFormat)
+    ]
     yield "policy-denials", max(seconds for seconds, _ in runs)
     yield "policy-denials-memory", max(peak for _, peak in runs)
 

@@ -26,9 +26,10 @@ import psutil
 import psycopg
 from prometheus_client import generate_latest
 
-from gpupool import shipped
+from gpupool.environment import shipped
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.local.ports import free_port
-from gpupool.plan.resolve import resolve
 from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.current import current
 from gpupool.queue.domain.supply import Supply
@@ -37,12 +38,11 @@ from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.policies import policies_of
 from gpupool.queue.service import COLLECTED
-from gpupool.queue.store import accounts, attempts, jobs, keys, plans
+from gpupool.queue.store import attempts, jobs, keys, plans, spending
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.snapshot import take_snapshot
-from gpupool.spec.load import load
 
 Figure = tuple[str, float]
 TENANTS = 1000
@@ -268,7 +268,7 @@ async def _page(db: Database, supply: Supply) -> tuple[float, int]:
         now = datetime.now(UTC)
         snapshot = await take_snapshot(db, now, 0)
         text = generate_latest(
-            figures(snapshot, supply, await jobs.waiting(db, now), await accounts.settled(db))
+            figures(snapshot, supply, await jobs.waiting(db, now), await spending.settled(db))
         )
         times.append(time.perf_counter() - began)
     return sorted(times)[2], sum(not line.startswith(b"#") for line in text.splitlines())

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import load
 from tests.perf import large
 from tests.perf.measure import run
 

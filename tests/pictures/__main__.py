@@ -20,10 +20,10 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
-from gpupool.monitoring import boards
+from gpupool.generators.monitoring import boards
+from tests.generators.monitoring.environments import everything
 from tests.pictures.history import samples
 from tests.pictures.past import past
-from tests.unit.monitoring.environments import everything
 
 ROOT = Path(__file__).parents[2]
 VIEWER = Path(__file__).with_name("viewer")

@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from gpupool.environment.plan.model import Plan
+from gpupool.generators.monitoring import exporter, rules
 from gpupool.local.monitoring.page import page
-from gpupool.monitoring import exporter, rules
-from gpupool.plan.model import Plan
-from tests.unit.monitoring.queue_page import QueuePage
-from tests.unit.monitoring.scraped import cards
+from tests.generators.monitoring.queue_page import QueuePage
+from tests.generators.monitoring.scraped import cards
 
 _LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _DAY_S = 24 * 3600

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from gpupool.monitoring import rules
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
+from gpupool.generators.monitoring import rules
 from tests.prometheus import Prometheus, promtool
 
 _FIRING_S = 180.0

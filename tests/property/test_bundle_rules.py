@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from gpupool.rules import ObjectSet, check_bundle
-from gpupool.rules.fields import count
+from gpupool.policy.rules import ObjectSet, check_bundle
+from gpupool.policy.rules.fields import count
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
-from tests.unit.rules.drafts import SHIPPED, Draft, draft_of, shipped
+from tests.policy.rules.drafts import SHIPPED, Draft, draft_of, shipped
 
 slow = examples("environments", 60)
 

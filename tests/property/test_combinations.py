@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
@@ -20,15 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.checks.names import POOL_NAME_MAX
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
+from gpupool.findings.of_policy import policy_finding
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import beyond_limits, describe, judge
-from gpupool.plan.checks.names import POOL_NAME_MAX
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
-from tests import sampling
+from gpupool.policy.gate import beyond_limits, describe, judge
 from tests.conftest import FIGURE
 from tests.custom_resources import Definition, definitions
 from tests.environment_combinations import (
@@ -42,22 +41,23 @@ from tests.environment_combinations import (
 )
 from tests.environment_strategies import Data, environments, plan_of, text_of
 from tests.examples import examples
-from tests.programs import require_definitions
+from tests.required_programs import require_definitions
+from tests.selection import some
 from vapcheck.policy.compiled_policy import Compiler
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted([*ROOT.glob("environments/*.yaml"), *ROOT.glob("examples/**/*.yaml")])
 TODAY = date(2026, 11, 1)
 COMPILER = Compiler()
-DRAWN = sorted({*COVERING, *sampling.drawn("environments", LEGAL, 200)})
-JUDGED = sorted({*COVERING, *random.Random(sampling.SEED).sample(LEGAL, 160)})
+CHOSEN = sorted({*COVERING, *some("environments", LEGAL, 200)})
+JUDGED = sorted({*COVERING, *LEGAL[:: len(LEGAL) // 160]})
 """Combinations for policies, of which each takes 50 milliseconds."""
 
 
 def denials(plan: Plan) -> list[str]:
     """What the environment's own policies, and the rules over all of it, deny of it."""
     report = judge(plan, TODAY, compiler=COMPILER)
-    return [describe(finding) for finding in report.findings if finding.level == "deny"]
+    return [describe(policy_finding(finding)) for finding in report.findings if finding.level == "deny"]
 
 
 def test_every_legal_pair_of_values_occurs(record_property: Any) -> None:
@@ -88,9 +88,9 @@ def illegal() -> Iterator[Combination]:
 
 def test_all_others_are_refused() -> None:
     """So that none which is legal is missing from `LEGAL`."""
-    drawn = sampling.drawn("environments", list(illegal()), 200)
+    chosen = some("environments", list(illegal()), 200)
     accepted = []
-    for combination in drawn:
+    for combination in chosen:
         try:
             plan_of(environment_of(combination))
         except SpecError:
@@ -109,7 +109,7 @@ def test_definitions_take_every_object(
 ) -> None:
     judged: dict[str, list[str]] = {}
     kinds = Counter[str]()
-    for combination in DRAWN:
+    for combination in CHOSEN:
         for manifest in generate(plan_of(environment_of(combination))):
             definition = served.get((manifest.api_version, manifest.kind))
             text = json.dumps(manifest.body, sort_keys=True)
@@ -122,7 +122,7 @@ def test_definitions_take_every_object(
     assert [row for rows in judged.values() for row in rows] == []
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     record_property(
-        FIGURE, f"combinations whose objects the CRDs take: {len(DRAWN)} of {len(LEGAL)} ({counted})"
+        FIGURE, f"combinations whose objects the CRDs take: {len(CHOSEN)} of {len(LEGAL)} ({counted})"
     )
 
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from gpupool.convert.convert import Conversion, convert
-from gpupool.convert.documents import Document, parse_documents
-from gpupool.convert.draft import Choices
+from gpupool.adopt.convert.convert import Conversion, convert
+from gpupool.adopt.convert.documents import Document, parse_documents
+from gpupool.adopt.convert.draft import Choices
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.policy_files import policy_files, policy_names
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source, path_text
 from gpupool.generators import generate
 from gpupool.generators.emit import yaml_text
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.policy_files import policy_files, policy_names
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source, path_text
 from tests.environment_combinations import LEGAL
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
@@ -116,7 +116,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
     plan = plan_of(environment)
     result = converted(generated(plan), Choices(name="random", region="us-east-1", cluster="ml"))
     assert result.platform == platform or not plan.pools
-    assert not [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    assert not [str(entry) for entry in result.leftovers if entry.category != "assumed"]
     again = plan_from(result.text)
     assert [seen(pool) for pool in sorted(again.pools, key=lambda p: p.name)] == [
         seen(pool) for pool in sorted(plan.pools, key=lambda p: p.name)
@@ -136,13 +136,13 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("file", ["tests/unit/plan/every-field-eks.yaml", "environments/prod.yaml"])
+@pytest.mark.parametrize("file", ["tests/environment/plan/every-field-eks.yaml", "environments/prod.yaml"])
 def test_every_field_of_machines_converts_back(file: str) -> None:
     """What the draws above come to only now and then: each field once."""
     plan = plan_from((ROOT / file).read_text(), Path(file).stem)
     choices = Choices(name=plan.environment, region=plan.cluster.region, cluster=plan.cluster.name)
     result = converted(generated(plan), choices)
-    assert not [str(entry) for entry in result.leftovers if entry.kind != "assumed"]
+    assert not [str(entry) for entry in result.leftovers if entry.category != "assumed"]
     again = plan_from(result.text, plan.environment)
     kinds = ("NodePool", "EC2NodeClass", "NodeOverlay")
     objects, before = (
@@ -197,7 +197,7 @@ def said_of(result: Conversion, title: str, loc: tuple[Any, ...]) -> bool:
             about.startswith(entry.path) or entry.path.startswith(about) or MARKER in entry.path + entry.value
         )
         for entry in result.leftovers
-        if entry.kind != "assumed" or entry.path
+        if entry.category != "assumed" or entry.path
     )
 
 

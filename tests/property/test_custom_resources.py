@@ -14,14 +14,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
 from tests.custom_resources import Definition, definitions
 from tests.environment_strategies import Data, environments, label_keys, label_values, plan_of, taints
 from tests.examples import examples
-from tests.programs import require_definitions
 from tests.property.test_loader_fuzz import TREES
+from tests.required_programs import require_definitions
 
 SHIPPED = [{**tree, "metadata": {**tree["metadata"], "name": "random"}} for tree in TREES]
 """As `plan_of` calls the file."""

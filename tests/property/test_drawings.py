@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel
-from gpupool.drawings import characters, characters_before_and_after, svg
-from gpupool.drawings.characters import BESIDE
-from gpupool.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
-from gpupool.drawings.svg import EDGE, WIDTH
-from gpupool.sharing import (
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.environment.drawings import characters, characters_before_and_after, svg
+from gpupool.environment.drawings.characters import BESIDE
+from gpupool.environment.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
+from gpupool.environment.drawings.svg import EDGE, WIDTH
+from gpupool.environment.sharing import (
     Exclusive,
     MigSharing,
     Mps,

@@ -16,10 +16,10 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.generators.render import files
-from gpupool.plan.model import Plan
 from tests.environment_combinations import combinations_of
 from tests.environment_strategies import (
     Data,

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_scalars import Unclear
+from gpupool.environment.spec.yaml_source import parse_source, read_source
 from gpupool.findings import SpecError
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import parse_source, read_source
 from tests.examples import examples
-from tests.sampling import drawn
+from tests.selection import some
 
 Data = dict[Any, Any]
 
@@ -50,7 +50,7 @@ def found(name: str, data: Data) -> set[tuple[str, str]]:
     try:
         resolve(check_shape(parse_source(f"{name}.yaml", written(data).encode())))
     except SpecError as error:
-        return {(finding.path, finding.message) for finding in error.findings}
+        return {(finding.path, finding.what) for finding in error.findings}
     return set()
 
 
@@ -218,7 +218,7 @@ def judge(case: str, *names: str) -> None:
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_second_mistake_hides_no_finding(name: str) -> None:
-    for case in drawn("environments", list(CASES), 20):
+    for case in some("environments", list(CASES), 20):
         judge(case, name)
     assert any(found(case, with_mistakes(case, name)) - found(case, CASES[case]) for case in CASES)
 

@@ -7,11 +7,11 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.priority_classes import classes_of, counted_apart, own_class, priority_classes
+from gpupool.environment.plan.tenant_quotas import quotas_of
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators import policy_parameters
-from gpupool.plan.model import Plan
-from gpupool.plan.priority_classes import classes_of, counted_apart, own_class, priority_classes
-from gpupool.plan.tenant_quotas import quotas_of
-from gpupool.plan.tenants import Tenant
 from tests.environment_strategies import Data, environments, plan_of
 
 slow = settings(deadline=None)

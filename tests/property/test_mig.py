@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import GpuModel, Mig
-from gpupool.sharing import maximal_layouts, verdict
-from gpupool.sharing.placement import feasible, maximal, place, within_limits
-from tests.sampling import drawn
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import GpuModel, Mig
+from gpupool.environment.sharing import maximal_layouts, verdict
+from gpupool.environment.sharing.placement import feasible, maximal, place, within_limits
+from tests.selection import some
 
 MODELS = [model for model in load_catalog().models.values() if model.mig]
-SOME = drawn("sharing", MODELS, 4)
+SOME = some("sharing", MODELS, 4)
 """Those whose every arrangement is tried."""
 Row = tuple[tuple[int, int], ...]
 """Instances from left to right, as (start, index of the profile)."""

@@ -158,4 +158,4 @@ def test_no_object_ends_a_check(text: str, operation: str) -> None:
         if finding.origin == "document":
             assert finding.message
             assert finding.line
-            assert finding.fix or finding.rule == "unknown-kind"
+            assert finding.remediation or finding.rule == "unknown-kind"

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
-from gpupool.promote.merge import PromotionOptions, promote
-from gpupool.promote.rules import rules_of
-from gpupool.promote.shape import differences, leaves, parts, path_of, shape_of
+from gpupool.review.promote.environment_file import EnvironmentFile, read_environment_file
+from gpupool.review.promote.merge import PromotionOptions, promote
+from gpupool.review.promote.rules import rules_of
+from gpupool.review.promote.shape import differences, leaves, parts, path_of, shape_of
 from tests.environment_strategies import Data, environments, text_of
 from tests.examples import examples
 

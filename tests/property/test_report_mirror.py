@@ -7,15 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.changes import totals
+from gpupool.environment.plan.changes.model import BeforeAfter, PoolChange, TenantChange
+from gpupool.environment.plan.changes.pools import pool_changes
+from gpupool.environment.plan.changes.tenants import tenant_changes
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
-from gpupool.plan.changes import totals
-from gpupool.plan.changes.model import BeforeAfter, PoolChange, TenantChange
-from gpupool.plan.changes.pools import pool_changes
-from gpupool.plan.changes.tenants import tenant_changes
-from gpupool.plan.model import Plan
-from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import in_words
-from gpupool.report.environment_state import EnvironmentState
+from gpupool.review.report.effects.order import node_effects
+from gpupool.review.report.effects.sentences import in_words
+from gpupool.review.report.environment_state import EnvironmentState
 from tests.environment_strategies import Data, environments, plan_of
 from tests.examples import examples
 

@@ -62,9 +62,7 @@ def read_by(kubectl: list[str], text: str) -> list[Object]:
     """The objects that kubectl makes of `text`, as it prints them."""
     create = [*kubectl, "create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"]
     environment = {"HOME": "/nonexistent", "PATH": os.environ.get("PATH", "")}
-    done = subprocess.run(
-        create, input=text.encode(), capture_output=True, env=environment, timeout=300, check=False
-    )
+    done = subprocess.run(create, input=text.encode(), capture_output=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr.decode()
     text, found = done.stdout.decode(), list[Object]()
     while text:

@@ -17,8 +17,8 @@ from gpupool.queue.store import rights
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import ROLE, Embedded
 from gpupool.queue.store.migrate import migrate
-from tests.programs import require
 from tests.queue.nats_server import NatsServer
+from tests.required_programs import require
 
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 """Nothing here has to survive a power cut."""

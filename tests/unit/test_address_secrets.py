@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.address_secrets import secret_in, without_passwords, without_user
+from gpupool.findings.address_secrets import secret_in, without_passwords, without_user
 from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 from tests.command import gpupool
 

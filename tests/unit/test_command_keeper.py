@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpupool import command_keeper
+from gpupool.queue import command_keeper
 
 OWNER = """
 import os, subprocess, sys, time
-from gpupool import command_keeper
+from gpupool.queue import command_keeper
 keeper, mark = command_keeper.Keeper(), sys.argv[1]
 keeper.keep(mark)
 environment = {**os.environ, command_keeper.MARK: mark}

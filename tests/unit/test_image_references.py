@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.image_references import WrongImage, parsed
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.image_references import WrongImage, parsed
+from gpupool.environment.plan.resolve import read_plan
 from tests import go
 from tests.admission import ANYBODY, judge_of, said
 from vapcheck.judging.judge import Judge
@@ -61,7 +61,7 @@ def test_the_table(text: str, expected: str) -> None:
     said = by_policy(text)
     assert bool(said) is (expected != "pinned")
     if text and text.isprintable():  # else Kubernetes has its own message
-        assert any("no image reference" in line for line in said) is (expected == "refused"), said
+        assert any("not a valid image reference" in line for line in said) is (expected == "refused"), said
 
 
 def test_a_kubelet_reads_the_same() -> None:

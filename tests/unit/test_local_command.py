@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from gpupool import local_command
+from gpupool.programs import local_command
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another account's processes")
 

@@ -16,13 +16,13 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gpupool", "generators", "infra", "vapcheck")
+PACKAGES = ("gpupool", "vapcheck")
 OUTSIDE = (
-    "gpupool/spec/",
+    "gpupool/environment/spec/",
     "gpupool/client/",
-    "gpupool/schema/",
-    "gpupool/catalog/gpu_file.py",
-    "gpupool/sharing/",
+    "gpupool/environment/schema/",
+    "gpupool/environment/catalog/gpu_file.py",
+    "gpupool/environment/sharing/",
 )
 """What may have the names of the things that it describes."""
 FOREIGN = frozenset(("CollectParams", "FlattenListVisitor", "YAMLOrJSONDecoder", "authz", "dialPlugin"))

@@ -23,10 +23,14 @@ EXCUSED = {
     ("Makefile", "--image python:3.13"): JOBS,
     ("examples/", "python:3.13"): JOBS,
     ("examples/", "busybox:1.37"): JOBS,
-    ("docs/queue.md", "busybox:1.37"): JOBS,
-    ("README.md", "torch:2"): "a pod that a policy is asked about",
-    ("gpupool/cli/jobs/app.py", "torch:2.9"): JOBS,
-    ("gpupool/cli/jobs/job_file.py", "python:3.12"): JOBS,
+    ("docs/submit-jobs.md", "busybox:1.37"): JOBS,
+    ("docs/policies.md", "torch:2"): "a pod that a policy is asked about",
+    (
+        "README.md",
+        "pip install --no-deps .",
+    ): "this checkout; the line above it has hashes; setuptools as below",
+    ("gpupool/cli/queue/jobs/app.py", "torch:2.9"): JOBS,
+    ("gpupool/cli/queue/jobs/job_file.py", "python:3.12"): JOBS,
     ("examples/kubeflow-step/README.md", "pip install"): (
         "kfp is published as source alone, so that its build fetches setuptools; all else of it has hashes"
     ),
@@ -34,13 +38,16 @@ EXCUSED = {
         "what builds a wheel by pip's choice; our builds have setuptools from a lock (--no-build-isolation)"
     ),
     ("gpupool/client/pyproject.toml", "setuptools>=77"): "the same",
+    ("gpupool/queue/pyproject.toml", "setuptools>=77"): "the same",
+    ("vapcheck/pyproject.toml", "setuptools>=77"): "the same",
+    ("gpupool/queue/README.md", "pip install"): "a reader's choice of the newest",
     (
         "docs/start.md",
         'pip install "./gpupool-',
     ): "a reader's choice of the newest; the lines above it have hashes",
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
     ("docs/ci.md", "pip wheel --no-deps"): "the same",
-    ("gpupool/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
+    ("gpupool/adopt/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
     ("gpupool/", 'pip install "gpupool['): (
         "advice in a message: the gpupool that is installed, with an extra; pip takes the installed one"
     ),
@@ -50,7 +57,10 @@ _RESERVED = r"(?:[\w.-]+\.)?(?:example(?:\.(?:com|org|net))?|invalid)(?:[:/]|$)"
 """Hosts that can't be registered (RFC 2606)."""
 _IMAGE = r"(?:[\w.-]+(?::\d+)?/)*[\w.-]+:[\w.-]+"
 _HASHED = r"--require-hashes --only-binary :all:"
-_OWN = r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\")|wheel .*--no-build-isolation .*\s\.$"
+_OWN = (
+    r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\"|--editable [\w./]+$)"
+    r"|wheel .*--no-build-isolation .*\s\.(?: \./[\w/]+)*$"
+)
 """Packages of this checkout, or of a wheel that is there already, without what they need."""
 _RUN = (
     r"\b(?:curl|wget)\b[^|]*\|\s*(?:sudo )?(?:ba|z|da)?sh\b|<\((?:curl|wget)\b"
@@ -214,8 +224,8 @@ def test_locks_have_a_hash_for_every_package() -> None:
         ("values.yaml", "spec:\n  image: busybox:1.37\n"),
         ("values.yaml", '  - {name: wait, image: "ghcr.io/some/tool:v1"}\n'),
         ("ci/template.yaml", "    image:\n      description: an image\n      default: python:3.12\n"),
-        ("generators/hold.py", 'HOLD_IMAGE = "registry.k8s.io/pause:3.10"\n'),
-        ("generators/hold.py", 'body = {"image": "registry.k8s.io/pause:3.10"}\n'),
+        ("gpupool/generators/hold.py", 'HOLD_IMAGE = "registry.k8s.io/pause:3.10"\n'),
+        ("gpupool/generators/hold.py", 'body = {"image": "registry.k8s.io/pause:3.10"}\n'),
         (".github/workflows/x.yaml", "      - uses: actions/checkout@v4\n"),
         (".github/workflows/x.yaml", "    uses: some-org/tool/.github/workflows/x.yaml@main\n"),
         ("Makefile", "\t@python -m pip install --quiet uv\n"),
@@ -239,6 +249,7 @@ def test_what_is_not_pinned_is_noticed(name: str, text: str) -> None:
         ("x.yaml", "uses: ./.github/workflows/x.yaml\n"),
         ("Makefile", "\tpip install --require-hashes --only-binary :all: -r requirements.lock\n"),
         ("Makefile", "\tpip install --no-deps --no-build-isolation --editable .\n"),
+        ("Makefile", "\tpip install --no-deps --no-build-isolation --editable . --editable vapcheck\n"),
     ],
 )
 def test_what_is_pinned_is_left_alone(name: str, text: str) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpupool import project, shipped
-from gpupool.cluster.local_layout import default_folder
+from gpupool.environment import project, shipped
 from gpupool.findings import GpupoolError
-from gpupool.infra import engine
+from gpupool.infra import engine, session
+from gpupool.live.cluster.local_layout import default_folder
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_without_one_it_is_the_checkout_and_without_that_the_working_directory(
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (None, r"no Pulumi\.yaml here or above; `gpupool init` makes a project"),
+        (None, r"no Pulumi\.yaml here or above; `gpupool init` creates a project"),
         ("name: other\n", r"Pulumi\.yaml: name is 'other' and must be gpupool"),
         ("- name\n", r"Pulumi\.yaml: name is None and must be gpupool"),
         ("name: [\n", r"Pulumi\.yaml: can't be read: "),
@@ -54,16 +54,19 @@ def test_what_is_no_project_of_ours_is_reported(
     (own / "Pulumi.yaml").unlink()
     if content is not None:
         (own / "Pulumi.yaml").write_text(content)
-    with pytest.raises(engine.EngineError, match=text), engine.opened("dev", "local", lambda: None):
-        pass
+    with pytest.raises(engine.EngineError, match=text):
+        session.opened("dev", "local")
 
 
 def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
     package = Path.cwd() / "gpupool"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('of the project')\n")
-    command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    command, variables = (
+        shipped.command("gpupool.environment.shipped", "policies"),
+        {**os.environ, **shipped.variables()},
+    )
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
 
 

@@ -1,7 +1,7 @@
 """Prose is output: no code branches on the words of a message, nor looks anything up by them.
 
 Found are comparisons and searches in what holds prose by its name (`error.message`, `str(error)`,
-`finding.hint`), comparisons and cases of whole sentences, and look-ups by either. Texts of other programs,
+`finding.what`), comparisons and cases of whole sentences, and look-ups by either. Texts of other programs,
 which say no other way what they mean, are listed in foreign_prose.yaml, each with its reason. A message that
 was put under another name first isn't seen.
 """
@@ -17,10 +17,12 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("gpupool", "generators", "infra", "vapcheck")
+PACKAGES = ("gpupool", "vapcheck")
 FOREIGN: dict[str, str] = yaml.safe_load(Path(__file__).with_name("foreign_prose.yaml").read_text())
 """File -> what the text that it reads is, and why nothing else says the same."""
-PROSE = frozenset(("message", "detail", "hint", "sentence", "description", "advice", "problem", "refusal"))
+PROSE = frozenset(
+    ("message", "what", "detail", "remediation", "sentence", "description", "problem", "refusal")
+)
 EXCEPTIONS = frozenset(("error", "exception", "problem", "finding", "refusal", "trouble"))
 PARTS = frozenset(("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition"))
 SEARCHES = frozenset(("search", "match", "fullmatch", "findall", "finditer"))
@@ -77,7 +79,7 @@ def test_nothing_branches_on_prose() -> None:
     [
         "if 'quota' in error.message: pass",
         "if 'quota' not in str(error): pass",
-        "if finding.hint == 'write it': pass",
+        "if finding.remediation == 'write it': pass",
         "message.removeprefix('error: ')",
         "re.search('quota of (.*)', str(error))",
         "PATTERN.match(problem.detail)",

@@ -167,7 +167,6 @@ WAITING = ("convert", "submit")
 """Those that read a pipe that a person names, and wait for it."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "socket"])
 def test_every_verb_ends_with_a_sentence(checkout: Path, kind: str) -> None:
     """Files of that kind wherever a verb looks: none hangs, none shows a traceback or what is outside."""
@@ -186,7 +185,7 @@ def test_every_verb_ends_with_a_sentence(checkout: Path, kind: str) -> None:
             continue
         command = [sys.executable, "-m", "gpupool.cli.main", *words]
         done = subprocess.run(
-            command, cwd=checkout, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+            command, cwd=checkout, capture_output=True, text=True, stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         said = done.stdout + done.stderr
@@ -197,16 +196,16 @@ def test_every_verb_ends_with_a_sentence(checkout: Path, kind: str) -> None:
 OWN = {
     "gpupool/client/local_token.py": "its own token, which it opens without following links",
     "gpupool/local": "folders that gpupool makes for itself, closed to others",
-    "gpupool/terminal.py": "/dev/null",
+    "gpupool/findings/terminal.py": "/dev/null",
     "gpupool/programs": "Go sources and programs that came with gpupool",
-    "gpupool/pulumi_plugins": "/proc, the terminal, Pulumi's own folder",
     "gpupool/queue": "what came with gpupool, and the embedded database's folder",
-    "gpupool/start/files.py": "what came with gpupool; new files",
+    "gpupool/adopt/start/files.py": "what came with gpupool; new files",
     "gpupool/cli/main.py": "/dev/null",
-    "gpupool/catalog/load.py": "what came with gpupool",
-    "gpupool/report/build.py": "the catalog that came with gpupool",
-    "infra": "Pulumi's state, locks and marks, which are not in the repository",
-    "generators/render.py": "files that it writes",
+    "gpupool/environment/catalog/load.py": "what came with gpupool",
+    "gpupool/environment/schema/reference.py": "this checkout, for `make schema`",
+    "gpupool/review/report/build.py": "the catalog that came with gpupool",
+    "gpupool/infra": "Pulumi's state, locks and marks, which are not in the repository",
+    "gpupool/generators/render.py": "files that it writes",
     "vapcheck/server/schema.py": "what came with it",
     "vapcheck/reading.py": "the one reader",
 }
@@ -215,7 +214,7 @@ OWN = {
 
 def test_there_is_one_reader_of_other_peoples_files() -> None:
     outsiders, used = [], set[str]()
-    for top in ("gpupool", "generators", "infra", "vapcheck"):
+    for top in ("gpupool", "vapcheck"):
         for path in (ROOT / top).rglob("*.py"):
             name = path.relative_to(ROOT).as_posix()
             nodes = ast.walk(ast.parse(path.read_text()))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool import reserved_addresses, shipped
-from gpupool.reserved_addresses import closed_networks, credential_addresses, forbidden
+from gpupool.environment import reserved_addresses, shipped
+from gpupool.environment.reserved_addresses import closed_networks, credential_addresses, forbidden
 from tests.egress import METADATA_SERVICE
 
 V4 = [IPv4Address(one) for one in METADATA_SERVICE if ":" not in one]

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.terminal import BOLD, PLAIN, visible
+from gpupool.findings.terminal import BOLD, PLAIN, visible
 from tests.terminal import GPUPOOL, sent_to_a_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_our_own_styles_reach_a_terminal_and_no_pipe(tmp_path: Path) -> None:
 
 BYTES = """
 import sys, click, typer
-from gpupool import terminal
+from gpupool.findings import terminal
 terminal.protect()
 for text in sys.argv[1:]:
     typer.echo(text)
@@ -122,18 +122,17 @@ def test_libraries_that_write_bytes_are_no_way_past(monkeypatch: pytest.MonkeyPa
 
 def test_nobody_else_can_write_a_style() -> None:
     """It has a key that differs in every process."""
-    script = "from gpupool.terminal import BOLD; print(BOLD)"
+    script = "from gpupool.findings.terminal import BOLD; print(BOLD)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() not in (BOLD, PLAIN)
 
 
 def test_no_other_module_writes_control_sequences() -> None:
-    """They would be shown instead of obeyed: each belongs to `gpupool.terminal`."""
+    """They would be shown instead of obeyed: each belongs to `gpupool.findings.terminal`."""
     written = []
-    for folder in ("gpupool", "infra", "generators"):
-        for path in (ROOT / folder).rglob("*.py"):
-            tree = ast.parse(path.read_text("utf-8"))
-            strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-            if any(isinstance(value, str) and "\x1b" in value for value in strings):
-                written.append(str(path.relative_to(ROOT)))
-    assert written == ["gpupool/terminal.py"]
+    for path in (ROOT / "gpupool").rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        if any(isinstance(value, str) and "\x1b" in value for value in strings):
+            written.append(str(path.relative_to(ROOT)))
+    assert written == ["gpupool/findings/terminal.py"]

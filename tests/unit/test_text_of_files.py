@@ -17,19 +17,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.adopt.doctor.model import CheckResult, Diagnosis
+from gpupool.adopt.doctor.reasons import Reason
 from gpupool.cli import doctor, environments, promote, stack
+from gpupool.cli.findings.outputs import write_report
 from gpupool.cli.output import print_error, print_text
-from gpupool.cli.policy.outputs import CheckOutput, write
-from gpupool.doctor.model import CheckResult, Diagnosis
-from gpupool.doctor.reasons import Reason
-from gpupool.infra.policy_gate import describe, judge
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.findings.of_policy import policy_finding
 from gpupool.infra.stack_events import EngineOutcome
 from gpupool.infra.stack_result import Result
-from gpupool.plan.resolve import read_plan
-from gpupool.report.markdown import comment
-from gpupool.report.text import text
-from tests.unit.cli.policy_sample import DENIED, WARNED, sample
-from tests.unit.report.plans import EKS, Data, report
+from gpupool.policy.gate import describe, judge
+from gpupool.review.report.markdown import comment
+from gpupool.review.report.text import text
+from tests.cli.policy_sample import DENIED, WARNED, sample
+from tests.review.report.plans import EKS, Data, report
 
 WORDS = (
     "x\n::error::owned\r\n::stop-commands::t\x85\x1b[2J\x1b]0;t\x07 \u2028\u202e\u00ad tab\t##[add-mask]t "
@@ -81,7 +82,7 @@ def test_sentences_that_are_broken(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
-    words = {"problem": WORDS, "place": WORDS, "hint": WORDS}
+    words = {"problem": WORDS, "place": WORDS, "remediation": WORDS}
     found = CheckResult(WORDS, Reason.FILE_FINDING, words, check="file")
     doctor._print(Diagnosis("random", "random.yaml", (found,), ()))
     assert_text(capsys.readouterr().out)
@@ -116,36 +117,47 @@ def finding_of_a_waiver(environment: Path) -> Any:
 def test_preview_and_up(environment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finding = finding_of_a_waiver(environment)
     outcome = EngineOutcome(warnings=[WORDS])
-    stack._show(Result("trial", "up", outcome, 1, notes=(WORDS,), refused=WORDS, findings=(finding,)), "text")
+    stack._show(
+        Result("trial", "up", outcome, 1, notes=(WORDS,), refused=WORDS, findings=(policy_finding(finding),)),
+        "text",
+    )
     assert_text(capsys.readouterr().out)
-    print_error(describe(finding))
+    print_error(describe(policy_finding(finding)))
     assert_text(capsys.readouterr().err)
 
 
-def checked(output: CheckOutput, environment: Path) -> str:
+def checked(output: str, environment: Path) -> str:
     stream = io.StringIO()
     of_policy = replace(
-        DENIED, message=WORDS, fix=WORDS, why=WORDS, title=WORDS, reason="a\x1bb\x00", rule=f"rule {WORDS}"
+        DENIED,
+        message=WORDS,
+        remediation=WORDS,
+        why=WORDS,
+        title=WORDS,
+        reason="a\x1bb\x00",
+        rule=f"rule {WORDS}",
     )
     check = sample(of_policy, finding_of_a_waiver(environment), replace(WARNED, path=WORDS, file=WORDS))
-    write(replace(check, policies_from=(WORDS,)), output, stream)
+    write_report(replace(check, policies_from=(WORDS,)).finding_report(), output, stream)
     return stream.getvalue()
 
 
 def test_policy_check_as_text(environment: Path) -> None:
-    assert_text(checked(CheckOutput.text, environment))
+    assert_text(checked("text", environment))
 
 
 def test_a_message_makes_no_row_of_its_finding() -> None:
     stream = io.StringIO()
     message = "wrong\nfix         Run this."
-    write(sample(replace(WARNED, message=message, fix="Run that.")), CheckOutput.text, stream)
+    write_report(
+        sample(replace(WARNED, message=message, remediation="Run that.")).finding_report(), "text", stream
+    )
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("      fix ")]
     assert [row.split(maxsplit=1)[1] for row in rows] == ["Run that."]
 
 
 def test_annotations_of_github(environment: Path) -> None:
-    output = checked(CheckOutput.github, environment)
+    output = checked("github", environment)
     assert not OBEYED.search(output)
     *commands, summary = output.splitlines()
     assert len(commands) == 3
@@ -160,7 +172,7 @@ def test_annotations_of_github(environment: Path) -> None:
 
 
 def test_junit(environment: Path) -> None:
-    root = ElementTree.fromstring(checked(CheckOutput.junit, environment))
+    root = ElementTree.fromstring(checked("junit", environment))
     assert {element.tag for element in root.iter()} <= {
         "testsuites", "testsuite", "testcase", "failure", "system-out", "skipped",
     }  # fmt: skip
@@ -168,7 +180,7 @@ def test_junit(environment: Path) -> None:
 
 
 def test_sarif(environment: Path) -> None:
-    (run,) = json.loads(checked(CheckOutput.sarif, environment))["runs"]
+    (run,) = json.loads(checked("sarif", environment))["runs"]
     for result in run["results"]:
         assert not OBEYED.search(result["message"]["text"].replace("\t", ""))
         assert "l](" not in result["message"]["text"].replace("\\](", "")
@@ -200,5 +212,5 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_any_text_is_without_commands(words: str) -> None:
     stream = io.StringIO()
-    write(sample(replace(WARNED, message=words, fix=words)), CheckOutput.text, stream)
+    write_report(sample(replace(WARNED, message=words, remediation=words)).finding_report(), "text", stream)
     assert_text(stream.getvalue())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.text_secrets import (
+from gpupool.queue.text_secrets import (
     HIDDEN,
     secret_name,
     value_without_secrets,

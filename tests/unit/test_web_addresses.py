@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.web_addresses import WrongAddress, allowed, origin, parsed
+from gpupool.environment.web_addresses import WrongAddress, allowed, origin, parsed
 
 WRONG = [
     "ftp://a", "http://", "http:///a", "file:///etc/passwd", "a", "", "//a", "http:a",

@@ -98,5 +98,5 @@ def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:
                 level="warn",
                 expression=warning.expression.text,
             )
-            findings.append(replace(finding, fix=warning.hint))
+            findings.append(replace(finding, remediation=warning.remediation))
     return findings

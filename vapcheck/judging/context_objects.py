@@ -68,4 +68,4 @@ def doubtful(doubt: Doubt, document: Document) -> PolicyFinding:
     rule = "unreadable-field" if doubt.fatal else "unknown-field"
     level: Level = "deny" if doubt.fatal else "warn"
     finding = engine_finding(rule, document, doubt.path, doubt.message, level=level)
-    return replace(finding, origin="document", fix=doubt.hint)
+    return replace(finding, origin="document", remediation=doubt.remediation)

@@ -24,9 +24,11 @@ def not_judged(document: Document, error: Exception) -> PolicyFinding:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "the engine"
-    message = f"could not be judged: {type(error).__name__} in {where}, a defect of this program"
+    message = f"could not be evaluated: {type(error).__name__} in {where}, a bug in this program"
     finding = engine_finding("not-judged", document, "", message)
-    return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
+    return replace(
+        finding, remediation="check the object for unusual values, and report the bug with the object"
+    )
 
 
 def config_level(policy: Policy) -> Level:
@@ -70,5 +72,5 @@ def finding_of(
         shows_values=decision.shows_values,
         title=policy.text("title"),
         why=policy.text("why"),
-        fix=policy.text("fix"),
+        remediation=policy.text("fix"),
     )

@@ -176,7 +176,7 @@ class Judge:
                 self.tally.matched[policy.name] += 1
                 decision, level = Denial("error", broken), config_level(policy)
                 finding = finding_of(policy, None, decision, level, document, path)
-                findings.append(replace(finding, fix=GIVE_THE_CRD))
+                findings.append(replace(finding, remediation=GIVE_THE_CRD))
                 continue
             version = matched.api_version
             if version not in scopes and bindings:
@@ -192,7 +192,7 @@ class Judge:
                     applied = True
                     decision = Denial("error", f"failed to configure binding: {error}")
                     finding = finding_of(policy, binding, decision, config_level(policy), document, path)
-                    findings.append(replace(finding, fix=error.fix or finding.fix))
+                    findings.append(replace(finding, remediation=error.remediation or finding.remediation))
                     continue
                 if not parameters:
                     self.tally.unparameterised[policy.name] = binding.name
@@ -298,6 +298,7 @@ class Judge:
 def _unconverted(own: Resource, wanted: Resource) -> str:
     """The server converts between versions; offline there is nothing to convert with."""
     return (
-        f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
-        f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
+        f"can't be evaluated offline: the policy's rule names {wanted.api_version} {wanted.kind}, the "
+        f"object is {own.api_version}; write it as {wanted.api_version}, or also name {own.version} in the "
+        "rule"
     )

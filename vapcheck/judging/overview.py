@@ -15,10 +15,10 @@ from vapcheck.policy.parameters import missing, wanted
 from vapcheck.policy.policy_set import BoundPolicy, PolicySet, engine_finding
 
 _LEFT_OUT = {
-    Reach.RULES: "nothing is of a kind that the rules name for {operation}",
-    Reach.SELECTORS: "selectors or resourceNames of the policy leave everything out",
-    Reach.BINDINGS: "matchResources of the bindings leave everything out",
-    Reach.CONDITIONS: "matchConditions leave everything out",
+    Reach.RULES: "no object has a kind that the rules name for {operation}",
+    Reach.SELECTORS: "selectors or resourceNames of the policy exclude everything",
+    Reach.BINDINGS: "matchResources of the bindings exclude everything",
+    Reach.CONDITIONS: "matchConditions exclude everything",
 }
 
 
@@ -30,13 +30,13 @@ def overview(found: PolicySet, tally: Tally, operation: str) -> Iterator[PolicyF
         yield PolicyFinding(
             "audit",
             "assumed-namespaced",
-            f"the CustomResourceDefinition of {kind} ({api_version}) is not given; those without a namespace "
-            "are judged as if in one",
+            f"the CustomResourceDefinition of {kind} ({api_version}) is missing; objects without a "
+            "namespace are evaluated as namespaced",
             origin="document",
             object=ObjectRef(api_version, kind, None, ""),
             file=file,
             line=line,
-            fix="Give the CustomResourceDefinition, beside the manifests or with --policies.",
+            remediation="Add the CustomResourceDefinition to the manifests, or use --policies.",
         )
     yield from _unmatched(found.policies, tally, operation)
 
@@ -51,12 +51,12 @@ def _unseen(name: str, unseen: UnseenNamespace) -> PolicyFinding:
     return PolicyFinding(
         "warn",
         "unknown-namespace",
-        f"namespace {name} is not given; {' and '.join(uses)}",
+        f"namespace {name} is missing; {' and '.join(uses)}",
         origin="document",
         object=ObjectRef("v1", "Namespace", None, name),
         file=unseen.file,
         line=unseen.line,
-        fix="Give the Namespace, beside the manifests or with --policies; or say "
+        remediation="Add the Namespace to the manifests, or use --policies; or use "
         f"--namespace {name} --namespace-labels KEY=VALUE.",
     )
 
@@ -71,9 +71,9 @@ def _unmatched(policies: Iterable[BoundPolicy], tally: Tally, operation: str) ->
         without = tally.unparameterised.get(policy.name)
         binding = next((one for one in bound.bindings if one.name == without), None)
         if binding and binding.param_ref and policy.param_kind:
-            message = f"was not applied: no {wanted(policy, binding)} is given as its parameter"
+            message = f"was not applied: its parameter, {wanted(policy, binding)}, is missing"
             finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
-            finding = replace(finding, binding=binding.name, fix=missing(policy, binding))
+            finding = replace(finding, binding=binding.name, remediation=missing(policy, binding))
         yield replace(finding, title=policy.text("title"))
 
 
@@ -83,9 +83,9 @@ def _cause(bound: BoundPolicy, tally: Tally, operation: str) -> str:
     if reached in (Reach.SELECTORS, Reach.BINDINGS):
         unseen = sorted(name for name, one in tally.unseen.items() if bindings & one.selecting)
         if unseen:
-            return f"selected by labels of what is not given, namespace {', '.join(unseen)}"
+            return f"selected by labels of a missing namespace, {', '.join(unseen)}"
     rules = bound.compiled.policy.match.rules
     named = sorted({f"{plural}/{sub}" for rule in rules for plural, sub in rule.resources})
     if reached is Reach.RULES and not any(name.endswith(("/", "/*")) for name in named):
-        return f"the rules name only subresources, {', '.join(named)}; ask with --subresource {named[0]}"
+        return f"the rules name only subresources, {', '.join(named)}; use --subresource {named[0]}"
     return _LEFT_OUT[reached].format(operation=operation)

@@ -24,8 +24,8 @@ from vapcheck.policy.model import POLICY, Policy
 from vapcheck.policy.reader import read_policy
 
 HIDDEN = "***"
-WITHHELD = "message withheld: its messageExpression reads what is in a Secret"
-UNKNOWN = "message withheld: the policy is not available, and may show what is in the Secret"
+WITHHELD = "message withheld: its messageExpression reads the contents of a Secret"
+UNKNOWN = "message withheld: the policy is not available, and may show the contents of the Secret"
 _TELLING = 8
 """Characters from which on a Secret's value is masked. Shorter ones are also ordinary words and numbers."""
 _OPEN_FIELDS = ("apiVersion", "kind", "metadata", "type")
@@ -125,7 +125,7 @@ class _Redaction:
             conditions = [row.text for row in policy.conditions]
             texts = conditions if finding.expression in conditions else [finding.expression]
             if any(map(reading.reads, texts)):
-                instead = "error withheld, as it reads what is in a Secret"
+                instead = "error withheld, because it reads the contents of a Secret"
                 ignored = "" if policy.fails_closed else IGNORED
                 return f"expression '{finding.expression}' failed: {instead}{ignored}"
         return str(self._masked(finding.message))

@@ -41,7 +41,7 @@ _GROWTH = 6
 """Bytes that one character of YAML can become (`<`, which Go writes as \\u003c), aliases apart."""
 _ESCAPED = re.compile("[<>&]")
 _LINE_ENDS = re.compile("[\u2028\u2029]")
-_FOREIGN = "nothing, if it is for another tool; else write apiVersion and kind"
+_FOREIGN = "ignore this if it is for another tool; otherwise write apiVersion and kind"
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -79,13 +79,13 @@ def is_not_kubernetes(finding: Problem) -> bool:
     """Whether the problem is only that a file found in a folder is for another tool (values.yaml,
     package.json): a document with neither apiVersion nor kind. It is never true for a file that was named,
     because such a file is expected to hold objects."""
-    return finding.hint == _FOREIGN
+    return finding.remediation == _FOREIGN
 
 
 def is_taken(finding: Problem) -> bool:
     """Whether kubectl reads the text in spite of the finding, and sends the objects that were read: a key
     appears twice in it."""
-    return finding.hint == KEEP_ONE
+    return finding.remediation == KEEP_ONE
 
 
 def from_bodies(bodies: Iterable[dict[str, Any]], file: str) -> list[Document]:
@@ -118,8 +118,8 @@ def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], lis
                     continue
                 documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
                 continue
-            hint = _FOREIGN if in_folder and one.foreign else one.problem.hint
-            findings.append(replace(one.problem, file=file, hint=hint))
+            remediation = _FOREIGN if in_folder and one.foreign else one.problem.remediation
+            findings.append(replace(one.problem, file=file, remediation=remediation))
     return documents, findings
 
 
@@ -140,7 +140,7 @@ def _sent(body: dict[str, Any]) -> int:
 
 
 def _too_large(file: str, line: int, size: int) -> Problem:
-    message = f"{size:,} bytes as JSON; the server takes no more than {MAX_REQUEST:,} in one request"
+    message = f"{size:,} bytes as JSON; the server accepts at most {MAX_REQUEST:,} per request"
     return Problem(file, line, 1, message, "split the object, or keep large contents out of it")
 
 
@@ -162,8 +162,8 @@ def read_files(
         names = _manifests_below(path, findings) if in_folder else [name]
         if not names:
             message = "a folder without manifests"
-            hint = f"name a folder with {', '.join(SUFFIXES)} files"
-            findings.append(Problem(name, 1, 1, message, hint))
+            remediation = f"name a folder with {', '.join(SUFFIXES)} files"
+            findings.append(Problem(name, 1, 1, message, remediation))
         if not in_folder and path.exists() and not path.is_file():
             if name in streams:
                 continue  # its text was read already, and waiting for more could take for ever
@@ -244,8 +244,8 @@ def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | N
     try:
         raw = read_file(name, MAX_BYTES, streams=not files_only)
     except TooLargeError:
-        hint = "split it; the server takes 3 MiB for one object"
-        findings.append(Problem(name, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB", hint))
+        remediation = "split it; the server accepts 3 MiB per object"
+        findings.append(Problem(name, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB", remediation))
         return None
     except OSError as error:
         findings.append(_unreadable(name, error))

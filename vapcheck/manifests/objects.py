@@ -59,7 +59,7 @@ def objects_in(piece: Piece, *, hide: Callable[[], bool]) -> Iterator[Located | 
         return
     shown = unshown(body) if hide() else f"the value {str(body)[:40]!r}"
     what = "a list" if isinstance(body, list) else shown
-    problem = _problem(piece.line, f"{what} where an object of Kubernetes should be", _WRITE)
+    problem = _problem(piece.line, f"{what} instead of a Kubernetes object", _WRITE)
     yield NoObject(problem, isinstance(body, list) and not any(map(_is_intended, body)))
 
 
@@ -76,8 +76,8 @@ def _is_intended(value: Any) -> bool:
     return bool(version) and not chart and not version.startswith("kustomize.config.k8s.io/")
 
 
-def _problem(line: int, message: str, hint: str) -> Problem:
-    return Problem("", max(line, 1), 1, message, hint)
+def _problem(line: int, message: str, remediation: str) -> Problem:
+    return Problem("", max(line, 1), 1, message, remediation)
 
 
 class _Reader:
@@ -104,14 +104,14 @@ class _Reader:
         (ConfigMapList: ConfigMap)."""
         items, kind = body["items"], body.get("kind")
         if not kind or not isinstance(items, list):
-            message, hint = "no kind: not an object of Kubernetes", _MOVE
+            message, remediation = "no kind: not a Kubernetes object", _MOVE
             if kind:
-                message, hint = "items is not a list", "write a list of objects, or leave items out"
-            yield NoObject(_problem(line, message, hint), not item and not _is_intended(body))
+                message, remediation = "items is not a list", "write a list of objects, or remove items"
+            yield NoObject(_problem(line, message, remediation), not item and not _is_intended(body))
             return
         if len(item) >= 2 * MAX_LISTS:
             message = f"Lists in Lists, more than {MAX_LISTS} levels deep"
-            yield NoObject(_problem(line, message, "write the objects one after the other"))
+            yield NoObject(_problem(line, message, "write the objects as separate documents"))
             return
         known = self._piece.line > 0
         rows = rows_of_items(self._piece.text, item, len(items)) if known else []
@@ -134,7 +134,7 @@ class _Reader:
             said = f"{key} {shown} is not text" if value not in (None, "") else f"no {key}"
             name = body.get("kind") if key == "apiVersion" else None
             of = f" of this {name}" if name else ""
-            return _problem(line, f"{said}{of}: not an object of Kubernetes", _MOVE)
+            return _problem(line, f"{said}{of}: not a Kubernetes object", _MOVE)
         if not isinstance(body.get("metadata", {}), dict | None):
             return _problem(line, "metadata is not an object", "write metadata: {name: ...}")
         return None

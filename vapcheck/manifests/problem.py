@@ -14,10 +14,10 @@ class Problem:
     column: int
     message: str
     """What is wrong, with the value."""
-    hint: str
+    remediation: str
     """What would be right."""
 
     def __str__(self) -> str:
-        text = f"{self.file}:{self.line}:{self.column}: {self.message}; {self.hint}"
+        text = f"{self.file}:{self.line}:{self.column}: {self.message}; {self.remediation}"
         # One line, whatever the file contains: no line feed, no escape sequence for a terminal.
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -38,4 +38,4 @@ def may_hold_secret(text: str) -> bool:
 def unshown(value: Any) -> str:
     """What can be shown of a value that may be secret: its type."""
     name = next((name for kind, name in _NAMES if isinstance(value, kind)), "a value")
-    return f"{name} (not shown, as this may be of a Secret)"
+    return f"{name} (not shown, because it may come from a Secret)"

@@ -24,7 +24,7 @@ from vapcheck.manifests.yaml_nodes import MAX_DEPTH
 _SEPARATOR = re.compile(r"^---(.*)\n?", re.MULTILINE)
 _CONTENT = re.compile(r"^(?!---)[ \t]*[^\s#]", re.MULTILINE)
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
-KEEP_ONE = "keep one; kubectl takes the last"
+KEEP_ONE = "keep one; kubectl uses the last"
 """What to do about a key that appears twice, which kubectl takes all the same."""
 MAX_CHARACTERS = 16 << 20
 """Of one document. The server refuses requests over 3 MiB, and a List may hold many objects."""
@@ -62,8 +62,8 @@ def _yaml_pieces(text: str, line: int, whole: str) -> Iterator[Piece]:
             # A key that is pasted without its indentation begins like this (-----BEGIN ...).
             shown = "anything" if may_hold_secret(whole) else repr(follows[:40])
             message = f"a line with --- can't go on with {shown}"
-            hint = "put the text on the next line; kubectl reads nothing of this file"
-            yield Piece(NotImplemented, here, "", here, (Problem("", here, 4, message, hint),))
+            remediation = "move the text to the next line; kubectl can't read this file"
+            yield Piece(NotImplemented, here, "", here, (Problem("", here, 4, message, remediation),))
         elif match.start() == begin:
             continue  # nothing before it: it belongs to what follows
         yield from _yaml_piece(text[begin : match.start()], line, whole)
@@ -104,9 +104,9 @@ def _exactly(text: str, line: int, problems: list[Problem], whole: str) -> Any:
         message = f"the key {key!r} appears twice in one object"
         problems.append(Problem("", line + row - 1, column, message, KEEP_ONE))
     if reading.rest:
-        message = "what follows the end of the document (...) is never read"
+        message = "text after the end of the document (...) is never read"
         problems.append(
-            Problem("", line + reading.rest - 1, 1, message, "begin it with --- alone on its line")
+            Problem("", line + reading.rest - 1, 1, message, "start it with --- on a separate line")
         )
     return reading.value
 
@@ -119,7 +119,7 @@ def _syntax(text: str, error: YamlError, line: int, whole: str) -> Problem:
             "",
             row,
             error.column,
-            f"this is a template ({{{{ ... }}}}), which is not YAML before it is rendered: {said}",
+            f"this is a template ({{{{ ... }}}}), which is not YAML until it is rendered: {said}",
             "render it first, with `helm template` for a chart, and check the result",
         )
     return Problem("", row, error.column, f"kubectl can't read this YAML: {said}", "correct the YAML")

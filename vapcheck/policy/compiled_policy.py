@@ -61,7 +61,7 @@ class Refusal:
     path: str
     expression: str
     message: str
-    fix: str = ""
+    remediation: str = ""
     """What to do, where the message does not say it."""
 
 
@@ -175,7 +175,10 @@ class _PolicyCompiler:
         """`first`: the first minor that would take it, where this one is too old."""
         fix = unseen_variables.advice(self._policy, row, message)
         if first:
-            fix = f"Kubernetes {first} and newer take it; write it without what this cluster's lacks."
+            fix = (
+                f"Kubernetes {first} and newer support it; write it without the features that this "
+                "cluster lacks."
+            )
         self.refusals.append(Refusal(row.path, row.text, message, fix))
 
     def compile(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> Program | None:

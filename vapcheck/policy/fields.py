@@ -39,7 +39,7 @@ class Fields:
             self.say(key, f"a mapping is expected, not {value!r}")
         for name in fields.values:
             if name not in known:
-                fields.say(name, f"unknown field; known are {', '.join(known)}")
+                fields.say(name, f"unknown field; known fields: {', '.join(known)}")
         return fields
 
     def rows(self, key: str, known: Collection[str]) -> Iterator[Fields]:
@@ -72,7 +72,7 @@ class Fields:
         """The text at `key` without spaces around it: it may be left out, or empty, but not blank."""
         value = self.text(key)
         if value and not value.strip():
-            self.say(key, "must not be blank; write something, or leave it out")
+            self.say(key, "must not be blank; write a value, or remove it")
         return value.strip()
 
     def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
@@ -94,7 +94,7 @@ class Fields:
             elif choices and value not in choices:
                 self.say(f"{key}[{index}]", f"{value!r} is none of {', '.join(choices)}")
             elif unique and value in found:
-                self.say(f"{key}[{index}]", f"{value!r} is given twice; take one out")
+                self.say(f"{key}[{index}]", f"{value!r} appears twice; remove one")
             else:
                 found.append(value)
         return tuple(found)

@@ -62,7 +62,7 @@ def _rule(fields: Fields) -> Rule:
         if name != "resources" and len(values) > 1 and "*" in values:
             fields.say(name, "beside '*' nothing else may be given")
     if "" in versions:
-        fields.say(f"apiVersions[{versions.index('')}]", "must not be empty; write a version, as in v1")
+        fields.say(f"apiVersions[{versions.index('')}]", "must not be empty; write a version, such as v1")
     _judge_resources(fields, resources)
     names = fields.texts("resourceNames", unique=True)
     for index, name in enumerate(names):
@@ -92,12 +92,12 @@ def _judge_resources(fields: Fields, resources: tuple[str, ...]) -> None:
     for index, item in enumerate(resources):
         resource, slash, subresource = item.partition("/")
         if item == "":
-            fields.say(f"resources[{index}]", "must not be empty; write a resource, as in pods")
+            fields.say(f"resources[{index}]", "must not be empty; write a resource, such as pods")
         elif not slash:
             plain = item != "*"
         elif resource in every_subresource or subresource in every_resource:
             wider = f"{resource}/*" if resource in every_subresource else f"*/{subresource}"
-            fields.say(f"resources[{index}]", f"{item!r} is part of {wider!r} already; take it out")
+            fields.say(f"resources[{index}]", f"{item!r} is already part of {wider!r}; remove it")
         if slash and subresource == "*":
             every_subresource.add(resource)
         if slash and resource == "*":

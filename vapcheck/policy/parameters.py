@@ -16,18 +16,16 @@ Body = dict[str, Any]
 NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAction"
 
 
-GIVE_THE_CRD = (
-    "Give the CustomResourceDefinition of the parameters too, beside the manifests or with --policies."
-)
+GIVE_THE_CRD = "Add the CustomResourceDefinition of the parameters to the manifests, or use --policies."
 
 
 class ParameterError(Exception):
     """The parameters are not available; the text is the API server's, which names neither them nor the
     binding."""
 
-    def __init__(self, text: str, fix: str = "") -> None:
+    def __init__(self, text: str, remediation: str = "") -> None:
         super().__init__(text)
-        self.fix = fix
+        self.remediation = remediation
         """What to do, with the names."""
 
 
@@ -78,7 +76,7 @@ class Parameters:
                 raise ParameterError(
                     "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
                     f"Name a namespace for the {kind} in spec.paramRef.namespace of {_place(binding)}, since "
-                    "the object has none; or take what is cluster-scoped out of what it matches.",
+                    "the object has none; or exclude cluster-scoped objects from what it matches.",
                 )
             candidates = [body for body in candidates if _metadata(body).get("namespace", "default") == where]
         elif reference.namespace:
@@ -93,7 +91,8 @@ class Parameters:
             bodies = [body for body in candidates if _metadata(body).get("name") == reference.name]
         if not bodies and reference.deny_when_missing:
             advice = (
-                f"{_give(policy, binding, where)}, or let it be missing with parameterNotFoundAction: Allow."
+                f"{_give(policy, binding, where)}, or allow it to be missing with "
+                "parameterNotFoundAction: Allow."
             )
             raise ParameterError(NOT_FOUND, advice)
         return list(bodies)

@@ -28,7 +28,7 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     as_admitted(document.body, kinds, operation="CREATE", doubts=doubts)
     for doubt in doubts:
         if not doubt.path.startswith("spec"):  # there the reader of policies has a better message
-            yield doubt.path, f"{doubt.message}; {doubt.hint}" if doubt.hint else doubt.message
+            yield doubt.path, f"{doubt.message}; {doubt.remediation}" if doubt.remediation else doubt.message
     name = mapping_in(document.body, "metadata").get("name")
     if not name:
         yield "metadata.name", "is required"
@@ -83,7 +83,7 @@ def unknown_resources(policy: Policy, kinds: Kinds) -> Iterator[tuple[str, str]]
             near = meant(min(rule.groups), sorted(builtin))
             yield (
                 f"{path}.apiGroups",
-                f"there is no such group in Kubernetes {kinds.minor}; {near or 'correct it'}",
+                f"unknown group in Kubernetes {kinds.minor}; {near or 'correct it'}",
             )
 
 
@@ -96,8 +96,10 @@ def unknown_kind(document: Document, kinds: Kinds) -> str | None:
     rows = list(kinds.in_groups([group]))
     near = meant(kind, sorted({row.kind for row in rows if row.version == version}))
     elsewhere = sorted({row.api_version for row in kinds if row.kind == kind})
-    hint = near or (f"{kind} is in {', '.join(elsewhere)}" if elsewhere else "correct apiVersion and kind")
-    return f"there is no {kind} in {api_version} of Kubernetes {kinds.minor}; {hint}"
+    remediation = near or (
+        f"{kind} is in {', '.join(elsewhere)}" if elsewhere else "correct apiVersion and kind"
+    )
+    return f"there is no {kind} in {api_version} of Kubernetes {kinds.minor}; {remediation}"
 
 
 def meant(word: str, known: Iterable[str]) -> str:

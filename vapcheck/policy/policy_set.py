@@ -22,7 +22,7 @@ _SERVED = f"{GROUP}/v1"
 """What policies and bindings are written in: every known minor serves it."""
 UNKNOWN_MINOR = "unknown-minor"
 """The rule of the note that a cluster is judged as another minor than its own."""
-_BIND = f"Add a {BINDING}, or judge it as if there were one with --bind deny (or warn, audit)."
+_BIND = f"Add a {BINDING}, or evaluate it as if bound with --bind deny (or warn, audit)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def read_policies(
                 finding = engine_finding(
                     "invalid-policy", document, row.path, row.message, expression=row.expression
                 )
-                findings.append(replace(finding, fix=row.fix))
+                findings.append(replace(finding, remediation=row.remediation))
     if bind:
         unbound = known.keys() - {binding.policy for binding in bindings.values()}
         for name in sorted(unbound & compiled.keys()):
@@ -136,10 +136,11 @@ def other_minor(kinds: Kinds) -> Iterator[PolicyFinding]:
         yield PolicyFinding(
             "warn",
             UNKNOWN_MINOR,
-            f"Kubernetes {kinds.kubernetes} is not known, only {MINORS[0]} to {MINORS[-1]}; "
-            f"it is judged as {kinds.minor}",
+            f"Kubernetes {kinds.kubernetes} is unknown, only {MINORS[0]} to {MINORS[-1]} are known; "
+            f"it is treated as {kinds.minor}",
             origin="engine",
-            fix="What only that version has or lacks is not seen; its API server shows it in a dry run.",
+            remediation="Differences of that version are not considered; a dry run on its API server "
+            "shows them.",
         )
 
 
@@ -148,10 +149,11 @@ def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:
     for document in documents:
         body = document.body
         if is_of(GROUP, body) and body.get("kind") == "MutatingAdmissionPolicy":
-            message = "is not applied: objects are judged as they are given, without what it would change"
+            message = "is not applied: objects are evaluated without its changes"
             finding = engine_finding("mutating-policy", document, "", message, level="audit")
             yield replace(
-                finding, fix="If policies depend on its changes, give the objects as they are after it."
+                finding,
+                remediation="If policies depend on its changes, provide the changed objects.",
             )
 
 
@@ -185,20 +187,20 @@ def _loose_ends(known: dict[str, Document], bindings: Sequence[Binding]) -> list
     findings = []
     for binding in bindings:
         if binding.policy and binding.policy not in known:
-            message = f"the policy {binding.policy!r} isn't here; give it too, or correct the name"
+            message = f"the policy {binding.policy!r} is missing; add it, or correct the name"
             findings.append(engine_finding("unknown-policy", binding.document, "spec.policyName", message))
     bound = {binding.policy for binding in bindings}
     for name, document in known.items():
         if name not in bound:
             message = "no binding names this policy, so nothing enforces it"
             finding = engine_finding("unbound-policy", document, "", message, level="warn")
-            findings.append(replace(finding, fix=_BIND))
+            findings.append(replace(finding, remediation=_BIND))
     return findings
 
 
 def _twice(document: Document, first: Document) -> PolicyFinding:
     where = f"{first.file}:{first.line}" if first.line else first.file
-    message = f"the name is already taken by another one at {where}; rename one of them"
+    message = f"the name is already used at {where}; rename one of them"
     return engine_finding("duplicate-policy", document, "metadata.name", message)
 
 

@@ -96,7 +96,7 @@ def read_binding(document: Document) -> tuple[Binding, Problems]:
     if not actions:
         spec.say("validationActions", "at least one of Deny, Warn, Audit is needed")
     if {"Deny", "Warn"} <= set(actions):
-        spec.say("validationActions", "Deny and Warn exclude each other; choose one")
+        spec.say("validationActions", "Deny and Warn exclude each other; use one of them")
     policy = spec.text("policyName", required=True)
     if policy.strip() and not name_forms.is_subdomain(policy):
         spec.say("policyName", f"{policy!r} is not a policy's name: {name_forms.SUBDOMAIN}")
@@ -127,7 +127,7 @@ def _named(spec: Fields, key: str, name: str, expression: str) -> list[tuple[Fie
 def _conditions(spec: Fields) -> tuple[Expression, ...]:
     rows = _named(spec, "matchConditions", "name", "expression")
     if len(rows) > _MAX_CONDITIONS:
-        said = f"{len(rows)} are too many, {_MAX_CONDITIONS} are allowed; join some by &&"
+        said = f"{len(rows)} are too many, {_MAX_CONDITIONS} are allowed; join some with &&"
         spec.say("matchConditions", said)
     for fields, row in rows:
         if row.name.strip() and not name_forms.is_label_key(row.name):
@@ -157,7 +157,7 @@ def _distinct(rows: list[tuple[Fields, Expression]], key: str) -> tuple[Expressi
     seen: set[str] = set()
     for fields, row in rows:
         if row.name and row.name in seen:
-            fields.say(key, f"{row.name!r} is given twice; rename one")
+            fields.say(key, f"{row.name!r} appears twice; rename one")
         seen.add(row.name)
     return tuple(row for _, row in rows)
 

@@ -35,7 +35,7 @@ class TypeWarning:
     expression: Expression
     message: str
     """In the checker's words: `undefined field 'hostNetwrk'`."""
-    hint: str
+    remediation: str
     """The field that was probably meant, or nothing."""
     line: int
     """In the expression's own text, from 1; as the column."""
@@ -91,7 +91,7 @@ def _params(policy: Policy, kinds: Kinds) -> Schema | None:
 
 def _warnings(one: Attempt, kinds: tuple[Resource, ...]) -> list[TypeWarning]:
     return [
-        TypeWarning(row, problem.message, problem.hint, problem.line, problem.column, kinds)
+        TypeWarning(row, problem.message, problem.remediation, problem.line, problem.column, kinds)
         for row, problems in one.problems()
         for problem in problems
     ]

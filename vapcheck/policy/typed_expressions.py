@@ -38,7 +38,7 @@ class TypeProblem:
     """What the checker says about one place of an expression; line and column count from 1."""
 
     message: str
-    hint: str
+    remediation: str
     line: int
     column: int
 
@@ -105,11 +105,11 @@ class Attempt:
         line, column, message = int(found[1]), int(found[2]), found[3]
         if "*error*" in message:
             return None  # follows from another one
-        hint = ""
+        remediation = ""
         if undefined := _UNDEFINED.search(message):
-            hint = self.types.advice(undefined[1])
+            remediation = self.types.advice(undefined[1])
         shown = re.sub(rf"\bkubernetes\.o{self.number}_\w+", lambda name: self._types_of(name[0]), message)
-        return TypeProblem(shown, hint, line, column)
+        return TypeProblem(shown, remediation, line, column)
 
     def _types_of(self, name: str) -> str:
         """What a type of ours stands for, in words: `PodSpec or JobSpec`."""

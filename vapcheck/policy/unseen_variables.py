@@ -24,7 +24,7 @@ def advice(policy: Policy, row: Expression, refusal: str) -> str:
         return ""
     names = [variable.name for variable in policy.variables]
     if row in policy.conditions:
-        return f"Match conditions see no variables; write in place of variables.{unseen} what it stands for."
+        return f"Match conditions can't use variables; replace variables.{unseen} with its expression."
     if unseen not in names:
         return _no_such(unseen, names)
     # Declared and not seen: the row is a variable itself, and comes first.
@@ -32,7 +32,7 @@ def advice(policy: Policy, row: Expression, refusal: str) -> str:
     if circle:
         cycle = " -> ".join(circle)
         said = f"The variable {row.name!r} reads itself ({cycle}), but {_ORDER}"
-        return f"{said}; write one of them without the next."
+        return f"{said}; write one of them without the next one."
     return f"Move the variable {unseen!r} above {row.name!r}: {_ORDER}."
 
 

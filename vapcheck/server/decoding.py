@@ -32,9 +32,9 @@ _TIME = ("a time", "write it as 2026-01-31T08:00:00Z")
 _MICRO_TIME = ("a time with six decimals", "write it as 2026-01-31T08:00:00.000000Z")
 _BYTES = (
     "base64",
-    "encode it; as it is, it belongs into stringData of a Secret, or into data of a ConfigMap",
+    "encode it; unencoded text belongs in stringData of a Secret, or in data of a ConfigMap",
 )
-_QUANTITY = "write a number, and a unit where it needs one, as in 500m, 2G or 1.5Gi"
+_QUANTITY = "write a number, with a unit if needed, such as 500m, 2G or 1.5Gi"
 _MEANT = re.compile(r"\s*([+-]?[0-9.]+)\s*([kKMGTPE])(i?)[bB]?\s*", re.ASCII)
 
 
@@ -44,7 +44,7 @@ class Doubt:
 
     path: str
     message: str
-    hint: str
+    remediation: str
     fatal: bool
     """Whether every server refuses the object, not only a strict one."""
 
@@ -96,12 +96,12 @@ def _inspect_fields(
             yield from _inspect(item, known, place, show, builtin)
         elif not schema.preserve_unknown:
             near = difflib.get_close_matches(key, list(schema.properties), 1)
-            hint = f"did you mean {near[0]}?" if near else "remove it"
-            yield Doubt(where, f"unknown field {key!r}; the server drops it", hint, False)
+            remediation = f"did you mean {near[0]}?" if near else "remove it"
+            yield Doubt(where, f"unknown field {key!r}; the server drops it", remediation, False)
 
 
 def _wrong(value: Any, expected: _Expected, path: str, show: _Show) -> Doubt:
-    return Doubt(path, f"{show(value)} where {expected[0]} belongs", expected[1], True)
+    return Doubt(path, f"{show(value)} instead of {expected[0]}", expected[1], True)
 
 
 def _expected(value: Any, schema: Schema, builtin: bool) -> _Expected | None:

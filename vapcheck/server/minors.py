@@ -18,7 +18,7 @@ def number(minor: str) -> int:
     """33 of 1.33 (or v1.33.5). Raises ValueError for what is no version 1.x."""
     parts = _VERSION.match(minor)
     if parts is None:
-        raise ValueError(f"{minor!r} is no version of Kubernetes; write it as {NEWEST}")
+        raise ValueError(f"{minor!r} is not a Kubernetes version; write it as {NEWEST}")
     return int(parts[1])
 
 

@@ -1,1 +1,1 @@
-"""`gpupool policy`: what is asked on the command line, and each form in which a check is printed."""
+"""`gpupool policy`: what is asked on the command line, and running the fixtures of policies."""

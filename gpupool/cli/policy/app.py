@@ -1,7 +1,7 @@
 """`gpupool policy check | test`: ValidatingAdmissionPolicies judged offline, and policies judged by fixtures.
 
-Thin: `gpupool.policy_check.targets` sorts targets, `gpupool.policy_check.check` has them judged,
-`gpupool.cli.policy.outputs` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
+Thin: `gpupool.policy.targets` sorts targets, `gpupool.policy.check` has them judged,
+`gpupool.cli.findings` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
 rich) must not be imported for it.
 """
 
@@ -12,13 +12,13 @@ from typing import Annotated
 
 import typer
 
-from gpupool.cli.output import Format
-from gpupool.cli.policy.outputs import CheckOutput, answer
-from gpupool.policy_check.check import Bind, Operation, Question
+from gpupool.cli.output import FindingFormatOption, Format
+from gpupool.cli.policy.answer import answer
+from gpupool.policy.check import Bind, Operation, Question
 
 app = typer.Typer(
     name="policy",
-    help="Check environments and manifests against policies; test the policies themselves.",
+    help="Check environments and manifests against policies; test policies.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -38,10 +38,7 @@ def check(
         list[Path] | None,
         typer.Option("--policies", metavar="DIR", help="More policies: a folder or a file. Repeatable."),
     ] = None,
-    output: Annotated[
-        CheckOutput,
-        typer.Option("-o", "--format", help="text for people; json, sarif, junit or github for machines."),
-    ] = CheckOutput.text,
+    output: FindingFormatOption = "text",
     user: Annotated[
         str | None,
         typer.Option("--user", metavar="NAME", help="The user of the request, as request.userInfo.username."),
@@ -64,14 +61,16 @@ def check(
     ] = None,
     bind: Annotated[
         Bind | None,
-        typer.Option("--bind", help="Judge policies without a binding too, as if bound with this action."),
+        typer.Option("--bind", help="Also evaluate policies without a binding, with this action."),
     ] = None,
     uid: Annotated[
-        str | None, typer.Option("--user-uid", metavar="UID", help="As request.userInfo.uid.")
+        str | None, typer.Option("--user-uid", metavar="UID", help="The user's uid, as request.userInfo.uid.")
     ] = None,
     extra: Annotated[
         list[str] | None,
-        typer.Option("--user-extra", metavar="KEY=VALUE", help="In request.userInfo.extra. Repeatable."),
+        typer.Option(
+            "--user-extra", metavar="KEY=VALUE", help="An entry of request.userInfo.extra. Repeatable."
+        ),
     ] = None,
     subresource: Annotated[
         str | None,
@@ -79,16 +78,18 @@ def check(
     ] = None,
     kubernetes: Annotated[
         str | None,
-        typer.Option("--kubernetes-version", metavar="1.N", help="The cluster's minor; default: the newest."),
+        typer.Option(
+            "--kubernetes-version", metavar="1.N", help="The cluster's minor version; default: newest."
+        ),
     ] = None,
 ) -> None:
-    """Judge what the API server would judge, without one: policies (CEL) against every object.
+    """Evaluate policies (CEL) against every object, as the API server does, without a cluster.
 
-    Manifests are judged by the policies among them and those of --policies; where there are none, by those
-    that came with gpupool. Exit 0: nothing is denied (there may be warnings). 1: something is denied or
-    can't be read. 2: wrong use, or nothing to judge.
+    Manifests are checked against the policies among them and those of --policies, or, if there are none,
+    against the policies that ship with gpupool. Exit 0: nothing is denied (warnings are possible). 1:
+    something is denied or can't be read. 2: usage error, or nothing to check.
 
-    Manifests beside an environment are judged by that environment's policies; its own manifests are left out.
+    With an environment, manifests are checked against its policies; its generated manifests are skipped.
 
     Example: gpupool policy check prod jobs/ -o sarif > policy.sarif
     """
@@ -113,26 +114,28 @@ def check(
 def run_fixtures(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="Folder of policies; fixtures in DIR/fixtures/POLICY/."),
+        typer.Argument(metavar="DIR", help="Folder of policies, with fixtures in DIR/fixtures/POLICY/."),
     ] = None,
     name: Annotated[
         str | None, typer.Option("-k", metavar="NAME", help="Only policies whose name contains NAME.")
     ] = None,
     mutate: Annotated[
-        bool, typer.Option("--mutate", help="Also weaken each expression in turn; fixtures must notice.")
+        bool, typer.Option("--mutate", help="Also weaken each expression in turn; a fixture must fail.")
     ] = False,
     output: Annotated[
         Format, typer.Option("-o", "--format", help="text for people, json for machines.")
     ] = "text",
     kubernetes: Annotated[
         str | None,
-        typer.Option("--kubernetes-version", metavar="1.N", help="The cluster's minor; default: the newest."),
+        typer.Option(
+            "--kubernetes-version", metavar="1.N", help="The cluster's minor version; default: newest."
+        ),
     ] = None,
 ) -> None:
-    """Run the good and bad fixtures of every policy; with --mutate, see that they would notice a mistake.
+    """Run the good and bad fixtures of every policy; with --mutate, check that they detect mistakes.
 
-    A fixture good*.yaml must pass, one called bad*.yaml must be denied, with the message that its
-    annotation policies.gpupool.dev/expect names. A policy without fixtures or without a binding fails.
+    good*.yaml must pass. bad*.yaml must be denied with the message in its annotation
+    policies.gpupool.dev/expect. A policy without fixtures or without a binding fails.
 
     Example: gpupool policy test policies -k gpu-pods --mutate
     """

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from gpupool.cli.policy.outputs import CheckOutput
-from gpupool.policy_check.check import Bind, Operation, Question
+from gpupool.cli.findings.outputs import FindingFormat
+from gpupool.policy.check import Bind, Operation, Question
 
 ONCE = {
     "-o": "output",
@@ -33,10 +33,15 @@ REPEATED = {
     "--user-extra": "extra",
 }
 """Options with what they set; all of them take a value."""
-_CHOICES: dict[str, type[StrEnum]] = {"output": CheckOutput, "operation": Operation, "bind": Bind}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "output": get_args(FindingFormat),
+    "operation": tuple(Operation),
+    "bind": tuple(Bind),
+}
+_TYPES: dict[str, type[StrEnum]] = {"operation": Operation, "bind": Bind}
 
 
-def plain_question(arguments: Sequence[str]) -> tuple[Question, CheckOutput] | None:
+def plain_question(arguments: Sequence[str]) -> tuple[Question, FindingFormat] | None:
     """The parsed question, or None where typer must parse it."""
     targets: list[str] = []
     single: dict[str, str] = {}
@@ -57,12 +62,10 @@ def plain_question(arguments: Sequence[str]) -> tuple[Question, CheckOutput] | N
             many.setdefault(REPEATED[name], []).append(value)
         else:
             single[ONCE[name]] = value
-    if not targets or any(
-        name in single and single[name] not in list(known) for name, known in _CHOICES.items()
-    ):
+    if not targets or any(name in single and single[name] not in known for name, known in _CHOICES.items()):
         return None
-    said: dict[str, Any] = {name: _CHOICES.get(name, str)(value) for name, value in single.items()}
-    output: CheckOutput = said.pop("output", CheckOutput.text)
+    said: dict[str, Any] = {name: _TYPES.get(name, str)(value) for name, value in single.items()}
+    output: FindingFormat = said.pop("output", "text")
     said |= {name: tuple(values) for name, values in many.items()}
     said["policies"] = tuple(map(Path, many.get("policies", ())))
     return Question(tuple(targets), **said), output

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpupool.cli.findings.json import finding_json
 from gpupool.cli.output import Format, print_json, print_table
-from gpupool.cli.policy.json import finding_json
 from gpupool.cli.progress import progress
-from gpupool.findings import UsageError
-from gpupool.policy_check.result import relative
-from gpupool.policy_check.targets import kinds_in, policies_folder
-from gpupool.terminal import in_sentence
-from vapcheck import Kinds, PolicyFinding
+from gpupool.findings import UsageError, relative
+from gpupool.findings.of_policy import policy_finding
+from gpupool.findings.terminal import in_sentence
+from gpupool.policy.targets import kinds_in, policies_folder
+from vapcheck import Kinds, PolicyFinding, other_minor
 from vapcheck.fixtures.suites import Failure, Suite, kinds_of, read_suites
 from vapcheck.fixtures.suites import run as run_fixtures
-from vapcheck.policy.policy_set import other_minor
 
 if TYPE_CHECKING:
     from vapcheck.fixtures.mutation import Outcome
@@ -46,14 +45,14 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format, kubernetes
     """
     folder = folder or policies_folder()
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder; name one that holds policies")
+        raise UsageError(f"{folder}: no such folder; name a folder of policies")
     suites, problems = read_suites(folder)
     if not suites and not problems:
         raise UsageError(f"{folder}: no ValidatingAdmissionPolicy in its *.yaml files")
     chosen = [suite for suite in suites if name in suite.name]
     if not chosen and name:
         known = ", ".join(suite.name for suite in suites)
-        raise UsageError(f"no policy in {folder} has {name!r} in its name; there are: {known}")
+        raise UsageError(f"no policy in {folder} has {name!r} in its name; policies: {known}")
     stray = () if name else tuple(problems)
     kinds = kinds_in(kubernetes)
     notes = tuple(other_minor(kinds))
@@ -93,7 +92,7 @@ def _print(
         for failure in one.failures:
             print(f"\n{named}: {_said(failure)}")
         for mutant in one.mutation.unnoticed if one.mutation else ():
-            print(f"\n{named}: {mutant.path}: no fixture notices this: {in_sentence(mutant.what)}")
+            print(f"\n{named}: {mutant.path}: no fixture detects this change: {in_sentence(mutant.what)}")
             if mutant.expression:
                 print(f"  {in_sentence(' '.join(mutant.expression.split()))}")
     for failure in stray:
@@ -105,7 +104,7 @@ def _print(
     fixtures = sum(len(one.suite.cases) for one in tested)
     well = "fine" if not failed and not stray else f"{failed or 'none'} failed"
     if not failed and stray:
-        well = "the fixtures are not in order"
+        well = "the fixtures have problems"
     print(f"\n{well}: {policies}, {fixtures} fixtures")
 
 
@@ -142,7 +141,7 @@ def _as_json(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], not
             for one in tested
         ],
         "failures": [_failure(failure) for failure in stray],
-        "notes": [finding_json(note) for note in notes],
+        "notes": [finding_json(policy_finding(note)) for note in notes],
     }
 
 

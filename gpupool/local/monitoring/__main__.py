@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
+from gpupool.generators.monitoring import exporter
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.monitoring.cards import cards_of
 from gpupool.local.monitoring.page import Card, page
-from gpupool.monitoring import exporter
-from gpupool.plan.model import POOL_LABEL, Plan
-from gpupool.plan.resolve import read_plan
 
 _FRESH_S = 2.0
 """How old what is known of the cluster may be: Prometheus asks for all nodes at once."""

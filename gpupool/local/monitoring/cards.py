@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpupool.catalog.models import mig_resource
+from gpupool.environment.catalog.models import mig_resource
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool
 from gpupool.local.monitoring.page import Card, MigInstance, PodUse
 from gpupool.local.operator.hardware import of_node
-from gpupool.plan.model import POOL_LABEL, Plan, Pool
 
 USE = "GPUPOOL_GPU_USE"
 """Variable of a container: the share of the time in which it uses its GPUs, 0 to 1. On a real cluster nothing

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gpupool.catalog.models import GpuModel
-from gpupool.monitoring.exporter import Field
+from gpupool.environment.catalog.models import GpuModel
+from gpupool.generators.monitoring.exporter import Field
 
 _MEAN_W = 250
 

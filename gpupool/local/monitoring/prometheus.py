@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool import project, shipped
+from gpupool.environment import project, shipped
+from gpupool.environment.plan.model import Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.emit import yaml_text
+from gpupool.generators.monitoring import rules
 from gpupool.local import health, processes
 from gpupool.local.credentials import write_private
 from gpupool.local.ports import free_port
 from gpupool.local.processes import RunningProcess
-from gpupool.monitoring import rules
-from gpupool.plan.model import Plan
 
 _START_S = 30.0
 _GRACE_S = 10.0
@@ -52,7 +52,7 @@ class LocalPrometheus:
         one does not become ready."""
         program = shutil.which("prometheus")
         if program is None:
-            raise GpupoolError("there is no prometheus on PATH; on Debian: apt-get install prometheus")
+            raise GpupoolError("prometheus is not on PATH; on Debian: apt-get install prometheus")
         self.stop()
         project.make_private(self.folder)
         pages = free_port()
@@ -109,7 +109,7 @@ class LocalPrometheus:
                 log = self.folder / f"{name}.log"
                 end = "\n".join(log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
-                raise GpupoolError(f"{name} does not become ready; the end of {log}:\n{end}")
+                raise GpupoolError(f"{name} did not become ready; the end of {log}:\n{end}")
             time.sleep(0.1)
 
     def _running(self) -> dict[str, RunningProcess]:

@@ -9,8 +9,8 @@ import logging
 import sys
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
 from gpupool.local import crds
 from gpupool.local.nvidia_operator import chart, controller
 from gpupool.local.nvidia_operator.node_features import NodeFeatures
@@ -75,15 +75,17 @@ def main() -> None:
     """Parse the arguments and run until a signal comes."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, text in {
-        "kubeconfig": "of an account that may do everything: the controller itself acts as its chart's",
-        "ready-file": "made once every node has been seen",
-        "data": "a folder to write in",
+        "kubeconfig": "kubeconfig of a cluster administrator; the controller itself uses its chart's account",
+        "ready-file": "file to create when every node has been seen",
+        "data": "a writable folder",
         "program": "NVIDIA's controller",
-        "files": "what of its module is read at run time",
+        "files": "files of its module that are read at run time",
     }.items():
         parser.add_argument(f"--{name}", type=Path, required=True, help=text)
     parser.add_argument(
-        "--helm", type=Path, help="rights and images are its chart's; absent: the chart is installed"
+        "--helm",
+        type=Path,
+        help="permissions and images are those of its chart; without it the chart is installed",
     )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.credentials import write_private
 from gpupool.local.nvidia_operator import node_features
 from gpupool.local.nvidia_operator.chart import ACCOUNT

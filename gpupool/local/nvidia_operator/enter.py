@@ -22,7 +22,7 @@ def main(root: str, program: str, *arguments: str) -> None:
     except (OSError, AttributeError) as error:
         reason = getattr(error, "strerror", None) or error
         sys.exit(
-            f"{program}: {root} can't be its root: {reason}; run as root, or allow user namespaces "
+            f"{program}: can't use {root} as its root: {reason}; run as root, or allow user namespaces "
             "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns); Linux only"
         )
     os.execve(descriptor, [program, *arguments], os.environ)  # noqa: S606 - no shell is wanted

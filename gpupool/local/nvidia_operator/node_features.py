@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import MERGE, ApiError, UnreachableError
-from gpupool.cluster.work_queue import WorkQueue
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import MERGE, ApiError, UnreachableError
+from gpupool.live.cluster.work_queue import WorkQueue
 from gpupool.local.operator import hardware
 from gpupool.local.watch import Object, follow
 

@@ -2,7 +2,8 @@
 
 An independent reader of what was generated. It acts only on what is in the cluster (ClusterPolicy, the
 ConfigMaps that names, node labels, taints and annotations) and on the catalog's hardware facts. It must
-not import the plan, the environment models, the generators or `gpupool.sharing`, nor read environments/.
+not import the plan, the environment models, the generators or `gpupool.environment.sharing`, nor read
+environments/.
 
 Where upstream parsers silently accept anything, this one is strict, so that tests find mistakes; where
 upstream ignores a change (an edited ConfigMap), this one ignores it too.

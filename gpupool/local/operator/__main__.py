@@ -7,7 +7,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.local.operator.controller import Controller
 from gpupool.local.watch import until_signalled
 
@@ -23,13 +23,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument(
-        "--ready-file", type=Path, required=True, help="made once everything in the cluster has been seen"
+        "--ready-file",
+        type=Path,
+        required=True,
+        help="file to create when everything in the cluster has been seen",
     )
     parser.add_argument(
         "--controller",
         choices=("simulated", "real"),
         default="simulated",
-        help="who says whether the ClusterPolicy is ready; `real`: NVIDIA's own runs beside this",
+        help=(
+            "which controller reports the state of the ClusterPolicy; `real`: NVIDIA's, which runs in "
+            "addition"
+        ),
     )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import MERGE, ApiError, UnreachableError
-from gpupool.cluster.work_queue import WorkQueue
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import MERGE, ApiError, UnreachableError
+from gpupool.live.cluster.work_queue import WorkQueue
 from gpupool.local.operator import hardware, names, node_view, operands, policy, state
 from gpupool.local.operator.advertise import PluginFailure
 from gpupool.local.operator.discovery import DiscoveryFailure

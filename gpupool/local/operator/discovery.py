@@ -8,7 +8,7 @@ which it doesn't have either, and the timestamp.
 
 from __future__ import annotations
 
-from gpupool.catalog.models import Mig, Profile
+from gpupool.environment.catalog.models import Mig, Profile
 from gpupool.local.operator import names
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout

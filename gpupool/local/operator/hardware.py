@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog.load import load_catalog
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.catalog.models import CatalogError, GpuModel
 from gpupool.local.operator import names
 
 
@@ -47,7 +47,5 @@ def _annotated(key: str, count: str, machine: str) -> Hardware:
     except CatalogError as error:
         raise HardwareError(f"annotation {names.GPU_ANNOTATION}: {error}") from error
     if not count.isdigit() or not 1 <= int(count) <= 16:
-        raise HardwareError(
-            f"annotation {names.GPUS_ANNOTATION}: {count!r}; a number from 1 to 16 is expected"
-        )
+        raise HardwareError(f"annotation {names.GPUS_ANNOTATION}: {count!r}; expected a number from 1 to 16")
     return Hardware(model, int(count), model.memory_mib, machine or "hand-made")

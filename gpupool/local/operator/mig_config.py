@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile
+from gpupool.environment.catalog.models import CatalogError, GpuModel, Mig, Profile
 from gpupool.local.operator import strict_yaml
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.strict_yaml import ConfigError
@@ -42,7 +42,7 @@ def wanted(text: str | None, name: str, hardware: Hardware) -> list[Layout]:
         raise ConfigError(f"mig-configs has no {name!r}; it has {', '.join(map(str, configs)) or 'none'}")
     entries = configs[name]
     if not isinstance(entries, list) or not entries:
-        raise ConfigError(f"mig-configs.{name}: a list is expected")
+        raise ConfigError(f"mig-configs.{name}: expected a list")
     layouts: list[Layout] = [None] * hardware.gpus
     taken: set[int] = set()
     for index, entry in enumerate(entries):
@@ -59,7 +59,7 @@ def _entry(entry: dict[str, Any], place: str, hardware: Hardware) -> dict[int, L
     """The layouts that one entry asks for, by GPU index; nothing where its filter names other GPUs."""
     strict_yaml.only(entry, _ENTRY, place)
     if not isinstance(entry.get("mig-enabled"), bool):
-        raise ConfigError(f"{place}.mig-enabled: {entry.get('mig-enabled')!r}; true or false is expected")
+        raise ConfigError(f"{place}.mig-enabled: {entry.get('mig-enabled')!r}; expected true or false")
     devices = _devices(entry.get("devices"), place, hardware.gpus)
     layout: Layout = _instances(entry.get("mig-devices") or {}, place, hardware.model)
     if not entry["mig-enabled"]:
@@ -70,7 +70,7 @@ def _entry(entry: dict[str, Any], place: str, hardware: Hardware) -> dict[int, L
     if filters is not None:
         wanted_ids = [filters] if isinstance(filters, str) else filters
         if not all(isinstance(wanted_id, str) and wanted_id.startswith("0x") for wanted_id in wanted_ids):
-            raise ConfigError(f"{place}.device-filter: {filters!r}; PCI ids such as 0x233010DE are expected")
+            raise ConfigError(f"{place}.device-filter: {filters!r}; expected PCI ids such as 0x233010DE")
         known = {pci_id.upper() for pci_id in hardware.model.pci_ids}
         if not known.intersection(one.upper() for one in wanted_ids):
             return {}
@@ -82,7 +82,7 @@ def _devices(value: Any, place: str, gpus: int) -> list[int]:
         return list(range(gpus))
     good = isinstance(value, list) and value and all(type(one) is int and one >= 0 for one in value)
     if not good or len(set(value)) != len(value):
-        raise ConfigError(f"{place}.devices: {value!r}; all or a list of different GPU indexes is expected")
+        raise ConfigError(f"{place}.devices: {value!r}; expected all or a list of different GPU indexes")
     beyond = [one for one in value if one >= gpus]
     if beyond:
         raise ConfigError(f"{place}.devices: the node has {gpus} GPUs, no index {beyond[0]}")
@@ -93,7 +93,7 @@ def _instances(value: Any, place: str, model: GpuModel) -> dict[str, int]:
     result = {}
     for name, count in strict_yaml.mapping(value, f"{place}.mig-devices").items():
         if type(count) is not int or count < 1:
-            raise ConfigError(f"{place}.mig-devices.{name}: {count!r}; a number from 1 on is expected")
+            raise ConfigError(f"{place}.mig-devices.{name}: {count!r}; expected a number of 1 or more")
         if model.mig is None:
             raise ConfigError(f"{place}: the {model.title} can't be partitioned")
         try:
@@ -168,7 +168,7 @@ def _check_engines(mig: Mig, instances: list[Profile]) -> None:
         for engine, count in need.items():
             have = mig.engine_budget.get(engine, 0)
             if count > have:
-                raise NotPlaceable(f"the instances need {count} {engine} engines, the GPU has {have}")
+                raise NotPlaceable(f"the instances need {count} {engine} engines, but the GPU has {have}")
         return
     exclusive = [profile.name for profile in instances if (profile.attribute or "").startswith("+me")]
     if len(exclusive) > 1:

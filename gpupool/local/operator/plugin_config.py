@@ -54,7 +54,7 @@ def parse(text: str) -> PluginConfig:
     strict_yaml.only(flags, _FLAGS, "flags")
     strategy = flags.get("migStrategy")
     if strategy is not None and strategy not in STRATEGIES:
-        raise ConfigError(f"flags.migStrategy: {strategy!r}; one of {', '.join(STRATEGIES)} is expected")
+        raise ConfigError(f"flags.migStrategy: {strategy!r}; expected one of {', '.join(STRATEGIES)}")
     sharing = strict_yaml.mapping(value.get("sharing") or {}, "sharing")
     strict_yaml.only(sharing, _SHARING, "sharing")
     if len(sharing) > 1:
@@ -70,17 +70,17 @@ def _shared(method: str, settings: dict[str, Any], strategy: str | None) -> Plug
     strict_yaml.only(settings, _METHOD, place)
     for key in ("renameByDefault", "failRequestsGreaterThanOne"):
         if not isinstance(settings.get(key, False), bool):
-            raise ConfigError(f"{place}.{key}: {settings[key]!r}; true or false is expected")
+            raise ConfigError(f"{place}.{key}: {settings[key]!r}; expected true or false")
     resources = settings.get("resources")
     if not isinstance(resources, list) or not resources:
-        raise ConfigError(f"{place}.resources: at least one resource is expected")
+        raise ConfigError(f"{place}.resources: expected at least one resource")
     replicas: dict[str, int] = {}
     for index, entry in enumerate(resources):
         name, count = _resource(
             strict_yaml.mapping(entry, f"{place}.resources[{index}]"), f"{place}.resources[{index}]"
         )
         if name in replicas:
-            raise ConfigError(f"{place}.resources[{index}].name: {name} is given twice")
+            raise ConfigError(f"{place}.resources[{index}].name: {name} appears twice")
         if method == "mps" and name != "nvidia.com/gpu":
             raise ConfigError(
                 f"{place}.resources[{index}].name: MPS shares whole nvidia.com/gpu only, not {name}"
@@ -94,7 +94,7 @@ def _resource(entry: dict[str, Any], place: str) -> tuple[str, int]:
     strict_yaml.only(entry, _RESOURCE, place)
     name, count = entry.get("name"), entry.get("replicas")
     if not isinstance(name, str) or not _SHAREABLE.fullmatch(name):
-        raise ConfigError(f"{place}.name: {name!r}; nvidia.com/gpu or nvidia.com/mig-<profile> is expected")
+        raise ConfigError(f"{place}.name: {name!r}; expected nvidia.com/gpu or nvidia.com/mig-<profile>")
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-        raise ConfigError(f"{place}.replicas: {count!r}; a number from 2 on is expected")
+        raise ConfigError(f"{place}.replicas: {count!r}; expected a number of 2 or more")
     return name, count

@@ -47,7 +47,7 @@ def parse(text: str) -> dict[str, Any]:
 def mapping(value: Any, place: str) -> dict[str, Any]:
     """`value` as a mapping."""
     if not isinstance(value, dict):
-        raise ConfigError(f"{place}: a mapping is expected, not {value!r}")
+        raise ConfigError(f"{place}: expected a mapping, not {value!r}")
     return value
 
 
@@ -61,4 +61,4 @@ def only(value: dict[str, Any], known: Collection[str], place: str) -> None:
 def version(value: dict[str, Any]) -> None:
     """Both operands know one version of their format."""
     if value.get("version") != "v1":
-        raise ConfigError(f"version: {value.get('version')!r}; v1 is expected")
+        raise ConfigError(f"version: {value.get('version')!r}; expected v1")

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.local.pods import server
 from gpupool.local.pods.runner import Runner
 from gpupool.local.watch import until_signalled
@@ -26,10 +26,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="the control plane's data folder")
-    parser.add_argument("--port", type=int, required=True, help="where the API server asks for logs")
-    parser.add_argument("--certificate", type=Path, required=True, help="of both ends of that connection")
+    parser.add_argument("--port", type=int, required=True, help="address where the API server requests logs")
+    parser.add_argument(
+        "--certificate", type=Path, required=True, help="certificate of both ends of that connection"
+    )
     parser.add_argument("--key", type=Path, required=True)
-    parser.add_argument("--ready-file", type=Path, required=True, help="made once every pod has been seen")
+    parser.add_argument(
+        "--ready-file", type=Path, required=True, help="file to create when every pod has been seen"
+    )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     asyncio.run(_run(parser.parse_args()))

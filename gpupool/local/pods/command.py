@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool import workspace
-from gpupool.expansion import expanded
+from gpupool.environment import workspace
+from gpupool.environment.expansion import expanded
 
 Object = dict[str, Any]
 Read = Callable[[str, str], Awaitable[Object | None]]

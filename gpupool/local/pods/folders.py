@@ -20,4 +20,4 @@ def make_passable(folder: Path) -> None:
     except FileExistsError:
         there = folder.lstat()
         if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.geteuid():
-            raise LocalError(f"{folder} is not a folder of this account; remove it") from None
+            raise LocalError(f"{folder} is not a folder owned by this account; remove it") from None

@@ -12,16 +12,16 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gpupool import local_command
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
-from gpupool.cluster.local_layout import Layout
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local.pods import command, status
 from gpupool.local.pods.command import NotYetError, UnsupportedPod
 from gpupool.local.pods.folders import make_passable
 from gpupool.local.pods.output import PodOutput
 from gpupool.local.pods.process import Process
 from gpupool.local.watch import Object
+from gpupool.programs import local_command
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.5

@@ -11,10 +11,10 @@ import os
 import signal
 from pathlib import Path
 
-from gpupool import local_command
 from gpupool.local import processes
 from gpupool.local.pods.command import PodCommand
 from gpupool.local.pods.output import PodOutput
+from gpupool.programs import local_command
 
 POD_VARIABLE = "GPUPOOL_POD_UID"
 _RECORD = "process"

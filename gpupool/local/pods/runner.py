@@ -7,13 +7,13 @@ import logging
 import shutil
 from pathlib import Path
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.local_layout import Layout
+from gpupool.environment.plan.pods import RUN_LOCALLY
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.local_layout import Layout
 from gpupool.local.pods import process
 from gpupool.local.pods.folders import make_passable
 from gpupool.local.pods.pod_life import Life
 from gpupool.local.watch import Object, follow
-from gpupool.plan.pods import RUN_LOCALLY
 
 _LOG = logging.getLogger(__name__)
 _PODS = "/api/v1/pods"

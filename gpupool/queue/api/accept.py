@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.current import Current

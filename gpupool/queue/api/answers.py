@@ -19,8 +19,8 @@ from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.reasons import of_end
 from gpupool.queue.records import MICRO, Job, JobState, Offer, Waiting, WaitReason
 from gpupool.queue.store.dependents import waits_until
+from gpupool.queue.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 from gpupool.queue.trouble import Trouble
-from gpupool.text_secrets import HIDDEN, value_without_secrets, words_without_secrets
 
 
 class WaitingBody(BaseModel):
@@ -29,10 +29,10 @@ class WaitingBody(BaseModel):
 
 
 class CauseBody(BaseModel):
-    """The first job of a chain that did not succeed, for which those after it were cancelled."""
+    """The first job of a chain that did not succeed; the jobs that depend on it were cancelled."""
 
     parent: str
-    """The one of those that the job comes after that did not succeed."""
+    """The direct dependency that did not succeed."""
     job: str
     state: Literal["failed", "cancelled", "expired"]
     reason: str | None
@@ -42,7 +42,7 @@ class JobBody(BaseModel):
     """A job. Times are in UTC, sums in USD."""
 
     id: str
-    state: Literal["queued", "dispatching", "running", "succeeded", "failed", "cancelled", "expired"]
+    state: Literal["queued", "scheduled", "running", "succeeded", "failed", "cancelled", "expired"]
     tenant: str
     project_id: str | None
     user_id: str
@@ -53,11 +53,11 @@ class JobBody(BaseModel):
     gpu_type: str | None
     gpu_count: int
     gpus: float
-    """What it holds of physical GPUs, or would hold on its first offer: a slice is a part of one."""
+    """Physical GPUs that it uses, or would use on its first offer; a slice is a fraction of one."""
     pool: str | None
     capacity_type: str | None
     borrowed: bool
-    """Whether it runs beyond what its tenant is granted, and is asked to end when that is taken back."""
+    """Whether it runs beyond its tenant's grant and is preempted when the lender reclaims capacity."""
     attempt: int
     failures: int
     disruptions: int
@@ -164,7 +164,7 @@ def waiting_of(job: Job, at: datetime, trouble: Trouble | None = None) -> Waitin
         return Waiting(WaitReason.DEPENDENCY, waits_until(job))
     if job.not_before is not None and job.not_before > at:
         return Waiting(WaitReason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
-    return job.waiting or Waiting(WaitReason.TURN, f"waits for its turn among the jobs of {job.tenant}")
+    return job.waiting or Waiting(WaitReason.QUEUED, f"other jobs of {job.tenant} go first")
 
 
 def request_json(job: Job) -> dict[str, Any]:

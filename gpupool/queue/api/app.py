@@ -21,6 +21,7 @@ from gpupool.queue.api import job_details, jobs, metrics, pools, several_jobs, s
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.cache import Cache
+from gpupool.queue.api.concurrency import ConcurrencyLimits
 from gpupool.queue.api.context import RequestContext, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.entrance import Entrance
@@ -30,7 +31,6 @@ from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.api.turns import Turns
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import PlanState
@@ -111,8 +111,8 @@ def create_app(
         explanations=Explanations(db),
         positions=Cache(seconds=0.25),
         requests=AtOnce("requests", each=128, all=800),
-        turns=Turns(8),
-        large_turns=Turns(1),
+        concurrency=ConcurrencyLimits(8),
+        large_concurrency=ConcurrencyLimits(1),
         bodies=AtOnce("bytes of bodies", each=8 * 2**20, all=32 * 2**20),
         streams=AtOnce("streams", each=32, all=256),
         rate=rate or Buckets(per_second=1000, burst=2000),

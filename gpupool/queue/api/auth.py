@@ -145,7 +145,7 @@ def count_invalid(context: RequestContext, request: Request) -> None:
 
 def within_rate(context: RequestContext, caller: Principal) -> None:
     """Count a request of the caller. Raises ApiProblem."""
-    wait = context.rate.take(caller.account, context.now())
+    wait = context.rate.take(caller.rate_limit_key, context.now())
     check_rate(wait, f"more requests than allowed by {caller.subject}")
 
 

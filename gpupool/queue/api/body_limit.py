@@ -14,10 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpupool.queue.api import json_bounds
 from gpupool.queue.api.auth import caller_of
+from gpupool.queue.api.concurrency import ConcurrencyLimits
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.problems import ApiProblem, answer_error
 from gpupool.queue.api.request_limits import HeldRequests
-from gpupool.queue.api.turns import Turns
 from gpupool.queue.store.errors import StoreError
 
 LARGEST = 1 << 20
@@ -46,33 +46,33 @@ class BodyLimit:
         context: RequestContext = scope["app"].state.context
         request, body = Request(scope), _Body(scope, receive, LARGEST)
         try:
-            caller = (await caller_of(context, request)).account
+            caller = (await caller_of(context, request)).rate_limit_key
             with context.requests.hold(caller) as requests, context.bodies.hold(caller) as held:
                 requests.take()
                 if scope["method"] in ("GET", "HEAD", "OPTIONS"):
-                    await self._in_turn(context.turns, caller, scope, receive, send)
+                    await self._limited(context.concurrency, caller, scope, receive, send)
                 elif (text := await body.whole(held)) is not None:
                     _check_type(request, text)
-                    turns = context.large_turns if len(text) > LARGE else context.turns
-                    await self._in_turn(turns, caller, scope, _Replay(text, receive), send)
+                    limits = context.large_concurrency if len(text) > LARGE else context.concurrency
+                    await self._limited(limits, caller, scope, _Replay(text, receive), send)
         except (ApiProblem, StoreError) as error:
             response = await answer_error(request, error)
             if body.more:
                 response.headers["Connection"] = "close"  # the rest is not read
             await response(scope, receive, send)
 
-    async def _in_turn(
-        self, turns: Turns[str], caller: str, scope: Scope, receive: Receive, send: Send
+    async def _limited(
+        self, limits: ConcurrencyLimits[str], caller: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Answer a request of the caller, whose turn ends when the answer begins: a stream takes long."""
-        turn = contextlib.AsyncExitStack()
-        await turn.enter_async_context(turns.of(caller))
+        """Answer a request of the caller, whose slot ends when the answer begins: a stream takes long."""
+        slot = contextlib.AsyncExitStack()
+        await slot.enter_async_context(limits.of(caller))
 
         async def first(message: Message) -> None:
-            await turn.aclose()
+            await slot.aclose()
             await send(message)
 
-        async with turn:
+        async with slot:
             if isinstance(receive, _Replay):
                 _check_shape(receive.text)
             await self._app(scope, receive, first)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from gpupool.queue.api.turns import Turns
+from gpupool.queue.api.concurrency import ConcurrencyLimits
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
@@ -21,13 +21,13 @@ class Cache(Generic[_K, _V]):
         self._seconds, self._most = seconds, most
         self._values = OrderedDict[_K, tuple[float, _V]]()
         self._reading = asyncio.Semaphore(at_once)
-        self._turns = Turns[_K]()
+        self._limits = ConcurrencyLimits[_K]()
 
     async def get(self, key: _K, now: float, read: Callable[[], Awaitable[_V]]) -> _V:
         """The value of `key`, read again where it is too old. What `read` raises is not remembered."""
         found = self._fresh(key, now)
         if found is None:
-            async with self._turns.of(key), self._reading:
+            async with self._limits.of(key), self._reading:
                 found = self._fresh(key, now) or self._keep(key, (now, await read()))
         return found[1]
 

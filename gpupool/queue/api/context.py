@@ -15,15 +15,15 @@ from typing import cast
 
 from fastapi import Request
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.api.cache import Cache
+from gpupool.queue.api.concurrency import ConcurrencyLimits
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.api.turns import Turns
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import PlanState
@@ -59,9 +59,9 @@ class RequestContext:
     """Of the latest event, for all streams."""
     requests: AtOnce
     """Of operations, those included that wait for their caller's turn."""
-    turns: Turns[str]
+    concurrency: ConcurrencyLimits[str]
     """What is worked on for a caller at a time; a caller with more waits for itself alone."""
-    large_turns: Turns[str]
+    large_concurrency: ConcurrencyLimits[str]
     """The same for requests with large bodies."""
     bodies: AtOnce
     """Bytes of bodies that callers have under way."""

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.queue import RELEASE
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.queue import RELEASE
 from gpupool.queue.api import notices
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.problems import ApiProblem, answer

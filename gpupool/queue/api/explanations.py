@@ -19,7 +19,7 @@ from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.projection import Projection
-from gpupool.queue.domain.state import Account, Queued, Snapshot
+from gpupool.queue.domain.state import BudgetUsage, Queued, Snapshot
 from gpupool.queue.records import Job, Level, Principal
 from gpupool.queue.store import order
 from gpupool.queue.store.database import Database
@@ -62,7 +62,7 @@ class Explanations:
         for too many at once."""
         view = await self.view(current, at)
         known = next((other for other in view.snapshot.queued if other.job == job.job), job)
-        with self._asked.hold(reader.account) as held:
+        with self._asked.hold(reader.rate_limit_key) as held:
             held.take()
             async with self._working:
                 return await self._once(view, known, at)
@@ -160,7 +160,7 @@ def offers_json(job: Job) -> list[dict[str, Any]]:
 
 def allowances_json(
     current: Current,
-    accounts: Mapping[str, Account],
+    budget_usage: Mapping[str, BudgetUsage],
     tenant: str,
     project: str | None = None,
     overrun: bool = False,
@@ -172,25 +172,25 @@ def allowances_json(
     for scope in wanted:
         if scope not in allowances:
             continue
-        allowance, account = allowances[scope], accounts.get(scope, Account(0, 0))
+        allowance, usage = allowances[scope], budget_usage.get(scope, BudgetUsage(0, 0))
         limit = allowance.limit_micro + (allowance.overrun_micro if overrun else 0)
         listed.append(
             {
                 "scope": scope,
                 "period": allowance.period,
                 "limit_usd": usd(limit),
-                "spent_usd": usd(account.spent_micro),
-                "held_usd": usd(account.held_micro),
-                "left_usd": usd(limit - account.spent_micro - account.held_micro),
+                "spent_usd": usd(usage.spent_micro),
+                "held_usd": usd(usage.held_micro),
+                "left_usd": usd(limit - usage.spent_micro - usage.held_micro),
             }
         )
     return listed
 
 
 def budgets_json(
-    current: Current, accounts: Mapping[str, Account], job: Job, estimate_micro: int
+    current: Current, budget_usage: Mapping[str, BudgetUsage], job: Job, estimate_micro: int
 ) -> list[dict[str, Any]]:
     """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
     overrun = job.level is Level.CRITICAL
-    found = allowances_json(current, accounts, job.tenant, job.project or "", overrun)
+    found = allowances_json(current, budget_usage, job.tenant, job.project or "", overrun)
     return [{**budget, "allows": usd(estimate_micro) <= budget["left_usd"]} for budget in found]

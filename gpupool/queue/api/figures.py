@@ -1,8 +1,8 @@
 """Figures of the whole queue at one moment, as Prometheus reads them.
 
 Every process with the API answers the same, as the label `scope="queue"` says: take `max by` of each before
-they are added up, as the recording rules of `gpupool.monitoring` do. Series of tenants, levels, pools and
-reasons are there at zero too.
+they are added up, as the recording rules of `gpupool.generators.monitoring` do. Series of tenants, levels,
+pools and reasons are there at zero too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from gpupool.queue.domain import cost
-from gpupool.queue.domain.borrowing import grant_uses
-from gpupool.queue.domain.state import Account, Snapshot
+from gpupool.queue.domain.borrowing import grant_usages
+from gpupool.queue.domain.state import BudgetUsage, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Level, WaitReason
 from gpupool.queue.store.jobs import Waits
@@ -119,11 +119,11 @@ def _held(seen: Snapshot, supply: Supply) -> Iterator[Metric]:
         ("pool", "tenant", "capacity_type", "by"),
         _whole(gpus),
     )
-    borrowed, lent = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
-    for use in grant_uses(supply, seen.held):
+    borrowed, lending = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for use in grant_usages(supply, seen.held):
         each = supply.pools[use.pool].gpu_micro[use.resource]
         borrowed[use.pool, use.tenant] += use.borrowed * each
-        lent[use.pool, use.tenant] += use.lent * each
+        lending[use.pool, use.tenant] += use.lending * each
     yield _gauge(
         "gpus_borrowed",
         "GPUs of a pool that a tenant holds beyond its grant.",
@@ -131,10 +131,10 @@ def _held(seen: Snapshot, supply: Supply) -> Iterator[Metric]:
         _whole(borrowed),
     )
     yield _gauge(
-        "gpus_lent",
+        "gpus_lending",
         "GPUs of a pool that a tenant is granted and leaves idle, and that others have borrowed.",
         ("pool", "tenant"),
-        _whole(lent),
+        _whole(lending),
     )
     yield _gauge(
         "gpus_guaranteed",
@@ -163,10 +163,10 @@ def _money(seen: Snapshot, supply: Supply, settled: Mapping[str, int]) -> Iterat
         for scope, allowance in rule.budgets.items()
     }
     # Where nothing is spent yet, that is a share of the budget as well.
-    accounts = dict.fromkeys(limits, Account(0, 0)) | dict(seen.accounts)
+    budget_usage = dict.fromkeys(limits, BudgetUsage(0, 0)) | dict(seen.budget_usage)
     whose = ("tenant", "project")
-    spent = {_scope(scope): account.spent_micro for scope, account in accounts.items()}
-    held = {_scope(scope): account.held_micro for scope, account in accounts.items()}
+    spent = {_scope(scope): usage.spent_micro for scope, usage in budget_usage.items()}
+    held = {_scope(scope): usage.held_micro for scope, usage in budget_usage.items()}
     budgets = {_scope(scope): limit for scope, limit in limits.items()}
     yield _gauge(
         "spent_usd", "Spent in the present period; a tenant's with its projects'.", whose, _whole(spent)

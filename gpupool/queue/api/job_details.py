@@ -40,37 +40,37 @@ Chunks = AsyncIterator[Sequence[logs.LogChunk]]
 
 
 class WhyBody(BaseModel):
-    """Why a job is where it is."""
+    """Why a job is queued, and where it is in the queue."""
 
     id: str
     state: str
     waiting: WaitingBody | None
     position: int | None
-    """Jobs that go before it; null where it is no longer queued."""
+    """Number of jobs ahead of it; null if it is no longer queued."""
     projected_start: str | None
-    """If everything runs for as long as it may and nothing is submitted that goes first; null where that is
-    not known."""
+    """If every job runs until its timeout and no job is submitted that goes first; null if it can't be
+    projected."""
     projection: Literal["start", "after"] | None
-    """What that time is: when the job starts, or a time before which it does not start."""
+    """`start`: the job starts then; `after`: it starts later."""
     terms: dict[str, Any]
-    """Each term of the order with its numbers."""
+    """Each term that orders the queue, with its values."""
     offers: list[dict[str, Any]]
     decision: dict[str, Any] | None
-    """How the latest attempt was dispatched."""
+    """How the latest attempt was scheduled."""
     estimate_usd: float
     cost_usd: float
 
 
 class ResultBody(BaseModel):
-    """What the target of an HTTP job answered."""
+    """The response to an HTTP job's request."""
 
     status: int
     headers: list[tuple[str, str]]
     body: str
     encoding: str
-    """utf-8, or base64 where the body is no text."""
+    """utf-8, or base64 if the body is not text."""
     truncated: bool
-    """Whether there was more than the first MiB."""
+    """Whether the body was longer than the first MiB."""
 
 
 @router.get("/gpu-jobs/{id}/why", operation_id="why", response_model=WhyBody)
@@ -123,10 +123,10 @@ async def job_logs(
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0,
     tail: Annotated[
-        int | None, Query(ge=1, le=logs.MOST_LINES, description="Only so many last lines.")
+        int | None, Query(ge=1, le=logs.MOST_LINES, description="Only this many last lines.")
     ] = None,
     since: Annotated[
-        int | None, Query(ge=1, le=31_536_000, description="Only what was printed in so many last seconds.")
+        int | None, Query(ge=1, le=31_536_000, description="Only output of this many last seconds.")
     ] = None,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended.

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
 
-from gpupool.money import usd_exact
+from gpupool.environment.money import usd_exact
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
     Choice,
@@ -32,13 +32,13 @@ from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
 from gpupool.queue.api.context import RequestContext, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import ApiProblem
-from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange
+from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange, State
 from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.fit import rank_of
 from gpupool.queue.domain.offers import UnservableRequest
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.records import Job, JobState, Principal
-from gpupool.queue.store import accounts, jobs
+from gpupool.queue.records import Job, Principal
+from gpupool.queue.store import jobs, spending
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
@@ -59,7 +59,7 @@ async def chosen(
     that is no longer in the file can be chosen too: its jobs are there to be read and cancelled."""
     current, tenant, project = context.current(), x_tenant_id or None, x_project_id or None
     if tenant is not None and not {tenant, tenant.lower()} & current.tenants.keys():
-        former = await accounts.former_tenant(context.db, tenant)
+        former = await spending.former_tenant(context.db, tenant)
         if former is not None and caller.acts_for(former):
             return replace(choice_of(current, caller, None, None, x_user_id or None), tenant=former)
     return choice_of(current, caller, tenant, project, x_user_id or None)
@@ -108,8 +108,8 @@ async def submit_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
-    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job;
-    the answer has the header `Idempotency-Replayed: true`."""
+    """Submit a job, or an array of jobs. Repeating a request with the same Idempotency-Key creates no second
+    job; the answer then has the header `Idempotency-Replayed: true`."""
     return await submitted(context, principal, choice, body, response, idempotency_key)
 
 
@@ -189,35 +189,35 @@ async def _check_budget(context: RequestContext, current: Current, job: Job, at:
     rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
     if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
         return
-    for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
+    for budget in budgets_json(current, await spending.totals(context.db, at), job, 1):
         if budget["scope"] in rejecting and not budget["allows"]:
             spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
             ends = period_end(budget["period"], at.timestamp())
             raise ApiProblem(
                 "budget-exhausted",
-                f"{spent} spent and {held} held of {limit} of {budget['scope']} this {budget['period']}, "
-                f"which ends at {ends:%Y-%m-%d %H:%M} UTC",
+                f"{budget['scope']} has spent {spent} of {limit} this {budget['period']}, and {held} are "
+                f"held; the {budget['period']} ends at {ends:%Y-%m-%d %H:%M} UTC",
             )
 
 
 class ValidBody(BaseModel):
-    """What would become of a job."""
+    """What would happen to a job if it were submitted."""
 
     fits: bool
     priority: str
     isolation_level: str
     offers: list[answers.OfferBody]
-    """Where it could run, best first."""
+    """Offers on which it could run, best first."""
     estimate_usd: float
-    """At most, on the first offer; of all jobs of an array."""
+    """Maximum cost on the first offer; of an array, of all its jobs."""
     budgets: list[dict[str, Any]]
     budget_allows: bool
     waiting: answers.WaitingBody | None
-    """What it would wait for; null where it would start now."""
+    """Why it would wait; null if it would start now."""
     position: int
     projected_start: str | None
     projection: Literal["start", "after"] | None
-    """What that time is: when it would start, or a time before which it would not."""
+    """`start`: the job would start then; `after`: it would start later."""
     terms: dict[str, Any]
 
 
@@ -225,8 +225,8 @@ class ValidBody(BaseModel):
 async def validate_job(
     context: Present, principal: Reader, choice: Chosen, body: JobRequest
 ) -> dict[str, Any]:
-    """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job. Whether a
-    tenant has as many queued jobs as it may is seen when the job is submitted."""
+    """Whether a job would be accepted, what it would cost and why it would wait. Creates no job. The tenant's
+    limit of queued jobs is only checked on submission."""
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
@@ -240,7 +240,7 @@ async def validate_job(
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     explanation = await context.explanations.of(current, queued_of(job), at, principal)
-    budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
+    budgets = budgets_json(current, await spending.totals(context.db, at), job, estimate)
     return {
         "fits": True,
         "priority": job.level.name.lower(),
@@ -258,7 +258,7 @@ async def list_jobs(
     context: Present,
     principal: Reader,
     choice: Chosen,
-    state: Annotated[list[JobState] | None, Query(max_length=7)] = None,
+    state: Annotated[list[State] | None, Query(max_length=7)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
     pool: Annotated[str | None, Query(max_length=200)] = None,
     user: Annotated[str | None, Query(max_length=200)] = None,
@@ -268,8 +268,8 @@ async def list_jobs(
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
-    """The jobs of the caller's tenants, newest first. A page of large jobs has fewer than `limit`. With
-    `idempotency_key` those that the tenant's submission with this key made."""
+    """The jobs of the caller's tenants, newest first. A page of large jobs may have fewer than `limit`.
+    `idempotency_key` selects the jobs that the tenant's submission with this key created."""
     if idempotency_key is not None:
         tenant = tenant_of(context.current(), principal, choice.tenant)
         first = await jobs.made_by(context.db, tenant.name, idempotency_key)
@@ -316,7 +316,7 @@ async def set_priority(
     response: Response,
     if_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> dict[str, Any]:
-    """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
+    """Change the priority of a queued job; with If-Match, only if the job has not changed since."""
     current = context.current()
     if job.tenant not in current.tenants:
         raise ApiProblem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
@@ -343,6 +343,6 @@ def _version(if_match: str | None) -> int | None:
 async def cancel_job(
     context: Present, principal: Writer, job: ChangeableJob, response: Response
 ) -> dict[str, Any]:
-    """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
+    """Cancel a job. A queued job ends at once; others are asked to stop; ended jobs do not change."""
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
     return job_answer(cancelled or job, context, response)

@@ -22,7 +22,7 @@ from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.plan_source import PlanState
 from gpupool.queue.records import Principal
-from gpupool.queue.store import accounts, jobs
+from gpupool.queue.store import jobs, spending
 from gpupool.queue.store.snapshot import take_snapshot
 
 router = APIRouter(tags=["operation"])
@@ -69,7 +69,7 @@ async def metrics(
         return Response(own, headers={"Content-Type": CONTENT_TYPE_LATEST})
     now = context.clock()
     seen = await take_snapshot(context.db, now, per_lane=0)
-    waiting, settled = await jobs.waiting(context.db, now), await accounts.settled(context.db)
+    waiting, settled = await jobs.waiting(context.db, now), await spending.settled(context.db)
     whole = figures(seen, context.current().supply, waiting, settled)
     return Response(own + generate_latest(whole), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 import jwt
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.api import json_bounds, tokens
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.api.fetched_value import Renewed

@@ -12,11 +12,11 @@ import json
 import sys
 from typing import cast
 
+from gpupool.environment.schema.published import untitled
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.current import Current
 from gpupool.queue.store.database import Database
-from gpupool.schema.published import untitled
 
 
 def document() -> str:

@@ -11,28 +11,27 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.findings import UsageError
-from gpupool.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.generators.snippet.wish import wish
+from gpupool.generators.snippet.workloads import workload
 from gpupool.queue.api.accept import scope_of, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import ApiProblem
-from gpupool.queue.domain.borrowing import GrantUse, grant_uses
+from gpupool.queue.domain.borrowing import GrantUsage, grant_usages
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Principal
-from gpupool.snippet.wish import wish
-from gpupool.snippet.workloads import workload
 
 router = APIRouter(prefix="/api/v1", tags=["pools"])
 
 
 class HeldBody(BaseModel):
-    """Slots that are held. Tenant and job are null where they are not the caller's; pods of a tenant's own
-    have no job."""
+    """Slots in use. Tenant and job are null if they are not the caller's; a tenant's own pods have no job."""
 
     resource: str
     units: int
@@ -41,7 +40,7 @@ class HeldBody(BaseModel):
 
 
 class NodeBody(BaseModel):
-    """A node that the pool may have; whether it runs at this moment is Kubernetes' matter."""
+    """A node that the pool may have; it need not exist at the moment."""
 
     number: int
     capacity_type: str
@@ -60,18 +59,18 @@ class SlotBody(BaseModel):
 
 
 class GrantBody(BaseModel):
-    """What one of the caller's tenants has of a resource, in units."""
+    """Quota and usage of a resource by one of the caller's tenants, in units."""
 
     tenant: str
     resource: str
     granted: int
     up_to: int
-    """With what it may borrow of what others leave idle."""
+    """The grant plus what the tenant may borrow."""
     held: int
     borrowed: int
-    """What it holds beyond its grant."""
-    lent: int
-    """Of what it is granted and leaves idle: what others have borrowed."""
+    """Units in use beyond the grant."""
+    lending: int
+    """Units of the idle part of the grant that other tenants have borrowed."""
 
 
 class PoolBody(BaseModel):
@@ -83,7 +82,7 @@ class PoolBody(BaseModel):
     nodes: list[NodeBody]
     grants: list[GrantBody]
     reserved: bool
-    """Whether it is kept free for a job that waits for it."""
+    """Whether it is reserved for a waiting job."""
 
 
 class PoolList(BaseModel):
@@ -100,17 +99,17 @@ class RecommendationList(BaseModel):
     recommendations: list[RecommendationBody]
     """Best first."""
     reserved_hint: str | None
-    """Where reserved capacity would be cheaper for so many hours a month."""
+    """Set if reserved capacity would be cheaper for this many hours a month."""
 
 
 @router.get("/pools", operation_id="pools", response_model=PoolList)
 async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str, Any]:
-    """The pools that the caller's tenants may use, with each node's slots and what holds them."""
+    """The pools that the caller's tenants may use, with each node's slots and their holders."""
     seen = await context.explanations.snapshot(context.clock())
     supply = context.current().supply
     uses = [
         use
-        for use in grant_uses(supply, seen.held)
+        for use in grant_usages(supply, seen.held)
         if principal.acts_for(use.tenant) or "admin" in principal.scopes
     ]
     listed = [
@@ -121,8 +120,8 @@ async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str
     return {"pools": listed}
 
 
-def _grant(use: GrantUse) -> dict[str, Any]:
-    names = ("tenant", "resource", "granted", "up_to", "held", "borrowed", "lent")
+def _grant(use: GrantUsage) -> dict[str, Any]:
+    names = ("tenant", "resource", "granted", "up_to", "held", "borrowed", "lending")
     return {name: getattr(use, name) for name in names}
 
 
@@ -192,7 +191,7 @@ async def snippet(
     min_workers: Annotated[int, Query(ge=0, le=10_000, description="For raycluster.")] = 0,
     max_workers: Annotated[int, Query(ge=1, le=10_000, description="For raycluster.")] = 2,
 ) -> dict[str, Any]:
-    """A manifest for a pool, to fill image and command in. Nothing is submitted, and no slot is held."""
+    """A manifest for a pool; fill in image and command. Nothing is submitted, and no slot is reserved."""
     current = context.current()
     plan, tenant = current.plan, tenant_of(current, principal, choice.tenant)
     if pool not in tenant.grants:
@@ -216,12 +215,12 @@ async def recommendations(
     context: Present,
     principal: Reader,
     choice: Chosen,
-    memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the work needs.")],
+    memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the workload needs.")],
     kind: Literal["training", "inference", "interactive"] = "training",
     gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
     hours_per_month: Annotated[float, Query(ge=0, le=HOURS_PER_MONTH, description="For the hint.")] = 0,
 ) -> dict[str, Any]:
-    """The cheapest pools that fit a piece of work, with the price of each alternative."""
+    """The cheapest pools that fit a workload, with the price of each alternative."""
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
     found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)

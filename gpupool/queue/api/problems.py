@@ -39,7 +39,7 @@ class ProblemType(NamedTuple):
 
     status: int
     title: str
-    remedy: str
+    remediation: str
     """What the caller can do."""
 
 
@@ -162,7 +162,8 @@ def _printable(text: str) -> str:
 def page() -> str:
     """docs/queue-problems.md."""
     rows = [
-        f"| `{name}` | {kind.status} | {kind.title} | {kind.remedy} |" for name, kind in sorted(TYPES.items())
+        f"| `{name}` | {kind.status} | {kind.title} | {kind.remediation} |"
+        for name, kind in sorted(TYPES.items())
     ]
     return _PAGE + "\n".join(rows) + "\n"
 

@@ -21,10 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from gpupool.image_references import parsed
-from gpupool.text_secrets import HIDDEN
-from gpupool.workspace import SCRATCH, SHM
-from vapcheck.server.canonical_text import amount
+from gpupool.environment.image_references import parsed
+from gpupool.environment.workspace import SCRATCH, SHM
+from gpupool.queue.records import RENAMED, JobState
+from gpupool.queue.text_secrets import HIDDEN
+from vapcheck import amount
 
 # Every pattern of the API is a name here, and a sentence in WANTED.
 TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
@@ -58,6 +59,12 @@ WANTED: Mapping[str, str] = {
     UUID: "a whole id, such as 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59",
 }
 """What a text must be, for each pattern; a regular expression is no message."""
+
+
+def _not_renamed(name: Any) -> Any:
+    if isinstance(name, str) and name in RENAMED:
+        raise ValueError(f"is now called {RENAMED[name]}; write {RENAMED[name]}")
+    return name
 
 
 def _not_hidden(text: str) -> str:
@@ -127,6 +134,9 @@ Size = Annotated[str, StringConstraints(max_length=20, pattern=_SIZE), AfterVali
 Variable = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_VARIABLE)]
 Priority = Literal["critical", "high", "medium", "low"]
 
+State = Annotated[JobState, BeforeValidator(_not_renamed)]
+UnfinishedState = Annotated[Literal["queued", "scheduled", "running"], BeforeValidator(_not_renamed)]
+
 
 def _listed(value: Any) -> Any:
     """One id stands for a list of it."""
@@ -176,7 +186,7 @@ class Volume(_Body):
 
     claim: ObjectName = Field(description="Name of the claim.")
     path: Annotated[str, StringConstraints(max_length=1024, pattern=_PATH)] = Field(
-        description="Where the container sees it."
+        description="Mount path in the container."
     )
     read_only: bool = False
 
@@ -189,58 +199,58 @@ class JobRequest(_Body):
         description="A pool, a GPU such as t4, `mig`, a MIG profile, or `auto` for the cheapest that fits.",
     )
     isolation_level: Literal["shared", "exclusive"] | None = Field(
-        None, description="Default: shared where the pool can, else exclusive."
+        None, description="Default: shared if the pool supports it, else exclusive."
     )
     target_url: Address | None = Field(
-        None, description="Where an HTTP job is sent; its origin must be allowed."
+        None, description="URL that an HTTP job is sent to; its origin must be allowed."
     )
     request_json: Annotated[Any, AfterValidator(_json)] = Field(
-        None, description="The body that is sent there."
+        None, description="JSON body of the HTTP request."
     )
     container_image: Image | None = Field(
-        None, description="The image of a container job: [REGISTRY/]NAME[:TAG][@DIGEST]."
+        None, description="Image of a container job: [REGISTRY/]NAME[:TAG][@DIGEST]."
     )
     container_command: Annotated[list[Argument], Field(min_length=1, max_length=200), _short(200)] | None = (
-        Field(None, description="Its command; default: the image's own.")
+        Field(None, description="Command of the container; default: the image's.")
     )
     env: Annotated[dict[Variable, Argument], Field(max_length=200), _short(200)] = Field(
-        {}, description="Its variables."
+        {}, description="Environment variables of the container."
     )
-    job_name: Name = Field("job", description="A name for people; need not be unique.")
+    job_name: Name = Field("job", description="Display name; need not be unique.")
     project_id: Name | None = Field(None, description="Name or id of a project of the tenant.")
     priority: Priority | None = Field(
-        None, description="Default: medium. A level that the environment lacks falls to the next lower."
+        None, description="Default: medium. If the environment lacks the level, the next lower one applies."
     )
     gpu_type: Word | None = Field(None, description="Key of a GPU in the catalog, such as a100-80gb.")
     gpu_count: Annotated[int, Field(ge=1, le=1024)] = Field(
-        1, description="Whole GPUs; 1 where GPUs are shared or partitioned."
+        1, description="Number of whole GPUs; 1 on shared or partitioned GPUs."
     )
     budget_limit_usd: Annotated[float, Field(ge=0.000001, le=1_000_000_000)] | None = Field(
-        None, description="What all its attempts may cost."
+        None, description="Maximum cost of all attempts, in USD."
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
-        None, description="How long an attempt may run; default: the environment's."
+        None, description="Maximum run time of an attempt; default: the environment's."
     )
     preemptible: bool | None = Field(
-        None, description="Whether it may be stopped for others; default: as its priority says."
+        None, description="Whether other jobs may preempt it; default: that of its priority."
     )
     checkpoint_s3_path: Annotated[str, StringConstraints(max_length=1024, pattern=_S3)] | None = Field(
-        None, description="Where it keeps checkpoints."
+        None, description="S3 prefix for its checkpoints."
     )
     retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
-        None, description="Attempts after a failure of its own; default: none."
+        None, description="Maximum number of retries after the job's own failures; default: 0."
     )
     callback_url: Address | None = Field(
-        None, description="Called when the job has ended; its origin must be allowed."
+        None, description="URL called when the job has ended; its origin must be allowed."
     )
     image_pull_secrets: Annotated[list[ObjectName], Field(max_length=10)] = Field(
-        [], description="Secrets for the image's registry."
+        [], description="Secrets of type dockerconfigjson for the image's registry."
     )
     env_from_secrets: Annotated[list[ObjectName], Field(max_length=20)] = Field(
-        [], description="Secrets whose keys are variables."
+        [], description="Secrets whose keys become environment variables."
     )
     volumes: Annotated[list[Volume], Field(max_length=20)] = Field(
-        [], description="PersistentVolumeClaims of the tenant's namespace, and where they are mounted."
+        [], description="PersistentVolumeClaims of the tenant's namespace and their mount paths."
     )
     shm_size: Size | None = Field(
         None,
@@ -248,22 +258,20 @@ class JobRequest(_Body):
     )
     scratch_size: Size | None = Field(
         None,
-        description="Most that /scratch may hold, such as 50Gi. Default: the job's share of the node's disk.",
+        description="Size limit of /scratch, such as 50Gi. Default: the job's share of the node's disk.",
     )
     array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
-        None, description="So many jobs with one group_id; each knows its group_index."
+        None, description="Number of jobs to submit with one group_id and a group_index each."
     )
-    may_idle: bool = Field(
-        False, description="It waits at times, so that it is never warned of or stopped as idle."
-    )
+    may_idle: bool = Field(False, description="Never warn about the job or stop it when its GPU is idle.")
     depends_on: JobIds = Field(
-        [], description="Jobs and arrays that must succeed first; the failure of one cancels this."
+        [], description="Jobs and arrays that must succeed first; if one fails, this job is cancelled."
     )
     depends_on_ended: JobIds = Field(
         [], description="Jobs and arrays that must end first, whether they succeed or not."
     )
     deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
-        None, description="Not started for so long after it was submitted, it expires."
+        None, description="The job expires if it has not started this long after submission."
     )
 
     @model_validator(mode="after")
@@ -306,10 +314,10 @@ class PriorityChange(_Body):
 
 
 class CancelRequest(_Body):
-    """Which jobs of the tenant to cancel: those that all given fields select, or `all`."""
+    """Which jobs of the tenant to cancel: those that match all given fields, or `all`."""
 
     all: bool = False
-    state: Annotated[list[Literal["queued", "dispatching", "running"]], Field(max_length=3)] = []
+    state: Annotated[list[UnfinishedState], Field(max_length=3)] = []
     project: Name | None = None
     pool: Name | None = None
     user: Name | None = None
@@ -325,7 +333,7 @@ class CancelRequest(_Body):
 
 
 class RerunRequest(_Body):
-    """What is to be different when a job, or an array, runs again."""
+    """Changes to a job or an array that runs again."""
 
     changes: Annotated[dict[str, Any], _short(100)] = Field(
         {},
@@ -333,5 +341,5 @@ class RerunRequest(_Body):
         "Variables of `env` are added to the job's.",
     )
     unsuccessful: bool = Field(
-        False, description="Of an array, only the jobs that have ended and did not succeed."
+        False, description="Of an array, rerun only the jobs that ended without success."
     )

@@ -15,15 +15,7 @@ from gpupool.queue.api import answers
 from gpupool.queue.api.accept import Choice, scope_of, tenant_of
 from gpupool.queue.api.auth import Reader, Writer, check_commands
 from gpupool.queue.api.context import RequestContext
-from gpupool.queue.api.jobs import (
-    Chosen,
-    IdempotencyKey,
-    JobId,
-    Present,
-    project_called,
-    submitted,
-    visible,
-)
+from gpupool.queue.api.jobs import Chosen, IdempotencyKey, JobId, Present, project_called, submitted, visible
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import BEGINNING, CancelRequest, JobRequest, RerunRequest
 from gpupool.queue.records import Job, JobState, Principal
@@ -40,12 +32,12 @@ RESOURCES = frozenset({
 
 
 class FoundBody(BaseModel):
-    """Ids that begin as was asked; more than ten of a kind are cut off."""
+    """Ids with the given prefix, at most ten of a kind."""
 
     jobs: list[str]
     arrays: list[str]
     more: bool
-    """There are others."""
+    """Whether there are more than these."""
 
 
 @router.get("/gpu-jobs:find", operation_id="find", response_model=FoundBody)
@@ -58,11 +50,11 @@ async def find(
         Query(
             max_length=36,
             pattern=BEGINNING,
-            description="Beginning of the id of a job or an array, or all of it.",
+            description="Id of a job or an array, or a prefix of one.",
         ),
     ],
 ) -> dict[str, Any]:
-    """Jobs and arrays of the caller's tenants whose id begins so."""
+    """Jobs and arrays of the caller's tenants whose id has this prefix."""
     beginning = await several_jobs.find(
         context.db, id.replace("-", "").lower()[:32], scope_of(principal, choice.tenant)
     )
@@ -72,24 +64,24 @@ async def find(
 
 class CancelledJob(BaseModel):
     id: str
-    state: Literal["cancelled", "dispatching", "running"]
-    """One that is not cancelled yet has been asked to stop."""
+    state: Literal["cancelled", "scheduled", "running"]
+    """A job that is not cancelled yet was asked to stop."""
 
 
 class CancelledBody(BaseModel):
-    """The jobs that a request to cancel has reached."""
+    """The jobs that a request to cancel selected."""
 
     jobs: list[CancelledJob]
     more: bool
-    """There are others; send the request again."""
+    """Whether more jobs match; send the request again."""
 
 
 @router.post("/gpu-jobs:cancel", operation_id="cancel_jobs", response_model=CancelledBody)
 async def cancel_jobs(
     context: Present, principal: Writer, choice: Chosen, body: CancelRequest
 ) -> dict[str, Any]:
-    """Cancel jobs of one tenant, up to 1000 in one transaction: queued ones end at once, others are asked to
-    stop. Send it again while there are more."""
+    """Cancel jobs of one tenant, up to 1000 in one transaction. Queued jobs end at once; others are asked to
+    stop. Repeat the request while `more` is true."""
     check_commands(context, principal, http_job=False)
     if body.group is not None:
         tenant = (await _members(context, principal, choice, body.group))[0].tenant
@@ -132,18 +124,18 @@ async def rerun_job(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
-    """Submit a job again as it was submitted, or the jobs of an array, each with its index; new jobs depend
-    on nothing unless `changes` say so."""
+    """Submit a job, or the jobs of an array with their indexes, again. Dependencies are not copied; `changes`
+    can set them."""
     job, indexes = await _rerun(context, principal, choice, id, body.unsuccessful)
     check_commands(context, principal, job.is_http)
     request = _changed(job, body.changes, choice)
     if indexes and request.array:
-        raise ApiProblem("invalid-request", "array: what runs again is an array already; leave it out")
+        raise ApiProblem("invalid-request", "array: the job is already part of an array; leave the field out")
     foreign = body.changes.keys() - RESOURCES
     if job.request.get("env") and foreign and choice.user != job.user and not principal.may("users:any"):
         raise ApiProblem(
             "user-not-granted",
-            f"the job's variables are {job.user}'s, and so only {job.user} may change {sorted(foreign)[0]}; "
+            f"the job has variables of {job.user}, so only {job.user} may change {sorted(foreign)[0]}; "
             "submit a job of your own",
         )
     own = Choice(job.tenant, choice.project, choice.user)

@@ -51,7 +51,7 @@ class Stream(StreamingResponse):
         self._streams, self._caller, self._still = streams, caller, still
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.hold(self._caller.account) as held:
+        with self._streams.hold(self._caller.rate_limit_key) as held:
             held.take()
             await super().__call__(scope, receive, send)
 

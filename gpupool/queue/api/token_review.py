@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 from gpupool.queue.api import tokens
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Rejected, Unverifiable

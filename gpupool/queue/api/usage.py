@@ -18,7 +18,7 @@ from gpupool.queue.api.auth import UsageReader
 from gpupool.queue.api.explanations import allowances_json
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import ApiProblem
-from gpupool.queue.store import accounts
+from gpupool.queue.store import spending
 
 router = APIRouter(prefix="/api/v1", tags=["usage"])
 
@@ -59,7 +59,7 @@ async def tenant_usage(
     since: Annotated[datetime | None, Query(description="Default: 30 days before `until`.")] = None,
     until: Annotated[datetime | None, Query(description="Default: now.")] = None,
 ) -> dict[str, Any]:
-    """What a tenant used between two moments, and its budgets of the present period."""
+    """A tenant's usage between two times, and its budgets in the current period."""
     current = context.current()
     try:
         found = tenant_of(current, principal, tenant)
@@ -69,8 +69,8 @@ async def tenant_usage(
     begin = _utc(since) or (end - timedelta(days=30) if end.year > 1 else end)
     if begin > end:
         raise ApiProblem("invalid-request", "since is later than until")
-    rows = await accounts.usage(context.db, found.name, begin, end)
-    totals = await accounts.totals(context.db, context.clock())
+    rows = await spending.usage(context.db, found.name, begin, end)
+    totals = await spending.totals(context.db, context.clock())
     return {
         "tenant": found.name,
         "since": begin,

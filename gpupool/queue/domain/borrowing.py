@@ -1,9 +1,9 @@
-"""What is lent of a pool, and which jobs give it back.
+"""Usage of grants, and which borrowed jobs are preempted when a tenant reclaims its grant.
 
-A job that may be preempted may start beyond its tenant's grant (`upTo`), on what others leave idle. It is
-borrowed from then on. A job within its tenant's grant that finds no room takes it back: borrowed jobs end,
-of tenants that hold more than their grants alone, and no more of each than it holds beyond. What it starts
-is within its grant, so that it is not taken back in turn. This module must not decide who may borrow.
+A preemptible job may start beyond its tenant's grant (`upTo`) on idle capacity; it is a borrowed job from
+then on. A job within its tenant's grant that finds no room reclaims capacity: borrowed jobs are preempted,
+only of tenants above their grants, and of each no more than it uses beyond its grant. The job that starts is
+within its grant, so it is not reclaimed itself. This module must not decide who may borrow.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class GrantUse:
-    """What a tenant has of one resource of a pool at a moment, in units."""
+class GrantUsage:
+    """A tenant's grant and usage of one resource of a pool, in units."""
 
     tenant: str
     pool: str
     resource: str
     granted: int
     up_to: int
-    """With what it may borrow."""
+    """The grant plus what the tenant may borrow."""
     held: int
-    lent: int
-    """Of what it is granted and leaves idle: what others have borrowed."""
+    lending: int
+    """Units of the idle part of the grant that other tenants have borrowed."""
 
     @property
     def borrowed(self) -> int:
-        """What it holds beyond its grant."""
+        """Units in use beyond the grant."""
         return max(0, self.held - self.granted)
 
 
-def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
-    """Of each tenant and resource that it is granted. What no tenant is granted is borrowed first; the rest
-    is lent by each in proportion to what it leaves idle."""
+def grant_usages(supply: Supply, held: Holdings) -> list[GrantUsage]:
+    """One row for each tenant and granted resource. Capacity that is granted to nobody is borrowed first; of
+    the rest, each tenant lends in proportion to its idle grant."""
     rows = []
     for name, pool in supply.pools.items():
         for resource in pool.gpu_micro:
@@ -54,15 +54,15 @@ def grant_uses(supply: Supply, held: Holdings) -> list[GrantUse]:
             idle = {tenant: max(0, granted[tenant] - used[tenant]) for tenant in granted}
             borrowed = sum(max(0, used[tenant] - granted[tenant]) for tenant in granted)
             free = max(0, pool.slots(resource) - sum(granted.values()))
-            lent = _split(min(max(0, borrowed - free), sum(idle.values())), idle)
+            lending = _split(min(max(0, borrowed - free), sum(idle.values())), idle)
             for tenant, units in granted.items():
                 most = supply.tenants[tenant].up_to.get(key, units)
-                rows.append(GrantUse(tenant, *key, units, most, used[tenant], lent[tenant]))
+                rows.append(GrantUsage(tenant, *key, units, most, used[tenant], lending[tenant]))
     return rows
 
 
 def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
-    """Whole units in proportion; what is over goes to those that leave most idle."""
+    """Split whole units in proportion; the remainder goes to the tenants with the most idle units."""
     total = sum(idle.values())
     parts = {tenant: units * there // total if total else 0 for tenant, there in idle.items()}
     rest = units - sum(parts.values())
@@ -72,47 +72,45 @@ def _split(units: int, idle: Mapping[str, int]) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class Returns:
-    """What a round's jobs take back, one after the other."""
+class Reclaims:
+    """What the jobs of one round reclaim, one after the other."""
 
     supply: Supply
     now: float
     slots: Slots
-    """As they are once what is to end has ended, and all that takes something back has it."""
+    """Free slots once preempted jobs have ended and reclaiming jobs have started."""
     held: Holdings
     taking: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units of jobs that take something back and do not run yet."""
-
+    """(tenant, pool, resource) -> units of reclaiming jobs that have not started."""
     gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units of jobs that end."""
-    in_vain: set[tuple[Offer, Reach, float]] = field(default_factory=set)
-    """What nothing makes room for, with the least time that jobs must have run; true until more ends."""
+    """(tenant, pool, resource) -> units of preempted jobs."""
+    unsatisfiable: set[tuple[Offer, Reach, float]] = field(default_factory=set)
+    """Offers for which no preemption makes room, with the minimum run time; valid until more jobs end."""
 
     @classmethod
-    def of(cls, supply: Supply, now: float, held: Holdings, keeping: Iterable[str]) -> Returns:
-        """`keeping`: jobs that nodes are kept for: what gives way to these is for them."""
-        ids = {*keeping}
-        returns = cls(supply, now, Slots.of(supply.pools, held.taken), held)
-        returns.leave(
+    def of(cls, supply: Supply, now: float, held: Holdings, reserved_for: Iterable[str]) -> Reclaims:
+        """`reserved_for`: jobs with reservations; capacity of jobs preempted for them is theirs."""
+        ids = {*reserved_for}
+        reclaims = cls(supply, now, Slots.of(supply.pools, held.taken), held)
+        reclaims.leave(
             job for job in held.jobs.values() if job.preempting_for and job.preempting_for not in ids
         )
-        return returns
+        return reclaims
 
     def leave(self, ending: Iterable[Held], sign: int = 1) -> None:
-        """These end; with a `sign` of -1 they don't after all."""
+        """Count these jobs as preempted; with a `sign` of -1, undo that."""
         for job in ending:
             placement = tuple((node, sign * units) for node, units in job.placement)
             self.slots.give(job.pool, job.resource, placement)
             self.gone[job.tenant, job.pool, job.resource] += sign * job.units
-            self.in_vain.clear()
+            self.unsatisfiable.clear()
 
     def take(
         self, job: Queued, offer: Offer, reach: Reach, allowed: Callable[[tuple[Held, ...], Placement], bool]
     ) -> tuple[Held, ...] | None:
-        """Take back room for `job`: borrowed jobs that must end for it, beside those that end already. None
-        where it is not within its grant with what its tenant takes back already, these do not make room, or
-        it is not `allowed` to have that once they have ended: what is kept for another would only be lent
-        again."""
+        """Borrowed jobs to preempt for `job`, beside those that are preempted already. None if the job is not
+        within its grant together with what its tenant reclaims already, if preemption makes no room, or if
+        reservations do not allow the placement: reserved capacity would only be borrowed again."""
         key = offer.pool, offer.resource
         whose = job.tenant, *key
         granted = self.supply.rule(job.tenant).grants.get(key, 0)
@@ -130,15 +128,15 @@ class Returns:
         self.taking[whose] += offer.units
         return ending
 
-    def will_take(self, offer: Offer, reach: Reach) -> bool:
-        """Whether there is room once borrowed jobs that have just started have run for long enough."""
+    def can_reclaim_later(self, offer: Offer, reach: Reach) -> bool:
+        """Whether there is room once borrowed jobs have run for the minimum run time."""
         return bool(self._ending(offer, reach, 0))
 
     def _ending(self, offer: Offer, reach: Reach, minimum_runtime_s: float) -> tuple[Held, ...]:
-        if (offer, reach, minimum_runtime_s) in self.in_vain:
+        if (offer, reach, minimum_runtime_s) in self.unsatisfiable:
             return ()
         key = offer.pool, offer.resource
-        lent = [
+        borrowed_jobs = [
             held
             for held in self.held.jobs.values()
             if held.borrowed
@@ -146,7 +144,7 @@ class Returns:
             and held.preempting_for is None
             and (not held.started or self.now - held.since >= minimum_runtime_s)
         ]
-        rules = {tenant: self.supply.rule(tenant) for tenant in {held.tenant for held in lent}}
+        rules = {tenant: self.supply.rule(tenant) for tenant in {held.tenant for held in borrowed_jobs}}
         beyond = {
             tenant: self.held.used.get((tenant, *key), 0) - self.gone[tenant, *key] - rule.grants.get(key, 0)
             for tenant, rule in rules.items()
@@ -154,23 +152,23 @@ class Returns:
         share = {tenant: more / rules[tenant].weight for tenant, more in beyond.items()}
         for capacity_type in sorted(reach.types):  # a job does not span two
             side = reach._replace(types=frozenset({capacity_type}))
-            if ending := given_back(offer, side, self.slots, lent, beyond, share, self.now):
+            if ending := reclaim_victims(offer, side, self.slots, borrowed_jobs, beyond, share, self.now):
                 return ending
-        self.in_vain.add((offer, reach, minimum_runtime_s))
+        self.unsatisfiable.add((offer, reach, minimum_runtime_s))
         return ()
 
 
-def given_back(
-    offer: Offer, reach: Reach, slots: Slots, lent: Sequence[Held], beyond: Mapping[str, int],
+def reclaim_victims(
+    offer: Offer, reach: Reach, slots: Slots, borrowed_jobs: Sequence[Held], beyond: Mapping[str, int],
     share: Mapping[str, float], now: float,
 ) -> tuple[Held, ...]:  # fmt: skip
-    """The borrowed jobs that must end so that `offer` has room on nodes in reach; empty where all of them do
-    not make room, or none has to end. The tenant with the largest `share` gives back first, and of its jobs
-    the one of which least is lost. `beyond`: tenant -> units that it holds beyond its grant: who has none
-    left of these gives nothing back, so that one job may cross that line and no second one."""
+    """The borrowed jobs to preempt so that `offer` has room on nodes in reach; empty if even all of them make
+    no room, or if none has to end. The tenant with the largest `share` comes first, and of its jobs the one
+    that loses the least work. `beyond`: tenant -> units beyond its grant; a tenant without any is spared, so
+    at most one of its jobs crosses that line."""
     count, units = slots.nodes_for(offer)
     by_node: dict[int, list[_Part]] = {}
-    for held in lent:
+    for held in borrowed_jobs:
         part = _Part(-share[held.tenant], held.gpu_micro * (now - held.since), held.job, held)
         for node, _ in held.placement:
             by_node.setdefault(node, []).append(part)
@@ -200,12 +198,12 @@ def given_back(
 
 
 class _Part(NamedTuple):
-    """A borrowed job, in the order in which they give back."""
+    """A borrowed job, in order of preemption."""
 
     share: float
-    """Less than nothing: smaller goes first."""
+    """Negative: the smallest goes first."""
     lost: float
-    """GPU seconds that have been worked and are given up."""
+    """GPU seconds of work that preemption loses."""
     job: str
     held: Held
 
@@ -213,8 +211,8 @@ class _Part(NamedTuple):
 def _needed_on(
     node: int, short: int, parts: Sequence[_Part], beyond: Mapping[str, int]
 ) -> list[_Part] | None:
-    """The first of them that free so many units of the node, without any that is not needed; None where all
-    of them don't."""
+    """The first jobs that free this many units of the node, without unnecessary ones; None if even all do
+    not."""
     if short <= 0:
         return []
     taken: list[tuple[_Part, int]] = []

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gpupool.money import usd_exact
+from gpupool.environment.money import usd_exact
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.domain.state import Account, Held, Queued
+from gpupool.queue.domain.state import BudgetUsage, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
 
@@ -26,7 +26,7 @@ class Hold:
 
 
 def scopes(tenant: str, project: str | None) -> tuple[str, ...]:
-    """The accounts that a job is charged to."""
+    """The scopes that a job is charged to: its tenant, and its project if it has one."""
     return (tenant, f"{tenant}/{project}") if project else (tenant,)
 
 
@@ -83,52 +83,52 @@ def never(job: Queued, rate_micro: int, rule: TenantRule) -> Never | None:
 
 
 def refusal(
-    job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account], now: float
+    job: Queued, amount: int, rule: TenantRule, budget_usage: Mapping[str, BudgetUsage], now: float
 ) -> Waiting | None:
     """Why the tenant's or the project's budget does not allow `amount` more, by the one that lacks most; None
     where both allow it. `now`: epoch seconds."""
     lacking = [
-        (account.spent_micro + account.held_micro + amount - limit, scope, allowance, limit, account)
-        for scope, allowance, limit, account in _budgets(job, rule, accounts)
-        if account.spent_micro + account.held_micro + amount > limit
+        (usage.spent_micro + usage.held_micro + amount - limit, scope, allowance, limit, usage)
+        for scope, allowance, limit, usage in _budgets(job, rule, budget_usage)
+        if usage.spent_micro + usage.held_micro + amount > limit
     ]
     if not lacking:
         return None
-    _, scope, allowance, limit, account = max(lacking, key=lambda budget: budget[0])
+    _, scope, allowance, limit, usage = max(lacking, key=lambda budget: budget[0])
     return Waiting(
         WaitReason.BUDGET,
-        f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
-        f"{usd(account.held_micro)} held, {usd(amount)} needed; the {allowance.period} ends at "
+        f"{scope} has {usd(limit)} a {allowance.period}: {usd(usage.spent_micro)} spent, "
+        f"{usd(usage.held_micro)} held, {usd(amount)} needed; the {allowance.period} ends at "
         f"{period_end(allowance.period, now):%Y-%m-%d %H:%M} UTC",
     )
 
 
-def missing(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> int:
+def missing(job: Queued, amount: int, rule: TenantRule, budget_usage: Mapping[str, BudgetUsage]) -> int:
     """What `amount` exceeds the room by of the budget that has least; 0 where each has enough."""
-    budgets = _budgets(job, rule, accounts)
+    budgets = _budgets(job, rule, budget_usage)
     return max((a.spent_micro + a.held_micro + amount - limit for *_, limit, a in budgets), default=0)
 
 
 def _budgets(
-    job: Queued, rule: TenantRule, accounts: Mapping[str, Account]
-) -> Iterator[tuple[str, Allowance, int, Account]]:
+    job: Queued, rule: TenantRule, budget_usage: Mapping[str, BudgetUsage]
+) -> Iterator[tuple[str, Allowance, int, BudgetUsage]]:
     """The budgets that a job counts against: name, allowance, the job's limit, and what is used."""
     for scope in scopes(job.tenant, job.project):
         if (allowance := rule.budgets.get(scope)) is not None:
             over = allowance.overrun_micro if job.level is Level.CRITICAL else 0
-            yield scope, allowance, allowance.limit_micro + over, accounts.get(scope, Account(0, 0))
+            yield scope, allowance, allowance.limit_micro + over, budget_usage.get(scope, BudgetUsage(0, 0))
 
 
 def budgeted(budgets: Container[str], job: Queued | Held) -> tuple[str, ...]:
-    """The accounts of a job that have a budget."""
+    """The scopes of a job that have a budget."""
     return tuple(name for name in scopes(job.tenant, job.project) if name in budgets)
 
 
-def book(accounts: dict[str, Account], names: Iterable[str], spent: int, held: int) -> None:
-    """Add so many millionths of a USD to what these accounts have spent, and to what they hold."""
+def book(budget_usage: dict[str, BudgetUsage], names: Iterable[str], spent: int, held: int) -> None:
+    """Add these millionths of a USD to what the scopes have spent and hold."""
     for scope in names:
-        account = accounts.get(scope, Account(0, 0))
-        accounts[scope] = Account(account.spent_micro + spent, max(0, account.held_micro + held))
+        usage = budget_usage.get(scope, BudgetUsage(0, 0))
+        budget_usage[scope] = BudgetUsage(usage.spent_micro + spent, max(0, usage.held_micro + held))
 
 
 def usd(micro: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from gpupool.plan.model import RESERVED
+from gpupool.environment.plan.model import RESERVED
 from gpupool.queue.domain.state import Held, Snapshot
 from gpupool.queue.domain.supply import Supply
 

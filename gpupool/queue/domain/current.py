@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
-from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.domain.supply import Supply, supply_of
 
 

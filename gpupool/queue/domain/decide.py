@@ -1,5 +1,5 @@
-"""What a round decides: which of the jobs that wait start now, where, and why the others don't; which running
-jobs give way, and for which job a pool is reserved.
+"""What a round decides: which waiting jobs start now, where, and why the others don't; which running jobs are
+preempted, and what is reserved for which job.
 
 Inside a lane (one project, like jobs) it is first in, first out, but for jobs that the budget does not pay
 for. A job that does not fit is passed over, and after `reserve_after` its pool is reserved for it. This
@@ -72,12 +72,12 @@ def run(
         if lane:
             heapq.heappush(later, (round.key(lane.head), name))
         else:
-            round.dry.add(name)
-    round.looked.update(reading)
+            round.exhausted.add(name)
+    round.visited.update(reading)
     reservations = {bound: job.job for bound, job in round.reservations.holders.items()}
     return Decision(
         tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors,
-        frozenset(round.owed), frozenset(round.dry),
+        frozenset(round.reclaiming), frozenset(round.exhausted),
     )  # fmt: skip
 
 
@@ -86,12 +86,12 @@ def _each_for_itself(head: Queued, waits: tuple[Waiting, ...]) -> bool:
     return head.on_demand_only or any(waiting.reason in _OF_ITS_OWN for waiting in waits)
 
 
-_OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.NOT_POSSIBLE}
+_OF_ITS_OWN = {WaitReason.BUDGET, WaitReason.UNSCHEDULABLE}
 """What depends on more of a job than jobs of a lane have in common."""
 
 
-def turn(job: Queued) -> str:
-    """Why a job waits that no round has looked at."""
+def queued_behind(job: Queued) -> str:
+    """Why a job waits that no round has processed."""
     return f"jobs of {job.tenant} with the same request go first"
 
 
@@ -99,10 +99,10 @@ def _stays(round: Round, lane: Reading) -> bool:
     """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
     place in the order. So it is with nearly all lanes where pools are full, or tenants have what they may."""
     head = lane.head
-    if head.preempts or round.may_take_back(head, head.offers[0]):
+    if head.preempts or round.may_reclaim(head, head.offers[0]):
         return False
     waits = round.out_of_reach(head)
-    if not waits or _each_for_itself(head, waits) or _to_keep(round, head, waits[0]):
+    if not waits or _each_for_itself(head, waits) or _to_reserve(round, head, waits[0]):
         return False
     for offer in head.offers:
         if round.possible.unaffordable(head, offer):  # others of the lane may cost less
@@ -113,10 +113,10 @@ def _stays(round: Round, lane: Reading) -> bool:
     return True
 
 
-def _to_keep(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
-    """What is to be kept for a job that has waited for so long on its first offer; empty where that is done,
-    or another job has it. Nodes are kept for those alone whom their own tenant's limits let start;
-    others of the tenant may pass them after that, but end before they may start."""
+def _to_reserve(round: Round, job: Queued, waiting: Waiting) -> tuple[str, ...]:
+    """What to reserve for a job that has waited for `reserveAfter`; empty if it or another job holds that.
+    Nodes are reserved only for jobs that their tenant's limits let start; later jobs of the tenant may pass
+    them if they end before the reserved job starts."""
     if round.now - job.enqueued < round.supply.rules.reserve_after_s or waiting.reason not in _FREED:
         return ()
     bounds, reservations = round.reservations.bounds(job), round.reservations
@@ -141,47 +141,47 @@ _ROOM = {WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.SPOT_SHARE}
 
 def _first_possible(waits: tuple[Waiting, ...]) -> Waiting:
     """What a job is said to wait for: its first offer, of those that are possible at all."""
-    possible = (waiting for waiting in waits if waiting.reason is not WaitReason.NOT_POSSIBLE)
+    possible = (waiting for waiting in waits if waiting.reason is not WaitReason.UNSCHEDULABLE)
     return next(possible, waits[0])
 
 
 def _follows(round: Round, lane: Reading, waits: tuple[Waiting, ...]) -> Waiting:
-    """What follows from the waiting of a lane's head: its tenant takes back what is lent, it preempts, or
-    something is reserved for it. `waits`: why each of its offers is not possible."""
+    """What follows if a lane's head does not start: its tenant reclaims its grant, it preempts, or capacity
+    is reserved for it. `waits`: why each of its offers is impossible."""
     job, waiting = lane.head, waits[0]
     if waiting.reason is WaitReason.BUDGET and _preempted_for_money(round, job):
         return waiting
     if waiting.reason not in _FREED:
         return _first_possible(waits)
     offer = job.offers[0]
-    ending = _take_back(round, lane) if waiting.reason in _ROOM else None
+    ending = _reclaim(round, lane) if waiting.reason in _ROOM else None
     if ending is not None:
-        waiting = refusals.given_back(waiting, job.tenant, ending)
-    to_keep = _to_keep(round, job, waiting)
+        waiting = refusals.reclaiming(waiting, job.tenant, ending)
+    to_reserve = _to_reserve(round, job, waiting)
     preempts = job.preempts and ending is None
-    if not to_keep and not preempts:
+    if not to_reserve and not preempts:
         return waiting
     if (unpaid := round.unpaid(job, offer)) is not None:  # what others give up would be of no use to it
         return unpaid
-    if preempts and _may_take(round, job) and not round.held.awaited.get(job.job):
+    if preempts and _may_take(round, job) and not round.held.pending_preemptions.get(job.job):
         taken = _victims(round, job, offer)
         if taken:
             round.preempt(job, taken)
-            return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
-    round.reservations.give(to_keep, job)
+            return refusals.preempting(waiting, len(taken))
+    round.reservations.give(to_reserve, job)
     return waiting
 
 
-def _take_back(round: Round, lane: Reading) -> int | None:
-    """Have borrowed jobs end for the jobs of a lane within their tenant's grant, whose head finds no room, so
-    that they need not wait for each other: how many for the head."""
+def _reclaim(round: Round, lane: Reading) -> int | None:
+    """Preempt borrowed jobs for all jobs of a lane within their tenant's grant, so that they need not wait
+    for each other; return the number for the head."""
     head = lane.head
     offer = head.offers[0]
-    ending = round.take_back(head, offer)
+    ending = round.reclaim(head, offer)
     if ending is None:
         return None
-    if all(round.take_back(job, offer) is not None for job in lane.behind()):
-        round.dry.add((head.tenant, head.lane))
+    if all(round.reclaim(job, offer) is not None for job in lane.behind()):
+        round.exhausted.add((head.tenant, head.lane))
     return ending
 
 
@@ -192,7 +192,7 @@ def _may_take(round: Round, job: Queued) -> bool:
 
 def _victims(round: Round, job: Queued, offer: Offer) -> tuple[Held, ...]:
     """The running jobs without which `job` starts; empty where that can't be."""
-    lacking = round.lacking(job, offer)
+    lacking = round.shortfall(job, offer)
     present = round.reach(job, offer)
     possible = round.supply.pools[offer.pool].types_for(job.may_be_on_spot)
     # Which of them the spot share wants may change with the victims.
@@ -222,7 +222,7 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
         if leaving or any(round.reservations.against(job, offer.pool)):
             return False
         narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
-        missing = budget.missing(job, needed.micro, rule, round.accounts)
+        missing = budget.missing(job, needed.micro, rule, round.budget_usage)
         least = round.supply.rules.minimum_runtime_s
         taken = preemption.for_money(job, missing, narrow, round.now, least)
         if not taken:
@@ -236,4 +236,4 @@ def _not_reached(round: Round, lane: Reading) -> None:
     """What an earlier round wrote of jobs that this one does not look at holds no longer."""
     for job in lane.behind() if round.written else ():
         if job.job in round.written:
-            round.waits[job.job] = Waiting(WaitReason.TURN, turn(job))
+            round.waits[job.job] = Waiting(WaitReason.QUEUED, queued_behind(job))

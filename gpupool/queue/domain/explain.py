@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from gpupool.queue.domain.decide import turn
+from gpupool.queue.domain.decide import queued_behind
 from gpupool.queue.domain.lower_bound import Line, Places, places_for
 from gpupool.queue.domain.order import Point, Rival, ahead, rivals
 from gpupool.queue.domain.projection import Played, Projection, play
@@ -155,8 +155,8 @@ def explain(case: ExplainedJob, line: Line | None = None, counts: Counts | None 
     projection = _projection(job, played, places, line, view.snapshot.now)
     waiting = None
     if not _starts_now(projection, view.snapshot.now):
-        others = f"{line.jobs} {turn(job)}" if line.jobs else f"{before} jobs go first"
-        waiting = Waiting(WaitReason.TURN, others)
+        others = f"{line.jobs} {queued_behind(job)}" if line.jobs else f"{before} jobs go first"
+        waiting = Waiting(WaitReason.QUEUED, others)
         waiting = waiting if behind else played.waits.get(job.job, waiting)
     return Explanation(job, before, False, waiting, projection, _terms(case.opened, job))
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.web_addresses import WrongAddress, allowed, parsed
 from gpupool.queue.checkpoints import lies_in
 from gpupool.queue.domain.offers import AUTO, MIG, GpuRequest, UnservableRequest, mib, offers
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Job, Level, NewJob, Offer, Waiting, WaitReason
-from gpupool.text_secrets import without_secrets
-from gpupool.web_addresses import WrongAddress, allowed, parsed
+from gpupool.queue.text_secrets import without_secrets
 
 FIELDS = (
     "gpu_pool_requested",
@@ -111,7 +111,7 @@ def fit_again(
     return fit(plan, supply, tenant, job.request, rank)
 
 
-def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
+def stale_reason(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: Job) -> str | None:
     """Why an attempt that has not begun can't run as it was dispatched by another Plan; None where it can."""
     named = replace(job, request={**job.request, "gpu_pool_requested": job.pool})
     try:
@@ -125,10 +125,10 @@ def taken_back(plan: Plan, supply: Supply, tenants: Mapping[str, Tenant], job: J
     return f"{job.pool} no longer has {units} {job.resource} of that size"
 
 
-def not_possible(refused: UnservableRequest) -> Waiting:
+def unschedulable(refused: UnservableRequest) -> Waiting:
     """Why a job waits that the Plan in force would refuse."""
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"{refused.detail}; change {refused.field} in the environment file, or cancel it",
     )
 
@@ -186,7 +186,7 @@ def _check_granted(tenant: Tenant, request: Mapping[str, Any]) -> None:
     if place and folder and not lies_in(place, folder):
         raise UnservableRequest(
             "not-for-jobs",
-            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, where jobs of {tenant.name} keep them",
+            f"checkpoint_s3_path {place[:200]!r} is not in {folder}, the checkpoint folder of {tenant.name}",
             f"tenants[{tenant.name}].jobs.checkpoints",
         )
     volumes = [volume["claim"] for volume in request.get("volumes") or ()]

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.tenants import Tenant, memory_quantity
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.tenants import Tenant, memory_quantity
+from gpupool.environment.sharing import GPU_RESOURCE
 from gpupool.queue.domain.supply import PoolSupply, Supply
 from gpupool.queue.records import MICRO, Offer
-from gpupool.sharing import GPU_RESOURCE
-from vapcheck.server.canonical_text import amount
+from vapcheck import amount
 
 AUTO = "auto"
 MIG = "mig"

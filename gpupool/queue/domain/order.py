@@ -92,7 +92,7 @@ def ahead(
     """How many jobs go before `job`. `counts`: of each lane those before its two points."""
     if not opened.key(job)[0]:
         return 0
-    total, turns, charges = line.jobs, defaultdict[str, int](int), dict[str, int]()
+    total, tied, charges = line.jobs, defaultdict[str, int](int), dict[str, int]()
     own = _charge(opened, job, 1) * line.jobs
     counted = set[Lane]()
     for rival in others:
@@ -101,7 +101,7 @@ def ahead(
         tenant, head = rival.lane[0], opened.lanes[rival.lane][0]
         if tenant == job.tenant:
             own += _charge(opened, head, sure)
-        turns[tenant] += like - sure
+        tied[tenant] += like - sure
         charges.setdefault(tenant, max(1, _charge(opened, head, 1)))
         if like > 0:
             counted.add(rival.lane)
@@ -111,7 +111,7 @@ def ahead(
         apart = pools.isdisjoint(offer.pool for offer in other.offers)
         total += not apart and lane not in counted and lane != (job.tenant, job.lane)
     tag = opened.clock(pool, job.tenant) + own
-    for tenant, jobs in turns.items():
+    for tenant, jobs in tied.items():
         room = tag - opened.clock(pool, tenant)
         total += min(jobs, max(0, -(-room // charges[tenant])))
     return total

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpupool.plan.model import RESERVED
+from gpupool.environment.plan.model import RESERVED
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Offer, Placement

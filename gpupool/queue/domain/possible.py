@@ -55,7 +55,7 @@ class Possible:
     def unaffordable(self, job: Queued, offer: Offer) -> Waiting | None:
         """Why no period's budget pays for the offer, nor for a cheaper type of its nodes."""
         never = never_paid(self.supply, job, offer)
-        return Waiting(WaitReason.NOT_POSSIBLE, str(never)) if never else None
+        return Waiting(WaitReason.UNSCHEDULABLE, str(never)) if never else None
 
     def attainable(self, job: Queued) -> bool:
         """Whether the job could start on its first offer if no other job ran: pods that are not the queue's

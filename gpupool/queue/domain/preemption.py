@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpupool.queue.domain.placement import Reach, Slots
-from gpupool.queue.domain.reservations import Lacking
+from gpupool.queue.domain.reservations import Shortfall
 from gpupool.queue.domain.state import Held, Queued
 from gpupool.queue.records import Offer
 
 
 def victims(
     job: Queued, offer: Offer, reach: Reach, slots: Slots, held: Iterable[Held], now: float,
-    lacking: Lacking, minimum_runtime_s: float,
+    lacking: Shortfall, minimum_runtime_s: float,
 ) -> tuple[Held, ...]:  # fmt: skip
     """The jobs that must go so that `job` fits on nodes in reach and within its tenant's limits, of
     which it lacks so much; empty where no such set exists. Each of them is needed.
@@ -37,7 +37,7 @@ def victims(
                 by_node.setdefault(node, []).append(other)
         if other.tenant == job.tenant:
             own.append(other)
-    limits = lacking if count == 1 else Lacking(0, 0)  # those of several nodes together are looked at below
+    limits = lacking if count == 1 else Shortfall(0, 0)  # those of several nodes together are looked at below
     ways = []
     empty = False
     for free, node in sorted((free, node) for node, free in slots.nodes_of(offer, reach)):
@@ -65,7 +65,7 @@ class _Need:
     tenant: str
     offer: Offer
     nodes: Mapping[int, int]
-    lacking: Lacking
+    lacking: Shortfall
 
     def met_by(self, candidates: Iterable[Held]) -> list[Held] | None:
         """The first of them that meet it together, without any that is not needed; None where all of them

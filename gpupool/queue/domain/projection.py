@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import Lane, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Decision, Waiting, WaitReason
@@ -56,35 +56,35 @@ def play(state: Snapshot, supply: Supply, wanted: Collection[str], cut: Collecti
     renewed, worked = _renewed(state, supply), 0
     making_room = may_make_room(state, supply)
     missing = set(wanted)
-    standing = Standing.of(state, supply)
-    running = [(held.ends, held.job) for held in standing.held.jobs.values()]
+    cache = SchedulerCache.of(state, supply)
+    running = [(held.ends, held.job) for held in cache.held.jobs.values()]
     heapq.heapify(running)
-    while standing.now < renewed and worked <= WORK:
+    while cache.now < renewed and worked <= WORK:
         known = 0
-        for decision in standing.decisions():
+        for decision in cache.decisions():
             worked += ROUND_WORK + len(decision.waits) + len(decision.starts)
             if waits is None:
                 waits = dict(decision.waits)
             known, ran_out = _known(decision, ends)
-            starts.update((start.job, standing.now) for start in decision.starts[:known])
+            starts.update((start.job, cache.now) for start in decision.starts[:known])
             missing.difference_update(starts)
             # Borrowed jobs that are asked to end take a time to go that is not known.
-            if not missing or ran_out or decision.owed:
-                return Played(starts, waits, min(standing.now, renewed))
+            if not missing or ran_out or decision.reclaiming:
+                return Played(starts, waits, min(cache.now, renewed))
             for start in decision.starts:
-                heapq.heappush(running, (standing.held.jobs[start.job].ends, start.job))
-        if not standing.held.jobs:
+                heapq.heappush(running, (cache.held.jobs[start.job].ends, start.job))
+        if not cache.held.jobs:
             return Played(starts, waits or {}, None)  # when pods go that are not the queue's is unknown
-        if making_room and any(held.preemptible for held in standing.held.jobs.values()):
+        if making_room and any(held.preemptible for held in cache.held.jobs.values()):
             break  # they may be asked to at any moment, and it is not known how long they take to go
-        soonest = max(standing.now, min(running[0][0], standing.next_moment))
+        soonest = max(cache.now, min(running[0][0], cache.next_moment))
         if soonest >= renewed:
             return Played(starts, waits or {}, renewed)
         while running and running[0][0] <= soonest:
             _, job = heapq.heappop(running)
-            standing.end(job, standing.held.jobs[job].hold_micro, clock=0)
-        standing.advance(soonest)
-    return Played(starts, waits or {}, min(standing.now, renewed))
+            cache.end(job, cache.held.jobs[job].hold_micro, clock=0)
+        cache.advance(soonest)
+    return Played(starts, waits or {}, min(cache.now, renewed))
 
 
 def may_make_room(state: Snapshot, supply: Supply) -> bool:
@@ -112,7 +112,7 @@ def _known(decision: Decision, ends: Mapping[str, bool]) -> tuple[int, bool]:
     the last job that is known of each lane that has more, and whether it may be passed."""
     for job, passed in ends.items():
         wait = decision.waits.get(job)
-        if passed and wait is not None and wait.reason is not WaitReason.TURN:
+        if passed and wait is not None and wait.reason is not WaitReason.QUEUED:
             return 0, True  # the one behind it was tried in this round, it is not known after which starts
     for index, start in enumerate(decision.starts):
         if start.job in ends:

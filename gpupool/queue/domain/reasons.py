@@ -1,7 +1,7 @@
-"""The one table of why jobs wait, in words: what each reason means, and what to do. And why a job ended.
+"""The table of reasons to wait: what each means and what the user can do. Also why a job ended.
 
-The command line, the pages and docs/queue.md show these words; `python -m gpupool.queue.domain.reasons`
-prints them as the table of the docs, and a test compares.
+The command line, the pages and docs/submit-jobs.md use this table; `python -m gpupool.queue.domain.reasons`
+prints it for the docs, and a test compares.
 """
 
 from __future__ import annotations
@@ -14,66 +14,69 @@ from gpupool.queue.records import FailedParent, Job, JobState, WaitReason
 
 class Words(NamedTuple):
     meaning: str
-    advice: str
+    remediation: str
     """What the job's user can do."""
 
 
 REASONS: Mapping[WaitReason, Words] = {
     WaitReason.CAPACITY: Words("no node has enough free slots", "wait, or ask for another pool"),
     WaitReason.EXCLUSIVE: Words(
-        "no node is empty, or exclusive jobs hold the nodes", "wait, or submit it as shared"
+        "no node is empty, or exclusive jobs occupy the nodes", "wait, or submit it as shared"
     ),
     WaitReason.SPOT_SHARE: Words(
-        "the job would move the pool away from its share of spot nodes",
-        "wait; a preemptible job may be on spot nodes",
+        "the nodes on which the pool's spot share places the job are full",
+        "wait; preemptible jobs can also run on spot nodes",
     ),
     WaitReason.RESERVATION: Words(
-        "what it needs is kept for a job that has waited for `reserveAfter`",
-        "wait, or lower timeout_seconds: what ends before that job starts may pass",
+        "the capacity is reserved for a job that has waited for `reserveAfter`",
+        "wait, or lower timeout_seconds: a job that ends before the reserved job starts need not wait",
     ),
     WaitReason.TENANT_LIMIT: Words(
-        "the tenant holds what it is granted, or has as many jobs running as it may",
-        "wait for the tenant's own jobs, cancel some, or have its `pools` or `limits` raised",
+        "the tenant uses its whole grant, or has reached its limit of running jobs",
+        "wait for the tenant's jobs to end, cancel some, or have its `pools` or `limits` raised",
     ),
     WaitReason.BUDGET: Words(
-        "the money that is left does not suffice for what the job may cost",
-        "wait for jobs that hold money or for the next period, or lower timeout_seconds",
+        "the remaining budget is less than the job may cost",
+        "wait for running jobs to end or for the next period, or lower timeout_seconds",
     ),
-    WaitReason.NOT_POSSIBLE: Words(
-        "no end of other jobs lets it start: its pool or tenant is gone, its grant, pool or budget too small",
-        "change what it names, or cancel the job and submit it again",
+    WaitReason.UNSCHEDULABLE: Words(
+        "the job can't start even if all other jobs end: its pool or tenant no longer exists, or its grant, "
+        "pool or budget is too small",
+        "change the field that the detail names, or cancel the job and submit it again",
     ),
-    WaitReason.BACKOFF: Words("it failed, and is tried again later", "wait"),
+    WaitReason.BACKOFF: Words("the last attempt failed, and the next one is delayed", "wait"),
     WaitReason.DEPENDENCY: Words(
-        "a job or an array that it comes after is not over", "see why that one waits"
+        "a job or an array that it depends on has not ended", "see why that one waits"
     ),
-    WaitReason.TURN: Words("like jobs of the same tenant go first", "wait; see why the first of them waits"),
+    WaitReason.QUEUED: Words(
+        "jobs of the same tenant with the same request go first", "wait; see why the first of them waits"
+    ),
     WaitReason.NODE: Words(
-        "dispatched; its pod has no node yet: what the scheduler or Karpenter says",
+        "scheduled; its pod has no node yet: the message of the scheduler or of Karpenter",
         "wait, or ask the operators",
     ),
-    WaitReason.STARTING: Words("dispatched; its container starts", "wait"),
+    WaitReason.STARTING: Words("scheduled; its container is starting", "wait"),
     WaitReason.IMAGE: Words(
-        "dispatched; its image can't be pulled", "check the image's name and its pull secret"
+        "scheduled; its image can't be pulled", "check the image's name and its pull secret"
     ),
     WaitReason.REFUSED: Words(
-        "dispatched; a policy or a quota of the cluster refuses its Job or pod",
-        "change what the policy names, or ask the operators",
+        "scheduled; an admission policy or a quota of the cluster rejects its Job or pod",
+        "change the field that the policy names, or ask the operators",
     ),
     WaitReason.CLUSTER: Words(
-        "the queue can't reach its cluster, or works on it no longer", "wait, or ask the operators"
+        "the queue can't reach its cluster, or another queue has taken it over", "wait, or ask the operators"
     ),
     WaitReason.NODE_UNREACHABLE: Words(
-        "its node does not answer: nothing starts elsewhere until it is back, deleted, or out of service",
+        "its node is unreachable; no other attempt starts until the node is back, deleted, or out of service",
         "wait, or ask the operators",
     ),
-    WaitReason.ENDING: Words("it is to stop, and its pod has not ended yet", "wait"),
+    WaitReason.TERMINATING: Words("it was asked to stop, and its pod is still terminating", "wait"),
 }
 
 
-def advice(code: str) -> str | None:
+def remediation(code: str) -> str | None:
     """What to do about a reason, as the API names it; None for one that this version does not know."""
-    return REASONS[WaitReason(code)].advice if code in set(WaitReason) else None
+    return REASONS[WaitReason(code)].remediation if code in set(WaitReason) else None
 
 
 def of_bound(bound: str) -> str:
@@ -81,18 +84,18 @@ def of_bound(bound: str) -> str:
     pool, separator, tenant = bound.partition("/")
     if not separator:
         return f"pool {pool}"
-    return f"what {tenant} is granted of {pool}" if pool else f"the next start of a job of {tenant}"
+    return f"{tenant}'s grant on {pool}" if pool else f"{tenant}'s next running job"
 
 
 _ENDED = {JobState.FAILED: "failed", JobState.CANCELLED: "was cancelled", JobState.EXPIRED: "expired"}
 
 
 def of_dependency(cause: FailedParent) -> str:
-    """Why a job was cancelled that came after others."""
+    """Why a job was cancelled that depends on others."""
     ended = _ENDED[cause.state] + (f" ({cause.reason})" if cause.reason else "")
     if cause.parent == cause.job:
-        return f"job {cause.parent}, which it comes after, {ended}"
-    return f"job {cause.parent}, which it comes after, was cancelled because job {cause.job} {ended}"
+        return f"job {cause.parent}, on which it depends, {ended}"
+    return f"job {cause.parent}, on which it depends, was cancelled because job {cause.job} {ended}"
 
 
 def of_end(job: Job) -> str | None:
@@ -101,8 +104,8 @@ def of_end(job: Job) -> str | None:
 
 
 def table() -> str:
-    """The table of docs/queue.md."""
-    rows = [f"| `{reason}` | {words.meaning} | {words.advice} |" for reason, words in REASONS.items()]
+    """The table of docs/submit-jobs.md."""
+    rows = [f"| `{reason}` | {words.meaning} | {words.remediation} |" for reason, words in REASONS.items()]
     return "\n".join(["| reason | what it means | what to do |", "|---|---|---|", *rows]) + "\n"
 
 

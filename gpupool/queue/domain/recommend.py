@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpupool.plan.model import HOURS_PER_MONTH, Plan, Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import HOURS_PER_MONTH, Plan, Pool
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.domain.offers import GpuRequest, granted_of, offers_of
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Offer

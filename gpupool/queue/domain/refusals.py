@@ -1,6 +1,6 @@
 """Why a job does not start: each reason with its numbers in one plain sentence.
 
-Sentences name no other jobs: those of another tenant are not for this one's eyes.
+The sentences name no other jobs, because these may belong to another tenant.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from gpupool.queue.records import Offer, Waiting, WaitReason
 
 def no_tenant(tenant: str) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE, f"the environment file has no tenant {tenant}; add it to `tenants`"
+        WaitReason.UNSCHEDULABLE, f"the environment file has no tenant {tenant}; add it to `tenants`"
     )
 
 
 def no_pool(offer: Offer) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the environment file has no pool {offer.pool} with {offer.resource}; change gpu_pool_requested",
     )
 
 
 def above_grant(tenant: str, offer: Offer, granted: int) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the job needs {offer.units} {offer.resource} of {offer.pool}, and {tenant} is granted {granted}; "
-        "change gpu_count, or the tenant's `pools` in the environment file",
+        "lower gpu_count, or raise the tenant's `pools` in the environment file",
     )
 
 
 def above_pool(offer: Offer, pool: PoolSupply) -> Waiting:
     return Waiting(
-        WaitReason.NOT_POSSIBLE,
+        WaitReason.UNSCHEDULABLE,
         f"the job needs {offer.units} {offer.resource}, and {pool.name} has {pool.slots(offer.resource)} on "
-        f"{len(pool.nodes)} nodes; change gpu_count, or the pool's `nodes` in the environment file",
+        f"{len(pool.nodes)} nodes; lower gpu_count, or raise the pool's `nodes` in the environment file",
     )
 
 
 def running_limit(tenant: str, running: int, limit: int) -> Waiting:
-    return Waiting(WaitReason.TENANT_LIMIT, f"{running} of {limit} jobs of {tenant} are running")
+    return Waiting(WaitReason.TENANT_LIMIT, f"{tenant} has {running} running jobs, and its limit is {limit}")
 
 
 def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
     return Waiting(
         WaitReason.TENANT_LIMIT,
-        f"{tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
+        f"{tenant} uses {used} of its {granted} {offer.resource} of {offer.pool}, "
         f"and the job needs {offer.units}",
     )
 
@@ -56,37 +56,41 @@ def grant_in_use(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
 def up_to_in_use(tenant: str, offer: Offer, used: int, granted: int, most: int) -> Waiting:
     return Waiting(
         WaitReason.TENANT_LIMIT,
-        f"{tenant} holds {used} {offer.resource} of {offer.pool}, of {granted} that it is granted and {most} "
-        f"with what it may borrow, and the job needs {offer.units}",
+        f"{tenant} uses {used} {offer.resource} of {offer.pool} ({granted} granted, {most} with borrowing), "
+        f"and the job needs {offer.units}",
     )
 
 
-def nothing_lent(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
+def borrowing_paused(tenant: str, offer: Offer, used: int, granted: int) -> Waiting:
     return Waiting(
         WaitReason.TENANT_LIMIT,
-        f"{tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, and borrows no more there "
-        "while a tenant below its grant takes back its own",
+        f"{tenant} uses {used} of its {granted} {offer.resource} of {offer.pool}, and can't borrow more "
+        "while a tenant below its grant reclaims capacity",
     )
 
 
-def given_back(waiting: Waiting, tenant: str, ending: int) -> Waiting:
-    """`ending`: borrowed jobs that have just been asked to end."""
-    jobs = f"{ending} borrowed jobs make" if ending != 1 else "1 borrowed job makes"
-    how = f"{jobs} room" if ending else "borrowed jobs make room"
-    return Waiting(waiting.reason, f"{waiting.detail}; {how}, since {tenant} is below its grant")
+def reclaiming(waiting: Waiting, tenant: str, preempted: int) -> Waiting:
+    """`preempted`: borrowed jobs that this round has asked to stop; 0 where an earlier round did."""
+    jobs = "1 borrowed job is" if preempted == 1 else f"{preempted or ''} borrowed jobs are".lstrip()
+    return Waiting(waiting.reason, f"{waiting.detail}; {jobs} preempted, because {tenant} is below its grant")
+
+
+def preempting(waiting: Waiting, preempted: int) -> Waiting:
+    jobs = "1 running job is" if preempted == 1 else f"{preempted} running jobs are"
+    return Waiting(waiting.reason, f"{waiting.detail}; {jobs} preempted for it")
 
 
 def spot_share(pool: PoolSupply, only: str) -> Waiting:
     return Waiting(
         WaitReason.SPOT_SHARE,
-        f"{pool.name} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
+        f"{pool.name} has a spot share of {pool.spot_share:.0%}, and its {only} nodes are full",
     )
 
 
 def ends_before(pool: PoolSupply) -> Waiting:
     return Waiting(
         WaitReason.CAPACITY,
-        f"only reserved nodes of {pool.name} are free, and their reservation ends before the job may have; "
+        f"only reserved nodes of {pool.name} are free, and their reservation may end before the job; "
         "lower timeout_seconds",
     )
 
@@ -104,17 +108,17 @@ def no_room(pool: PoolSupply, offer: Offer, slots: Slots, held: Holdings) -> Wai
     if alone:
         return Waiting(
             WaitReason.EXCLUSIVE,
-            f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
+            f"exclusive jobs occupy {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
         )
     return Waiting(
         WaitReason.CAPACITY,
-        f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
-        f"{pool.slots(offer.resource)} free, at most "
+        f"the job needs {offer.units} {offer.resource} of {pool.name}; {free} of "
+        f"{pool.slots(offer.resource)} are free, at most "
         f"{slots.largest_free(pool.name, offer.resource)} on one node",
     )
 
 
-def kept_for_another(bound: str, waited_s: float) -> Waiting:
+def reserved_for_another(bound: str, waited_s: float) -> Waiting:
     """`bound` as `gpupool.queue.domain.reservations` names it."""
     return Waiting(
         WaitReason.RESERVATION,

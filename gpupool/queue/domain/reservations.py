@@ -1,4 +1,4 @@
-"""For which waiting jobs something is kept free, and until when: EASY backfill, in pools and within grants.
+"""Reservations of waiting jobs: EASY backfill, in pools and within grants.
 
 What bounds a job is named as text: `pool` for the nodes of a pool, `pool/tenant` for what the tenant is
 granted there, `/tenant` for the jobs that it may have running. Of each one job at most has a reservation.
@@ -18,33 +18,33 @@ from gpupool.queue.records import Offer, Placement
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
-    """What a job lacks of its tenant's limits; 0 where it lacks nothing."""
+class Shortfall:
+    """By how much a job exceeds its tenant's limits; 0 for none."""
 
     units: int
-    """Of the grant."""
+    """Beyond the grant."""
     jobs: int
-    """Of those that may run."""
+    """Beyond the limit of running jobs."""
 
     def __bool__(self) -> bool:
         return self.units > 0 or self.jobs > 0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """When a reserved job starts, if all that runs takes as long as it may, and what is left over then."""
+class Reservation:
+    """When a reserved job starts, if every running job runs until its timeout, and what is left then."""
 
     offer: Offer
     at: float
     """Epoch seconds."""
     nodes: frozenset[int]
     units: int
-    """Of the grant, beyond what the job needs."""
+    """Rest of the grant beside the job."""
     jobs: int
-    """That may run beside it."""
+    """Further jobs that may run beside it."""
 
     def allows(self, bound: str, offer: Offer, placement: Placement, ends: float) -> bool:
-        """Whether a job that runs there until then leaves the reserved one its start, within that bound."""
+        """Whether a job that runs there until `ends` does not delay the reserved one, within that bound."""
         if ends <= self.at:
             return True
         if bound.startswith("/"):
@@ -56,16 +56,16 @@ class Kept:
 
 @dataclass(slots=True)
 class Reservations:
-    """Who has which. Changes as a round goes on."""
+    """Who holds which reservation; changes during a round."""
 
     rules: Mapping[str, TenantRule]
     holders: dict[str, Queued] = field(default_factory=dict)
-    """Bound -> job that it is kept for."""
-    kept: dict[str, Kept] = field(default_factory=dict)
-    """Job -> what is kept for it, as far as that is worked out and still true."""
+    """Bound -> job that it is reserved for."""
+    planned: dict[str, Reservation] = field(default_factory=dict)
+    """Job -> its plan, if it is computed and still valid."""
     freed: set[str] = field(default_factory=set)
-    """Bounds that this round has set free. They are given in the next one: most of those that wait for them
-    have no place in this one's order any more."""
+    """Bounds released in this round. They are given out in the next one, because most jobs that wait for them
+    have been processed in this one."""
 
     @classmethod
     def of(
@@ -82,11 +82,11 @@ class Reservations:
         return present
 
     def of_pools(self) -> tuple[Queued, ...]:
-        """The jobs that nodes are kept for: they go first."""
+        """The jobs with reservations on nodes: they go first."""
         return tuple({job.job: job for bound, job in self.holders.items() if "/" not in bound}.values())
 
     def bounds(self, job: Queued) -> tuple[str, ...]:
-        """What bounds the job on its first offer, in the order in which it may be kept."""
+        """What bounds the job on its first offer, in the order in which it is reserved."""
         pool, rule = job.offers[0].pool, self.rules.get(job.tenant)
         grant = f"{pool}/{job.tenant}"
         return (grant, f"/{job.tenant}", pool) if rule and rule.running is not None else (grant, pool)
@@ -96,46 +96,48 @@ class Reservations:
         return holder is not None and holder.job == job.job
 
     def free(self, bounds: Iterable[str], job: Queued) -> bool:
-        """Whether these can be kept for `job`, as far as that is not done."""
+        """Whether those of `bounds` that `job` does not hold can be reserved for it."""
         left = [bound for bound in bounds if not self.mine(bound, job)]
         return bool(left) and not any(bound in self.holders or bound in self.freed for bound in left)
 
     def against(self, job: Queued, pool: str) -> Iterator[tuple[str, Queued]]:
-        """What is kept for others of all that bounds the job on a pool: bound, job that has it."""
+        """Bounds of the job on a pool that are reserved for others: bound, its holder."""
         for bound in (f"{pool}/{job.tenant}", f"/{job.tenant}", pool) if self.holders else ():
             holder = self.holders.get(bound)
             if holder is not None and holder.job != job.job:
                 yield bound, holder
 
     def give(self, bounds: Iterable[str], job: Queued) -> None:
-        """Keep these for `job`, in place of the jobs that had them."""
+        """Reserve these for `job`, replacing other holders."""
         for bound in bounds:
             former = self.holders.get(bound)
             if former is not None and former.job != job.job:
                 self.release(former, since=bound)
             self.holders[bound] = job
-        self.kept.pop(job.job, None)
+        self.planned.pop(job.job, None)
 
     def release(self, job: Queued, since: str | None = None) -> None:
-        """Keep nothing for `job` any more; with `since` nothing from that bound on."""
+        """Release the job's reservations; with `since`, from that bound on."""
         own = self.bounds(job)
         for bound in own[own.index(since) if since else 0 :]:
             if self.mine(bound, job):
                 del self.holders[bound]
                 self.freed.add(bound)
-        self.kept.pop(job.job, None)
+        self.planned.pop(job.job, None)
 
     def forget(self, tenant: str, pool: str) -> None:
-        """What is kept there has to be worked out again: a job of that tenant has started on the pool."""
+        """Discard plans there: a job of that tenant has started on the pool."""
         for bound in (f"{pool}/{tenant}", f"/{tenant}", pool):
             holder = self.holders.get(bound)
             if holder is not None:
-                self.kept.pop(holder.job, None)
+                self.planned.pop(holder.job, None)
 
 
-def kept_for(offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow | None, now: float) -> Kept:
-    """What is kept for a job that starts on `offer`. `own`: all that its tenant holds. `nodes`: where and
-    when there is room for it; None while it lacks its tenant's limits."""
+def reservation_for(
+    offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow | None, now: float
+) -> Reservation:
+    """The plan of a job that starts on `offer`. `own`: all that its tenant holds. `nodes`: where and when
+    there is room for it; None while it exceeds its tenant's limits."""
     units, jobs = [], []
     for held in own:
         ends = now if held.preempting_for else max(now, held.ends)  # as in `shadow`
@@ -146,7 +148,7 @@ def kept_for(offer: Offer, rule: TenantRule, own: Iterable[Held], nodes: Shadow 
     room = rule.grants.get((offer.pool, offer.resource), 0) - offer.units
     beside = 1 if rule.running is None else rule.running - 1
     at = max(_when(units, room, now), _when(jobs, beside, now), nodes.at if nodes else now)
-    return Kept(
+    return Reservation(
         offer,
         at,
         nodes.nodes if nodes else frozenset(),

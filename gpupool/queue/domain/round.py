@@ -1,7 +1,7 @@
-"""A round as it goes on: who goes first, what fits, and what is taken.
+"""The state of one scheduling round: the order of jobs, what fits, and what is taken.
 
-Order, each term before the next: a job that nodes were reserved for; jobs within their tenants' grants, and
-then those that borrow, of the tenant that has borrowed least for its weight; tenants below their guaranteed
+Order, most significant first: a job with a reservation on nodes; jobs within their tenants' grants, then
+those that borrow, of the tenant that has borrowed least for its weight; tenants below their guaranteed
 share; the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission.
 This module must not decide what follows when a job does not fit.
 """
@@ -12,21 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpupool.plan.model import RESERVED, SPOT_FIRST
+from gpupool.environment.plan.model import RESERVED, SPOT_FIRST
 from gpupool.queue.domain import budget, fairness, refusals
-from gpupool.queue.domain.borrowing import Returns
+from gpupool.queue.domain.borrowing import Reclaims
 from gpupool.queue.domain.placement import Reach, Shadow, Slots, shadow
 from gpupool.queue.domain.possible import Possible, reach_of
-from gpupool.queue.domain.reservations import Kept, Lacking, Reservations, kept_for
-from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot, held_by
+from gpupool.queue.domain.reservations import Reservation, Reservations, Shortfall, reservation_for
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Lane, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import UNKNOWN, Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Start, Waiting, WaitReason
 
-NOTHING_LENT = -1.0
-"""Goes before everything that borrows."""
-_FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.NOT_POSSIBLE)
+NOT_BORROWING = -1.0
+"""Orders a job before all that borrow."""
+_FULL = (WaitReason.CAPACITY, WaitReason.EXCLUSIVE, WaitReason.UNSCHEDULABLE)
 """What a pool without room lacks for nodes of any type."""
-_GIVEN_BACK = "what it borrowed is given back to a tenant below its grant"
+_RECLAIMED = "reclaimed by a tenant below its grant"
 
 Key = tuple[bool, float, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
@@ -40,7 +40,7 @@ class Round:
     now: float
     slots: Slots
     held: Holdings
-    accounts: dict[str, Account]
+    budget_usage: dict[str, BudgetUsage]
     moved: dict[fairness.Key, int]
     """Clocks, without their floors."""
     floors: Mapping[fairness.Key, int]
@@ -59,21 +59,20 @@ class Round:
     taking: set[str] = field(default_factory=set)
     """Tenants and pools of its starts. (A pool of a tenant's name only makes more jobs looked at again.)"""
     limits: dict[str, Waiting] = field(default_factory=dict)
-    """Tenants that have as many jobs running as they may."""
+    """Tenants that have reached their limit of running jobs."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
-    owed: set[tuple[str, str]] = field(default_factory=set)
-    """(pool, resource) of which nothing more is lent in this round: somebody takes back what it is
-    granted."""
-    dry: set[Lane] = field(default_factory=set)
-    """Lanes that were read to their end: what is behind it might start, or take something back."""
-    looked: set[Lane] = field(default_factory=set)
-    """Lanes that the round has gone through, ..."""
+    reclaiming: set[tuple[str, str]] = field(default_factory=set)
+    """(pool, resource) on which borrowing is paused in this round, because a tenant reclaims its grant."""
+    exhausted: set[Lane] = field(default_factory=set)
+    """Lanes that were read to their end: jobs behind it might start or reclaim."""
+    visited: set[Lane] = field(default_factory=set)
+    """Lanes that the round has processed, ..."""
     stayed: set[Lane] = field(default_factory=set)
     """... and those that wait whatever it does."""
-    returns: Returns | None = None
-    """What is taken back, once somebody does."""
+    reclaims: Reclaims | None = None
+    """What this round reclaims; None until a job does."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
@@ -86,7 +85,7 @@ class Round:
             now=snapshot.now,
             slots=slots,
             held=snapshot.held.copy(),
-            accounts=dict(snapshot.accounts),
+            budget_usage=dict(snapshot.budget_usage),
             moved=dict(snapshot.clocks),
             floors=fairness.floors(
                 snapshot.floors,
@@ -110,7 +109,7 @@ class Round:
         others would take its nodes again and again.
         """
         for job in {job.job: job for job in holders}.values():
-            if self.held.awaited.get(job.job):
+            if self.held.pending_preemptions.get(job.job):
                 continue
             offer = job.offers[0]
             if self.unpaid(job, offer) or not self.possible.attainable(job):
@@ -122,12 +121,12 @@ class Round:
         pool = job.offers[0].pool
         ordering = self.supply.rules.ordering
         others = not self.reservations.mine(pool, job)
-        lent = self.share_lent(job) if self.borrows(job, job.offers[0]) else NOTHING_LENT
+        borrowed = self.borrowed_share(job) if self.borrows(job, job.offers[0]) else NOT_BORROWING
         if ordering == "fifo":
-            return (others, lent, False, 0, 0, job.enqueued, job.job)
+            return (others, borrowed, False, 0, 0, job.enqueued, job.job)
         clock = self.clock(pool, job.tenant) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
-        return (others, lent, above, -self.aged(job), clock, job.enqueued, job.job)
+        return (others, borrowed, above, -self.aged(job), clock, job.enqueued, job.job)
 
     def changed(self, job: Queued) -> bool:
         """Whether a start of this round has taken from what the job may have."""
@@ -143,8 +142,8 @@ class Round:
             return False
         return self.held.used.get((job.tenant, *key), 0) + offer.units > rule.grants.get(key, 0)
 
-    def share_lent(self, job: Queued) -> float:
-        """What the tenant would have borrowed with the job, for its weight; by fair share alone."""
+    def borrowed_share(self, job: Queued) -> float:
+        """What the tenant would have borrowed with the job, divided by its weight; only with `fair-share`."""
         if self.supply.rules.ordering != "fair-share":
             return 0.0
         offer, rule = job.offers[0], self.rule(job.tenant)
@@ -158,7 +157,7 @@ class Round:
         return max(self.floors.get(key, 0), self.moved.get(key, 0))
 
     def aged(self, job: Queued) -> int:
-        """The level with ageing: never stored, so that a changed setting holds at once."""
+        """The level with aging; not stored, so that a changed setting applies at once."""
         return min(Level.CRITICAL, job.level + int((self.now - job.enqueued) / self.supply.rules.aging_s))
 
     def below_guarantee(self, job: Queued) -> bool:
@@ -216,15 +215,15 @@ class Round:
             return self.possible.impossible(job, offer) or refusals.up_to_in_use(
                 job.tenant, offer, used, granted, most
             )
-        return refusals.nothing_lent(job.tenant, offer, used, granted) if key in self.owed else None
+        return refusals.borrowing_paused(job.tenant, offer, used, granted) if key in self.reclaiming else None
 
-    def lacking(self, job: Queued, offer: Offer) -> Lacking:
-        """What the job lacks of its tenant's limits at this moment."""
+    def shortfall(self, job: Queued, offer: Offer) -> Shortfall:
+        """By how much the job exceeds its tenant's limits now."""
         rule = self.rule(job.tenant)
         used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
         units = used + offer.units - rule.grants.get((offer.pool, offer.resource), 0)
         jobs = 0 if rule.running is None else self.held.running.get(job.tenant, 0) + 1 - rule.running
-        return Lacking(max(0, units), max(0, jobs))
+        return Shortfall(max(0, units), max(0, jobs))
 
     def room(self, job: Queued, offer: Offer) -> Placement | Waiting:
         """Where the offer has room at present for jobs like this one, reservations apart, or why nowhere."""
@@ -248,8 +247,9 @@ class Round:
         if isinstance(placement, Waiting):
             return self.possible.unaffordable(job, offer) or placement
         pool = self.supply.pools[offer.pool]
-        kept = [(bound, self.kept(holder)) for bound, holder in self.reservations.against(job, offer.pool)]
-        for bound, reserved in kept:
+        against = self.reservations.against(job, offer.pool)
+        reservations = [(bound, self.reservation(holder)) for bound, holder in against]
+        for bound, reserved in reservations:
             if bound == offer.pool:
                 reach = self.reach(job, offer)
                 placement = self.slots.place(offer, reach, reserved.nodes) or placement
@@ -257,10 +257,10 @@ class Round:
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
             return self.possible.unaffordable(job, offer) or hold
-        for bound, reserved in kept:
+        for bound, reserved in reservations:
             if not reserved.allows(bound, offer, placement, self.now + hold.run_limit_s):
                 waited = self.now - self.reservations.holders[bound].enqueued
-                return refusals.kept_for_another(bound, waited)
+                return refusals.reserved_for_another(bound, waited)
         self._take(job, offer, placement, capacity_type, hold)
         return None
 
@@ -269,7 +269,7 @@ class Round:
         hold = budget.hold(job, offer.rate(capacity_type))
         if isinstance(hold, Waiting):
             return hold
-        return budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts, self.now) or hold
+        return budget.refusal(job, hold.micro, self.rule(job.tenant), self.budget_usage, self.now) or hold
 
     def unpaid(self, job: Queued, offer: Offer) -> Waiting | None:
         """Why the budgets don't allow the offer where the spot share wants the job; None where they do."""
@@ -314,21 +314,21 @@ class Round:
             return refusals.ends_before(pool)
         return refusals.no_room(pool, offer, self.slots, self.held)
 
-    def kept(self, holder: Queued) -> Kept:
-        """What is kept for a job that has a reservation."""
-        kept = self.reservations.kept.get(holder.job)
-        if kept is None:
+    def reservation(self, holder: Queued) -> Reservation:
+        """The plan of a job that holds a reservation."""
+        reserved = self.reservations.planned.get(holder.job)
+        if reserved is None:
             offer = holder.offers[0]
             nodes = None
-            if self.reservations.mine(offer.pool, holder) or not self.lacking(holder, offer):
+            if self.reservations.mine(offer.pool, holder) or not self.shortfall(holder, offer):
                 nodes = self.shadow(offer, self.reach(holder, offer))
             if not self.own:
                 for held in self.held:
                     self.own.setdefault(held.tenant, []).append(held)
             own = self.own.get(holder.tenant, ())
-            kept = kept_for(offer, self.rule(holder.tenant), own, nodes, self.now)
-            self.reservations.kept[holder.job] = kept
-        return kept
+            reserved = reservation_for(offer, self.rule(holder.tenant), own, nodes, self.now)
+            self.reservations.planned[holder.job] = reserved
+        return reserved
 
     def shadow(self, offer: Offer, reach: Reach) -> Shadow:
         """Where and when there is room for the offer."""
@@ -358,8 +358,8 @@ class Round:
         if self.own:
             self.own.setdefault(job.tenant, []).append(held)
         self.slots.take(offer.pool, offer.resource, placement)
-        if self.returns is not None:
-            self.returns.slots.take(offer.pool, offer.resource, placement)
+        if self.reclaims is not None:
+            self.reclaims.slots.take(offer.pool, offer.resource, placement)
         self.hold(job, hold.micro)
         if self.reservations.holders:
             self.reservations.release(job)
@@ -368,46 +368,45 @@ class Round:
         left = self.rooms.items()
         self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in _FULL}
 
-    def take_back(self, job: Queued, offer: Offer) -> int | None:
-        """Have borrowed jobs end so that `job`, which is within its grant, has room: how many; None where
-        that can't be. Where it only needs them to run for their least time, nothing more is lent."""
+    def reclaim(self, job: Queued, offer: Offer) -> int | None:
+        """Preempt borrowed jobs for `job`, which is within its grant; return their number, or None if that is
+        impossible. If they only have not run for the minimum run time yet, borrowing is paused."""
         key = offer.pool, offer.resource
-        if not self.may_take_back(job, offer) or self.lacking(job, offer) or self.unpaid(job, offer):
+        if not self.may_reclaim(job, offer) or self.shortfall(job, offer) or self.unpaid(job, offer):
             return None
-        if self.returns is None:
-            keeping = (holder.job for holder in self.reservations.holders.values())
-            self.returns = Returns.of(self.supply, self.now, self.held, keeping)
+        if self.reclaims is None:
+            reserved_for = (holder.job for holder in self.reservations.holders.values())
+            self.reclaims = Reclaims.of(self.supply, self.now, self.held, reserved_for)
         reach = self.reach(job, offer)
 
         def allowed(gone: tuple[Held, ...], place: Placement) -> bool:
-            kept = any(self.reservations.against(job, offer.pool))
-            return not kept or self.without(gone).keeps_to(job, offer, place)
+            reserved = any(self.reservations.against(job, offer.pool))
+            return not reserved or self.without(gone).respects_reservations(job, offer, place)
 
-        ending = self.returns.take(job, offer, reach, allowed)
+        ending = self.reclaims.take(job, offer, reach, allowed)
         if ending is None:
-            kept = any(self.reservations.against(job, offer.pool))
-            if not kept and self.returns.will_take(offer, reach):
-                self.owed.add(key)
+            reserved = any(self.reservations.against(job, offer.pool))
+            if not reserved and self.reclaims.can_reclaim_later(offer, reach):
+                self.reclaiming.add(key)
             return None
-        self.owed.add(key)
+        self.reclaiming.add(key)
         for held in ending:
-            self.preempts.append(Preempt(held.job, held.attempt, job.job, _GIVEN_BACK))
+            self.preempts.append(Preempt(held.job, held.attempt, job.job, _RECLAIMED))
             self.held.add(held._replace(preempting_for=job.job))
         if ending:
             self.own, self.shadows = {}, {}
-            self.reservations.kept.clear()
+            self.reservations.planned.clear()
         return len(ending)
 
-    def keeps_to(self, job: Queued, offer: Offer, placement: Placement) -> bool:
-        """Whether the job leaves those their start that something is kept for, if it runs there for as long
-        as it may."""
+    def respects_reservations(self, job: Queued, offer: Offer, placement: Placement) -> bool:
+        """Whether the job, running there until its timeout, delays no reserved job."""
         return all(
-            self.kept(holder).allows(bound, offer, placement, self.now + job.timeout_s)
+            self.reservation(holder).allows(bound, offer, placement, self.now + job.timeout_s)
             for bound, holder in self.reservations.against(job, offer.pool)
         )
 
-    def may_take_back(self, job: Queued, offer: Offer) -> bool:
-        """Whether something is lent there, and the job within its tenant's grant."""
+    def may_reclaim(self, job: Queued, offer: Offer) -> bool:
+        """Whether there are borrowed jobs, and the job is within its tenant's grant."""
         key = offer.pool, offer.resource
         if not self.held.borrowed.get(key):
             return False
@@ -415,13 +414,13 @@ class Round:
         return used + offer.units <= self.rule(job.tenant).grants.get(key, 0)
 
     def preempt(self, job: Queued, taken: Iterable[Held]) -> None:
-        """These give way to `job`, for which everything that bounds it is kept from now on."""
+        """Preempt these for `job`, and reserve everything that bounds it."""
         reason = f"preempted for a job of level {job.level.name.lower()}"
         for held in taken:
             self.preempts.append(Preempt(held.job, held.attempt, job.job, reason))
             self.held.add(held._replace(preempting_for=job.job))
         self.own, self.shadows = {}, {}
-        self.reservations.kept.clear()
+        self.reservations.planned.clear()
         self.reservations.give(self.reservations.bounds(job), job)
 
     def without(self, gone: Iterable[Held]) -> Round:
@@ -444,7 +443,7 @@ class Round:
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""
         names = budget.budgeted(self.rule(job.tenant).budgets, job)
-        budget.book(self.accounts, names, spent=0, held=micro)
+        budget.book(self.budget_usage, names, spent=0, held=micro)
 
 
 def active_keys(snapshot: Snapshot) -> set[fairness.Key]:

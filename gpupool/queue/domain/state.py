@@ -15,7 +15,7 @@ from gpupool.queue.records import Level, Offer, Placement, Start, Waiting
 
 
 class Held(NamedTuple):
-    """A job that is dispatching or running, or slots that a tenant's own pods hold."""
+    """A job that is scheduled or running, or slots that a tenant's own pods hold."""
 
     job: str
     attempt: int
@@ -115,8 +115,8 @@ class Holdings:
     """Tenant -> jobs."""
     borrowed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(pool, resource) -> jobs that started beyond their tenant's grant."""
-    awaited: Counter[str] = field(default_factory=Counter)
-    """Job -> jobs that give way to it and have not ended yet."""
+    pending_preemptions: Counter[str] = field(default_factory=Counter)
+    """Job -> number of jobs that are preempted for it and have not ended."""
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> Holdings:
@@ -160,11 +160,11 @@ class Holdings:
         if held.borrowed:
             self.borrowed[held.pool, held.resource] += sign
         if held.preempting_for:
-            self.awaited[held.preempting_for] += sign
+            self.pending_preemptions[held.preempting_for] += sign
 
 
-class Account(NamedTuple):
-    """Money of one tenant or project in the present period."""
+class BudgetUsage(NamedTuple):
+    """Money of one tenant or project in the current period."""
 
     spent_micro: int
     held_micro: int
@@ -182,8 +182,8 @@ class Snapshot:
     held: Holdings
     lanes: Mapping[Lane, Sequence[Queued]]
     """Of each lane the first jobs that wait, in order; a lane has one at least."""
-    accounts: Mapping[str, Account] = field(default_factory=dict)
-    """`tenant` or `tenant/project` -> account; absent: nothing spent yet."""
+    budget_usage: Mapping[str, BudgetUsage] = field(default_factory=dict)
+    """`tenant` or `tenant/project` -> usage; absent: nothing spent yet."""
     clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""
     reservations: Mapping[str, str] = field(default_factory=dict)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, inf
 
-from gpupool.plan.model import RESERVED, Plan, Pool
+from gpupool.environment.plan.model import RESERVED, Plan, Pool
+from gpupool.environment.spec.tenants import Budget
 from gpupool.queue.records import MICRO
-from gpupool.spec.tenants import Budget
 
 DRAIN_S = 40 * 60
 """So long before a Capacity Block ends Karpenter drains its nodes (karpenter-provider-aws v1.14.1, capacity

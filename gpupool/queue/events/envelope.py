@@ -1,6 +1,6 @@
 """A job's event as observers receive it: an envelope (CloudEvents 1.0), and its JSON.
 
-Pure. The JSON's schema is `gpupool/schema/job-event.schema.json`: the two change together.
+Pure. The JSON's schema is `gpupool/environment/schema/job-event.schema.json`: the two change together.
 """
 
 from __future__ import annotations

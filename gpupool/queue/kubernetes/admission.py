@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import LAUNCHER_USER
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.kubernetes import job_manifest
 from gpupool.queue.records import Job, Offer
 
 if TYPE_CHECKING:  # the engine is imported in the thread that reads policies
-    from vapcheck import Document
-    from vapcheck.policy.compiled_policy import Compiler
+    from vapcheck import Compiler, Document
 
 log = structlog.get_logger()
 
@@ -72,9 +71,7 @@ class Verdicts:
 
     def __init__(self, documents: Sequence[Document], compiler: Compiler, kubernetes: str) -> None:
         """`kubernetes`: the cluster's version, as 1.36."""
-        from vapcheck import Kinds
-        from vapcheck.judging.judge import Judge
-        from vapcheck.policy.policy_set import PolicySet, read_policies
+        from vapcheck import Judge, Kinds, PolicySet, read_policies
 
         self._kinds = Kinds.builtin(kubernetes).with_crds(documents)
         bounds = read_policies(documents, self._kinds, compiler).policies
@@ -107,8 +104,7 @@ class Verdicts:
 
     def _judged(self, number: int, text: str) -> tuple[tuple[str, str, str], ...]:
         """What one of the judges refuses: the policy, its message, and the place in the object."""
-        from vapcheck import from_bodies
-        from vapcheck.judging.request import identity
+        from vapcheck import from_bodies, identity
 
         judge = self._judges[number]
         made: Object = json.loads(text)
@@ -126,8 +122,7 @@ class Verdicts:
 
     def _created(self, made: Object) -> Iterator[tuple[Object, str]]:
         """Everything that is created for an attempt, and by which user."""
-        from vapcheck.server.admission_view import UID, as_admitted
-        from vapcheck.server.pod_templates import pod_templates
+        from vapcheck import UID, as_admitted, pod_templates
 
         yield made, LAUNCHER_USER
         service = job_manifest.service({**made, "metadata": {**made["metadata"], "uid": UID}})
@@ -166,7 +161,7 @@ class Admission:
         return self._verdicts
 
     def _read(self, plan: Plan) -> Verdicts:
-        from vapcheck.policy.compiled_policy import Compiler
+        from vapcheck import Compiler
 
         self._compiler = self._compiler or Compiler()
         return Verdicts(self._objects(plan), self._compiler, plan.cluster.kubernetes_version)

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
 from gpupool.queue.kubernetes.lease import LEASE_PATH
 from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from gpupool.cluster.live_objects import requested
-from gpupool.plan.model import POOL_LABEL, Plan
+from gpupool.environment.plan.model import POOL_LABEL, Plan
+from gpupool.live.cluster.live_objects import requested
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from gpupool.queue.kubernetes.pod_ends import Object

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from gpupool import workspace
-from gpupool.expansion import escaped
-from gpupool.plan.capacity import EFA
-from gpupool.plan.model import SPOT_FIRST, Plan, Pool
-from gpupool.plan.pods import (
+from gpupool.environment import workspace
+from gpupool.environment.expansion import escaped
+from gpupool.environment.plan.capacity import EFA
+from gpupool.environment.plan.model import SPOT_FIRST, Plan, Pool
+from gpupool.environment.plan.pods import (
     ATTEMPT_LABEL,
     BORROWED_LABEL,
     DATABASE_LABEL,
@@ -24,11 +24,11 @@ from gpupool.plan.pods import (
     SHARES_LABEL,
     pod_fields,
 )
-from gpupool.plan.priority_classes import classes_of
-from gpupool.plan.tenants import Tenant, memory_quantity
+from gpupool.environment.plan.priority_classes import classes_of
+from gpupool.environment.plan.tenants import Tenant, memory_quantity
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.variables import POD, pod_variables, variables
-from vapcheck.server.canonical_text import quantity
+from vapcheck import quantity
 
 Object = dict[str, Any]
 

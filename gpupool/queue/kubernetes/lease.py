@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import LEASE
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import LEASE
 
 Object = dict[str, Any]
 

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import structlog
 
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.job_manifest import name_of
 
 log = structlog.get_logger()

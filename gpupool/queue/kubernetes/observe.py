@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpupool.cluster.live_objects import condition
+from gpupool.live.cluster.live_objects import condition
 from gpupool.queue.kubernetes.job_manifest import INDEX
 from gpupool.queue.kubernetes.pod_ends import (
     Object,
@@ -169,7 +169,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         return PendingJob(trouble, True)
     missing = _wanted(job) - len(pods)
     if missing > 0:
-        said = f"not created yet: {missing} of its {_wanted(job)} pods"
+        said = f"{missing} of its {_wanted(job)} pods {'is' if missing == 1 else 'are'} not created yet"
         return PendingJob(Waiting(WaitReason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):
@@ -185,7 +185,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
                 detail = f"{reason}: {state.get('message') or container.get('image')}"[:500]
                 return PendingJob(Waiting(kind, detail), True, reason in _HOPELESS_IMAGES)
     name = next((pod for pod in pods if not started(pod)), pods[0])["spec"]["nodeName"]
-    return PendingJob(Waiting(WaitReason.STARTING, f"its container starts on {name}"), True)
+    return PendingJob(Waiting(WaitReason.STARTING, f"its container is starting on {name}"), True)
 
 
 def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> Waiting | None:
@@ -197,13 +197,14 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
         if _tainted(nodes[name], UNREACHABLE):
             return Waiting(
                 WaitReason.NODE_UNREACHABLE,
-                f"node {name} does not answer; nothing starts elsewhere until it is back, deleted, or has "
+                f"node {name} is unreachable; no other attempt starts until it is back, deleted, or has "
                 f"the taint {OUT_OF_SERVICE}",
             )
         moment = time_of(pod["metadata"].get("deletionTimestamp"))
         if moment is not None and now > moment + timedelta(seconds=10):
             return Waiting(
-                WaitReason.ENDING, f"pod {pod['metadata']['name']} is to end since {moment:%H:%M:%S} UTC"
+                WaitReason.TERMINATING,
+                f"pod {pod['metadata']['name']} has been terminating since {moment:%H:%M:%S} UTC",
             )
     return None
 

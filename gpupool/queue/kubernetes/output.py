@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 import structlog
 
-from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
 from gpupool.queue.kubernetes.mirror import Key, Object

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpupool.cluster.live_objects import condition
+from gpupool.live.cluster.live_objects import condition
 from gpupool.queue.records import Outcome
 
 Object = Mapping[str, Any]

@@ -19,15 +19,15 @@ from email.message import EmailMessage
 import aiohttp
 import structlog
 
-from gpupool.plan.model import Plan
-from gpupool.plan.queue import Smtp
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.queue import Smtp
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import MICRO
 from gpupool.queue.roles.http_answers import failure_of, reached
 from gpupool.queue.roles.leader import LeaderRole, utc_now
-from gpupool.queue.store import accounts
-from gpupool.queue.store.accounts import Alert, Crossed, Spent
+from gpupool.queue.store import spending
+from gpupool.queue.store.spending import Alert, Crossed, Spent
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ class Channels:
 
 @dataclass
 class AlertSender(LeaderRole):
-    """Checks the accounts while it leads its role, and sends what is due."""
+    """Checks budget usage while it leads its role, and sends alerts that are due."""
 
     plan: Callable[[], Plan]
     channels: Callable[[], Channels]
@@ -75,11 +75,11 @@ class AlertSender(LeaderRole):
         if not channels.any:
             return False
         now, plan = self.now(), self.plan()
-        crossings = list(crossed(plan, await accounts.spent(self.db, now, now - LATE)))
+        crossings = list(crossed(plan, await spending.spent(self.db, now, now - LATE)))
         if crossings:
-            await accounts.raise_alerts(self.db, crossings, now)
+            await spending.raise_alerts(self.db, crossings, now)
         # One after the other: while a channel takes its time, another process may come to lead.
-        while (alert := await accounts.take_alert(self.db, now, self.now() + SENDING)) is not None:
+        while (alert := await spending.take_alert(self.db, now, self.now() + SENDING)) is not None:
             taken = len(alert.taken)
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
             if self.measures:
@@ -95,12 +95,12 @@ class AlertSender(LeaderRole):
             if not failed:
                 log.info("alert.sent", name=alert.name, threshold=alert.threshold)
             tried = self.now()
-            await accounts.alert_tried(self.db, alert, tried, tried + pause if failed else None)
+            await spending.alert_tried(self.db, alert, tried, tried + pause if failed else None)
         return False
 
 
 def crossed(plan: Plan, spent: Iterable[Spent]) -> Iterator[Crossed]:
-    """Every threshold that an account has reached."""
+    """Every threshold that a tenant or project has reached."""
     budgets = {tenant.name: ("tenant", tenant.budget) for tenant in plan.tenants}
     for tenant in plan.tenants:
         budgets |= {

@@ -17,9 +17,9 @@ from datetime import datetime
 
 import structlog
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.environment.plan.pods import LEASE
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import LEASE
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 from gpupool.queue.kubernetes import lease as leases
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import Object

@@ -90,7 +90,9 @@ class Dispatcher(LeaderRole):
             decision = decide(
                 replace(snapshot, floors=self._floors, lanes=_fresh(snapshot, plan_hash)), supply
             )
-            cut = {lane for lane in decision.dry if len(snapshot.lanes[lane]) >= depths.get(lane, per_lane)}
+            cut = {
+                lane for lane in decision.exhausted if len(snapshot.lanes[lane]) >= depths.get(lane, per_lane)
+            }
             if not cut:
                 break
             depths |= {lane: depths.get(lane, per_lane) * READ_ON for lane in cut}

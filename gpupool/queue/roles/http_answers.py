@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 
-from gpupool.address_secrets import without_user
+from gpupool.findings.address_secrets import without_user
 
 LONGEST_PAUSE_S = 3600.0
 """A target that wants a longer pause is asked again after this one."""

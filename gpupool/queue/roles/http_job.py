@@ -1,8 +1,8 @@
 """An HTTP job: its JSON is sent to its target, and the answer is kept, of its body the first MiB.
 
 Only origins that the environment file lists are called, also after a redirect, and never an address that is
-link-local or hands out credentials (`gpupool.reserved_addresses`), whatever a name resolves to. It must not
-retry: that is the queue's.
+link-local or hands out credentials (`gpupool.environment.reserved_addresses`), whatever a name resolves to.
+It must not retry: that is the queue's.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from aiohttp import ThreadedResolver
 from aiohttp.abc import ResolveResult
 from yarl import URL
 
+from gpupool.environment.reserved_addresses import forbidden
+from gpupool.environment.web_addresses import WrongAddress, allowed, literal_forbidden, origin, parsed
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.http_answers import FOLLOWED, Failure, NotAllowed, failure_by, failure_of
 from gpupool.queue.roles.leader import utc_now
 from gpupool.queue.store.jobs import HttpAnswer
-from gpupool.reserved_addresses import forbidden
-from gpupool.web_addresses import WrongAddress, allowed, literal_forbidden, origin, parsed
 
 KEPT = 1024 * 1024
 REDIRECTS = 5

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.kubernetes.job_manifest import PARTS, name_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.prometheus import NotKnown

@@ -114,7 +114,7 @@ class Launcher(LeaderRole):
             if self._following is not None:
                 await self.close()
             return False
-        self.reconciler.strays.database = identity.database
+        self.reconciler.orphans.database = identity.database
         if self._following is None:
             self._following = asyncio.create_task(self.mirror.run())
         if self._following.done():

@@ -1,9 +1,9 @@
 """A container job's command as a local process, for `serve --dev`: its image is named and not used.
 
 SIGTERM is the hook for a checkpoint; after the grace period it is killed with all that it started, as it is
-when this process is killed (`gpupool.command_keeper`): no attempt runs beside the next. The output becomes
-the attempt's log, line by line. Whose rights it has, `gpupool.local_command` says; it must not be used where
-users are not trusted with this machine.
+when this process is killed (`gpupool.queue.command_keeper`): no attempt runs beside the next. The output
+becomes the attempt's log, line by line. Whose rights it has, `gpupool.programs.local_command` says; it must
+not be used where users are not trusted with this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 
 import structlog
 
-from gpupool import command_keeper, local_command
+from gpupool.programs import local_command
+from gpupool.queue import command_keeper
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.kept_output import TOGETHER_S, KeptOutput

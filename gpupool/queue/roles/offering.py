@@ -59,7 +59,7 @@ class Offering:
         await waiting_jobs.write(self.db, epoch, current.hash, offered, self.now())
         count = sum(len(group.ids) for group in stale)
         refused = sum(len(group.jobs.ids) for group in offered if isinstance(group.fit, Waiting))
-        log.info("offers.made", plan=current.hash, jobs=count, not_possible=refused)
+        log.info("offers.made", plan=current.hash, jobs=count, unschedulable=refused)
         return count
 
 
@@ -71,7 +71,7 @@ def _offered(current: Current, verdicts: Verdicts | None, stale: Sequence[Stale]
             offered.append(Offered(jobs, _fit(current, verdicts, jobs)))
         except UnservableRequest as refused:
             # A file that this process has not read yet may allow it: that ends no job.
-            offered.append(Offered(jobs, fit.not_possible(refused), fails and jobs.enacted))
+            offered.append(Offered(jobs, fit.unschedulable(refused), fails and jobs.enacted))
     return offered
 
 

@@ -18,7 +18,7 @@ def changed(attempt: Attempt, made: job_manifest.Object | None, current: Current
     if attempt.plan == current.hash:
         return None
     if job.plan_hash != current.hash:
-        why = fit.taken_back(current.plan, current.supply, current.tenants, job)
+        why = fit.stale_reason(current.plan, current.supply, current.tenants, job)
         if why is not None:
             return f"the environment file has changed: {why}"
     if made is not None:

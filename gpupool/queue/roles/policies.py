@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from gpupool.environment.spec.tenants import Budget
 from gpupool.queue.domain.current import Current
 from gpupool.queue.records import MICRO
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
-from gpupool.spec.tenants import Budget
 
 
 def policies_of(current: Current) -> list[TenantPolicy]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpupool.plan.model import SPOT_FIRST
+from gpupool.environment.plan.model import SPOT_FIRST
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused

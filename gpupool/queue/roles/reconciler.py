@@ -15,9 +15,9 @@ from typing import Any
 
 import structlog
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
+from gpupool.live.cluster.work_queue import WorkQueue
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
@@ -32,8 +32,8 @@ from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.attempt_actions import ACTIONS, AttemptAction, desired, observed
 from gpupool.queue.roles.attempt_notes import Notes
 from gpupool.queue.roles.executor import BACKOFF_S
+from gpupool.queue.roles.orphaned_jobs import Orphans
 from gpupool.queue.roles.progress import Progress
-from gpupool.queue.roles.stray_jobs import Strays
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -72,7 +72,7 @@ class Reconciler:
     """Those that are the cluster's."""
 
     def __post_init__(self) -> None:
-        self.strays = Strays(self.db)
+        self.orphans = Orphans(self.db)
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = AttemptOutput(
             self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20
@@ -119,7 +119,7 @@ class Reconciler:
             self.again(key)
             return
         attempt, job, pods = self.attempts.get(key), self.mirror.jobs.get(key), self.mirror.pods_of(key)
-        if attempt is None and not await self.strays.is_ours(key, [*pods, *([job] if job else [])]):
+        if attempt is None and not await self.orphans.is_ours(key, [*pods, *([job] if job else [])]):
             self.mirror.forget(key)
             return
         if attempt is not None:
@@ -190,7 +190,7 @@ class Reconciler:
             return
         try:
             tenant = current.tenants[job.tenant]
-            made = job_manifest.manifest(job, current.plan, tenant, avoid, database=self.strays.database)
+            made = job_manifest.manifest(job, current.plan, tenant, avoid, database=self.orphans.database)
             created = await self.cluster.create(made)
         except ObjectRefused as error:
             await self._refused(key, attempt, error)

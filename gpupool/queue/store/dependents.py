@@ -33,7 +33,7 @@ class DependencyState:
     """Why one of them did not succeed that must."""
 
 
-async def standing(connection: Connection, job: NewJob) -> DependencyState:
+async def dependency_state(connection: Connection, job: NewJob) -> DependencyState:
     """Of a job that is yet to be stored. Raises UnknownDependency for what is no job or array of its
     tenant."""
     targets = (*job.depends_on, *job.depends_on_ended)
@@ -50,19 +50,19 @@ async def standing(connection: Connection, job: NewJob) -> DependencyState:
 
 
 @asynccontextmanager
-async def kept_standing(db: Database, job: NewJob) -> AsyncIterator[tuple[Connection, DependencyState]]:
+async def locked_dependencies(db: Database, job: NewJob) -> AsyncIterator[tuple[Connection, DependencyState]]:
     """The same, with a connection in whose transaction it stays so: what ends later sees what is stored in
     it. Raises Unavailable where jobs that it depends on are being changed for long."""
     targets = sorted(filter(is_id, {*job.depends_on, *job.depends_on_ended}))
     if not targets:
         async with db.connection() as connection:
-            yield connection, await standing(connection, job)
+            yield connection, await dependency_state(connection, job)
         return
     for _ in range(_TRIES):
         async with db.transaction() as connection:
             rows = await fetch(connection, "dependency_lock", targets=targets, tenant=job.tenant)
             if all(row["locked"] or not row["open"] for row in rows):
-                yield connection, await standing(connection, job)
+                yield connection, await dependency_state(connection, job)
                 return
         await asyncio.sleep(_PAUSE_S)
     raise Unavailable(f"jobs that {job.id} depends on are being changed")

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 import psutil
 
-from gpupool import project
+from gpupool.environment import project
 from gpupool.queue.store.embedded_account import ServerAccount, let_pass, may_have_owned, needed
 from gpupool.queue.store.errors import StoreError
 

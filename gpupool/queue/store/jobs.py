@@ -17,21 +17,15 @@ from gpupool.queue.records import Job, JobState, NewJob
 from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
 from gpupool.queue.store.dependents import (
     DependencyState,
+    dependency_state,
     is_id,
-    kept_standing,
     lock_dependents,
+    locked_dependencies,
     settle_dependents,
-    standing,
     uncount,
     waits_until,
 )
-from gpupool.queue.store.errors import (
-    Conflict,
-    IdempotencyMismatch,
-    QueueFull,
-    StoreError,
-    Unknown,
-)
+from gpupool.queue.store.errors import Conflict, IdempotencyMismatch, QueueFull, StoreError, Unknown
 from gpupool.queue.store.rows import job_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
@@ -106,8 +100,8 @@ async def submit(
     """
     now = now or datetime.now(UTC)
     tenant, ids = jobs[0].tenant, tuple(job.id for job in jobs)
-    async with kept_standing(db, jobs[0]) as (connection, standing):
-        given = [_new(job, standing, now, index) for index, job in enumerate(jobs)]
+    async with locked_dependencies(db, jobs[0]) as (connection, dependencies):
+        given = [_new(job, dependencies, now, index) for index, job in enumerate(jobs)]
         values = {
             "tenant": tenant,
             "key": key.text if key else None,
@@ -231,7 +225,7 @@ async def reprioritise(
 async def check_dependencies(db: Database, job: NewJob) -> None:
     """Raises UnknownDependency where it depends on what is no job or array of its tenant."""
     async with db.connection() as connection:
-        await standing(connection, job)
+        await dependency_state(connection, job)
 
 
 async def answers(db: Database) -> None:
@@ -283,15 +277,15 @@ async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | 
     return Submitted(tuple(rows[0]["job_ids"]), replayed=True) if rows else None
 
 
-def _new(job: NewJob, standing: DependencyState, now: datetime, index: int) -> dict[str, Any]:
+def _new(job: NewJob, dependencies: DependencyState, now: datetime, index: int) -> dict[str, Any]:
     """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
     return {
         **{name: getattr(job, name) for name in NewJob.__slots__},
         "user_name": job.user,
         "offers": [offer.as_dict() for offer in job.offers],
         "lane": lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
-        "blocked": standing.waits and standing.cause is None,
-        "cause": standing.cause.as_dict() if standing.cause else None,
+        "blocked": dependencies.waits and dependencies.cause is None,
+        "cause": dependencies.cause.as_dict() if dependencies.cause else None,
         "waits": waits_until(job),
         "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
         "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),

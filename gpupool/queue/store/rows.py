@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from gpupool.queue.records import (
+    RENAMED,
     FailedParent,
     Given,
     Job,
@@ -68,4 +69,6 @@ def cause_of(given: Mapping[str, Any] | None) -> FailedParent | None:
 
 
 def waiting_of(given: Mapping[str, str]) -> Waiting:
-    return Waiting(WaitReason(given["reason"]), given["detail"])
+    """Pods of release 0.1 write the old names of reasons until they are replaced."""
+    reason = given["reason"]
+    return Waiting(WaitReason(RENAMED.get(reason, reason)), given["detail"])

@@ -14,7 +14,7 @@ from gpupool.queue.store.database import Database, send
 from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.jobs import FILTERED, JobFilter
 
-OPEN = frozenset({JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING})
+OPEN = frozenset({JobState.QUEUED, JobState.SCHEDULED, JobState.RUNNING})
 AT_ONCE = 1000
 """Jobs that are cancelled in one transaction."""
 LISTED = 10

@@ -17,7 +17,7 @@ from psycopg import AsyncCursor
 from psycopg.rows import DictRow
 
 from gpupool.queue.domain.attempt_end import on_demand_only
-from gpupool.queue.domain.state import Account, Held, Holdings, Lane, Queued, Snapshot
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Lane, Queued, Snapshot
 from gpupool.queue.records import Level, Offer, Waiting
 from gpupool.queue.store.database import Connection, Database, send, send_tuples
 from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
@@ -41,7 +41,7 @@ class Known:
     waits: dict[str, Waiting] = field(default_factory=dict)
     """Why heads wait, as far as that is written. It changes without the job: the dispatcher, which
     writes it, adds it here."""
-    accounts: dict[str, Account] = field(default_factory=dict)
+    budget_usage: dict[str, BudgetUsage] = field(default_factory=dict)
     """Of the present periods: they are read again on another day (UTC), and for other policies."""
     clocks: dict[tuple[str, str], int] = field(default_factory=dict)
     _seen: str = ""
@@ -101,7 +101,7 @@ class Known:
             accounts, clocks = await all_accounts.fetchall(), await all_clocks.fetchall()
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
         if whole:
-            self._whole, self.accounts, self.clocks = now, {}, {}
+            self._whole, self.budget_usage, self.clocks = now, {}, {}
         for id in ids:
             self.held.remove(id)
         for lane in lanes:
@@ -113,7 +113,7 @@ class Known:
             self.heads.setdefault((job.tenant, job.lane), []).append(job)
             if waiting:
                 self.waits[job.job] = _waiting(waiting)
-        self.accounts.update((name, Account(spent, held)) for name, spent, held in accounts)
+        self.budget_usage.update((name, BudgetUsage(spent, held)) for name, spent, held in accounts)
         self.clocks.update(((pool, tenant), int(clock)) for pool, tenant, clock in clocks)
         self._seen, self._plans, self._now, self._per_lane = seen, plans, now, per_lane
         self._depths = dict(depths)
@@ -142,7 +142,7 @@ async def take_snapshot(
         now=now.timestamp(),
         held=present,
         lanes={lane: tuple(heads) for lane, heads in known.heads.items()},
-        accounts=dict(known.accounts),
+        budget_usage=dict(known.budget_usage),
         clocks=dict(known.clocks),
         reservations=dict(reservations),
         waits=dict(known.waits),

@@ -12,8 +12,8 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 from gpupool.queue.records import Job
-from gpupool.queue.store.accounts import DayOfUse
 from gpupool.queue.store.attempts import StoredAttempt
+from gpupool.queue.store.spending import DayOfUse
 
 WIDTH, HEIGHT = 600, 120
 TIMELINE = 1000

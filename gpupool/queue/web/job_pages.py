@@ -116,8 +116,8 @@ def _waiting(context: RequestContext, visitor: Visitor, job: Job, now: datetime)
     waiting = waiting_of(job, now, context.trouble())
     mine = (job.id, *job.depends_on, *job.depends_on_ended)
     detail = visitor.text(waiting.detail, context.plan(), *mine) if waiting else ""
-    advice = REASONS[waiting.reason].advice if waiting else ""
-    return {"waiting": waiting, "detail": detail, "advice": advice, "cost": cost_so_far(job, now)}
+    remediation = REASONS[waiting.reason].remediation if waiting else ""
+    return {"waiting": waiting, "detail": detail, "remediation": remediation, "cost": cost_so_far(job, now)}
 
 
 async def _log(context: RequestContext, job: Job, attempt: int) -> tuple[str, bool]:

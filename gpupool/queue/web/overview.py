@@ -51,7 +51,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
     colours = colours_of(context)
     held = await jobs.jobs(
         context.db,
-        jobs.JobFilter(visitor.scope, frozenset({JobState.DISPATCHING, JobState.RUNNING})),
+        jobs.JobFilter(visitor.scope, frozenset({JobState.SCHEDULED, JobState.RUNNING})),
         None,
         50,
     )
@@ -76,7 +76,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         waiting=sum(
             count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
         ),
-        starting=[_held(context, visitor, job) for job in held.jobs if job.state is JobState.DISPATCHING],
+        starting=[_held(context, visitor, job) for job in held.jobs if job.state is JobState.SCHEDULED],
         running=[_held(context, visitor, job) for job in held.jobs if job.state is JobState.RUNNING],
         more=held.next is not None,
         names=names,
@@ -122,7 +122,7 @@ async def _queue(
                 "job": job,
                 "tenant": visitor.name(one.job.tenant),
                 "priority": one.job.level.name.lower(),
-                "reason": waiting.reason.value if waiting else "turn",
+                "reason": waiting.reason.value if waiting else WaitReason.QUEUED.value,
                 "detail": visitor.text(waiting.detail, plan, one.job.job) if waiting and job else "",
                 "ahead": f"{one.ahead}+" if one.more_ahead else one.ahead,
                 "start": None if start is None else max(now, datetime.fromtimestamp(start.at, UTC)),
@@ -156,7 +156,7 @@ async def _held_back(context: RequestContext, visitor: Visitor, listed: set[str]
         for job in queued.jobs
         if job.id not in listed
         and (waiting := waiting_of(job, now))
-        and waiting.reason in (WaitReason.BACKOFF, WaitReason.DEPENDENCY, WaitReason.NOT_POSSIBLE)
+        and waiting.reason in (WaitReason.BACKOFF, WaitReason.DEPENDENCY, WaitReason.UNSCHEDULABLE)
     ]
 
 

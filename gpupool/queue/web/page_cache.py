@@ -12,7 +12,7 @@ from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain.explain import Prospect, outlook
 from gpupool.queue.prometheus import NotKnown
-from gpupool.queue.store import accounts
+from gpupool.queue.store import spending
 from gpupool.queue.web import pool_use
 
 PROSPECTS = 40
@@ -24,7 +24,7 @@ class Remembered:
     def __init__(self, context: RequestContext) -> None:
         self._context = context
         self._prospects = Cache[str | None, tuple[Prospect, ...]](seconds=2, most=100)
-        self._use = Cache[tuple[str, ...], list[accounts.DayOfUse]](seconds=30, most=100)
+        self._use = Cache[tuple[str, ...], list[spending.DayOfUse]](seconds=30, most=100)
         self._pool_use = Cache[str, pool_use.Use | NotKnown](seconds=60, most=10)
 
     async def prospects(self, tenant: str | None) -> tuple[Prospect, ...]:
@@ -36,13 +36,13 @@ class Remembered:
 
         return await self._prospects.get(tenant, self._context.now(), read)
 
-    async def use(self, tenants: tuple[str, ...]) -> list[accounts.DayOfUse]:
+    async def use(self, tenants: tuple[str, ...]) -> list[spending.DayOfUse]:
         """What tenants used on each of the last `DAYS` days."""
         begin = since(self._context.clock())
         return await self._use.get(
             tenants,
             self._context.now(),
-            lambda: accounts.use_per_day(self._context.db, tenants, begin),
+            lambda: spending.use_per_day(self._context.db, tenants, begin),
         )
 
     async def pool_use(self, url: str) -> pool_use.Use | NotKnown:

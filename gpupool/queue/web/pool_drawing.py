@@ -1,9 +1,9 @@
 """Pools as pictures: each node's GPUs with their slices, and which job or pods hold each.
 
-Slices are those that the report draws (`gpupool.drawings`). The queue counts slices of a node, as many as its
-largest machine has; which of its GPUs a pod gets is up to the device plugin, so slices are filled from the
-left. A node that Karpenter starts is known to be there while something is on it. No database and no markup
-here: templates draw what is returned.
+Slices are those that the report draws (`gpupool.environment.drawings`). The queue counts slices of a node, as
+many as its largest machine has; which of its GPUs a pod gets is up to the device plugin, so slices are filled
+from the left. A node that Karpenter starts is known to be there while something is on it. No database and no
+markup here: templates draw what is returned.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpupool.catalog.models import mig_resource
-from gpupool.drawings.gpu import OWN, Block, drawing
-from gpupool.plan.model import Pool
+from gpupool.environment.catalog.models import mig_resource
+from gpupool.environment.drawings.gpu import OWN, Block, drawing
+from gpupool.environment.plan.model import Pool
 from gpupool.queue.domain.state import Held, Snapshot
 from gpupool.queue.domain.supply import Node, PoolSupply
 from gpupool.queue.web.visitor import Visitor

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from gpupool.monitoring.rules import POOL_USE
+from gpupool.generators.monitoring.rules import POOL_USE
 from gpupool.queue import prometheus
 from gpupool.queue.web.charts import Picture, shares
 

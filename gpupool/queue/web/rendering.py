@@ -19,8 +19,8 @@ from fastapi import APIRouter, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
-from gpupool.drawings.page_style import page_style, visible
-from gpupool.money import usd
+from gpupool.environment.drawings.page_style import page_style, visible
+from gpupool.environment.money import usd
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.api.notices import operates
 from gpupool.queue.api.problems import ApiProblem

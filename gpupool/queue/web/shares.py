@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from gpupool.plan.model import Pool
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.api.context import RequestContext
 from gpupool.queue.domain import cost
-from gpupool.queue.domain.borrowing import grant_uses
-from gpupool.queue.domain.state import Account, Snapshot
+from gpupool.queue.domain.borrowing import grant_usages
+from gpupool.queue.domain.state import BudgetUsage, Snapshot
 from gpupool.queue.records import MICRO
-from gpupool.queue.store.accounts import DayOfUse
+from gpupool.queue.store.spending import DayOfUse
 from gpupool.queue.web import charts
 from gpupool.queue.web.page_cache import DAYS, Remembered, since
 from gpupool.queue.web.rendering import money
@@ -76,7 +76,7 @@ def grants(context: RequestContext, visitor: Visitor, seen: Snapshot, pool: Pool
             "profile": use.resource.rpartition("/mig-")[2] if pool.sharing.layout else "",
             "use": use,
         }
-        for use in grant_uses(context.current().supply, seen.held)
+        for use in grant_usages(context.current().supply, seen.held)
         if use.pool == pool.name and visitor.principal.acts_for(use.tenant)
     ]
 
@@ -113,16 +113,16 @@ def _budgets(
     today = context.clock().date()
     rows = []
     for scope, allowance in context.current().supply.tenants[tenant.name].budgets.items():
-        account = seen.accounts.get(scope, Account(0, 0))
+        usage = seen.budget_usage.get(scope, BudgetUsage(0, 0))
         days = charts.period_days(allowance.period, today)
         spent = {row.day: row.micro for row in own} if scope == tenant.name else {}
         # Days are as attempts ended; what the account has beyond them stands on the last day.
         known = sum(micro for day, micro in spent.items() if day in days)
-        spent[today] = spent.get(today, 0) + max(0, account.spent_micro - known)
-        said = f"{money(account.spent_micro)} spent and {money(account.held_micro)} held of "
+        spent[today] = spent.get(today, 0) + max(0, usage.spent_micro - known)
+        said = f"{money(usage.spent_micro)} spent and {money(usage.held_micro)} held of "
         said += f"{money(allowance.limit_micro)} this {allowance.period}"
         picture = charts.budget(
-            spent, account.held_micro, allowance.limit_micro, days, today, f"{scope}: {said}"
+            spent, usage.held_micro, allowance.limit_micro, days, today, f"{scope}: {said}"
         )
         rows.append({"scope": scope, "said": said, "picture": picture, "days": (days[0], days[-1])})
     return rows

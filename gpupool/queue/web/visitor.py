@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue.api import auth
 from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.context import RequestContext, present

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC
-from gpupool.plan.priority_classes import own_class
+from gpupool.environment.plan.priority_classes import own_class
+from gpupool.live.cluster.kube_api import JSON, MERGE, STRATEGIC
 from tests.environment_strategies import plan_of
 
 Object = dict[str, Any]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.local.ports import free_ports
-from tests.programs import absent, require
+from tests.required_programs import absent, require
 
 Object = dict[str, Any]
 NAMESPACE = "argocd"

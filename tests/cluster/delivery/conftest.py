@@ -16,20 +16,13 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.resolve import read_plan
-from gpupool.programs import binaries
-from tests.programs import require
+from tests.required_programs import require
 
 Object = dict[str, Any]
-
-
-def engine_mark(program: str) -> pytest.MarkDecorator:
-    """Tests with an engine itself: wherever it is built, and built where every test is run."""
-    skipped = os.environ.get("GPUPOOL_TESTS") != "all" and binaries.find(program) is None
-    return pytest.mark.skipif(skipped, reason=f"builds {program}, minutes the first time: make test-all")
 
 
 ENVIRONMENT: Object = {

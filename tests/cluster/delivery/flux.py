@@ -18,9 +18,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import MERGE
+from gpupool.live.cluster.kube_api import MERGE
 from gpupool.local.ports import free_port
-from tests.programs import require
+from tests.required_programs import require
 
 NAMESPACE = "flux-system"
 _SOURCES = f"/apis/source.toolkit.fluxcd.io/v1/namespaces/{NAMESPACE}/gitrepositories"

@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 
-pytestmark = engine_mark("argocd")
-_CLEAN = "the cluster is what the file says"
+_CLEAN = "the cluster matches the file"
 
 
 @pytest.fixture

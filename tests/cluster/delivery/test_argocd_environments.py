@@ -15,15 +15,14 @@ from typing import Any
 
 from gpupool.local.ports import free_port
 from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.operator_policy import hand_made_policy
-from tests.programs import require
+from tests.required_programs import require
 
-pytestmark = engine_mark("argocd")
 Object = dict[str, Any]
 CHART = Path(__file__).parents[3] / "charts" / "gpu-scheduler"
 PROMETHEUS_KINDS = Path(__file__).parents[1] / "prometheus_operator.yaml"
-_CLEAN = "the cluster is what the file says"
+_CLEAN = "the cluster matches the file"
 _HEAD = {"apiVersion": "gpupool.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "trial"}}
 
 

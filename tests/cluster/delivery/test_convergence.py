@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster.kube_api import KubeApi
 from tests.cluster.delivery.conftest import Trial
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import EvaluationError

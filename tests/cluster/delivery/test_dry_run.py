@@ -34,7 +34,7 @@ def test_the_cluster_is_asked_and_stays_as_it_is(trial: Trial, gitops_kinds: Any
     options = ("--check", "--cluster", "-o", str(trial.rendering))
     printed = trial.gpupool("render", *options)
     assert "can't be tried" in printed
-    assert "would accept the rest" in printed
+    assert "would accept the others" in printed
     assert gitops_kinds.api.get("karpenter.sh/v1", "NodePool", "models") is None
     trial.kubectl("apply", "-f", "-", text=_POLICY)
     try:

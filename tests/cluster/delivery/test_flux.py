@@ -14,10 +14,9 @@ import pytest
 
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.delivery import flux
-from tests.cluster.delivery.conftest import ENVIRONMENT, Trial, engine_mark
+from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.delivery.git_server import Repository
 
-pytestmark = engine_mark("kustomize-controller")
 _API = "kustomize.toolkit.fluxcd.io/v1"
 _STEPS = {f"gpupool-trial-{step}" for step in ("foundation", "operators", "machines", "pools")}
 
@@ -102,12 +101,12 @@ def delivered(
 
 def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(delivered: Delivered) -> None:
     trial = delivered.trial
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")
     delivered.environment["pools"][0]["sharing"]["replicas"] = 6
     audio = {"name": "audio", "namespace": "trial-audio", "pools": {"notebooks": {"slices": 1}}}
     delivered.environment["tenants"].append(audio)
     delivered.until_delivered(delivered.push())
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")
     del delivered.environment["pools"][1]
     delivered.until_delivered(delivered.push())
     printed = trial.gpupool("assert")
@@ -116,7 +115,7 @@ def test_commits_are_delivered_and_a_pool_is_kept_until_a_person_deletes_it(deli
     trial.carry_out(command)
     assert "models" not in trial.gpupool("assert")
     delivered.stop()
-    assert "the cluster is what the file says" in trial.gpupool("assert"), "nothing went with them"
+    assert "the cluster matches the file" in trial.gpupool("assert"), "nothing went with them"
 
 
 @pytest.mark.parametrize("delivered", [("--requeue-dependency=5s",)], indirect=True, ids=["advised"])
@@ -158,4 +157,4 @@ def test_what_holds_it_up_is_said_and_a_revert_is_delivered(delivered: Delivered
     commit = delivered.repository.revert()
     delivered.fetched(commit)
     delivered.until_delivered(commit)
-    assert "the cluster is what the file says" in trial.gpupool("assert")
+    assert "the cluster matches the file" in trial.gpupool("assert")

@@ -108,12 +108,12 @@ CASES = (
         "counts physical GPUs",
     ),
     Case(
-        "overlay counts other slices",
+        "overlay counts different slices",
         _edit(OVERLAY, "NodeOverlay", "models", {"spec": {"capacity": {"nvidia.com/mig-3g.40gb": "4"}}}),
         "karpenter",
         "changed",
         "NodeOverlay models",
-        "counts other slices",
+        "counts different slices",
         "kubectl-edit",
     ),
     Case(
@@ -122,7 +122,7 @@ CASES = (
         "objects",
         "missing",
         "PriorityClass training",
-        "pods that name it are refused",
+        "pods that name it are rejected",
     ),
     Case(
         "policy missing",
@@ -130,7 +130,7 @@ CASES = (
         "policies",
         "missing",
         f"ValidatingAdmissionPolicy {_LOOSE}",
-        "what it forbids is let in",
+        "what it forbids is admitted",
     ),
     Case(
         "policy edited",
@@ -155,7 +155,7 @@ CASES = (
         "policies",
         "changed",
         "ConfigMap gpupool-system/gpupool-limits",
-        "policies judge by it",
+        "policies use it",
         "kubectl-edit",
     ),
     Case(
@@ -272,7 +272,7 @@ CASES = (
         "policies",
         "changed",
         "ConfigMap gpupool-system/gpupool-limits",
-        r'"" -> \(none\) in the cluster: policies judge by it',
+        r'"" -> \(none\) in the cluster: policies use it',
         path="data.registries",
     ),
     Case(
@@ -298,7 +298,7 @@ CASES = (
         "objects",
         "changed",
         "ConfigMap gpu-operator/gpupool-device-plugin-",
-        "nodes that start their device plugin now read it",
+        "device plugins that start now read it",
         "kubectl-edit",
     ),
     Case(

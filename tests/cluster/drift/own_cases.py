@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpupool.plan.model import POOL_LABEL
+from gpupool.environment.plan.model import POOL_LABEL
 from tests.cluster.drift.world import World
 
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -238,7 +238,7 @@ CASES = (
         _foreign_node("stray", "gone"),
         "nodes",
         "unknown-pool",
-        'says "gone", and there is no such pool',
+        'says "gone", but there is no such pool',
         "kubectl label node stray gpupool.dev/pool-",
     ),
     Case(
@@ -314,7 +314,7 @@ CASES = (
         _typed_and_put_back,
         "slices",
         "plugin-not-restarted",
-        "offers 5 gpu, planned are 4 gpu: .*was not restarted since its configuration changed",
+        "offers 5 gpu, planned are 4 gpu: .*was not restarted after its configuration changed",
         "kubectl wait",
         later=LATE,
     ),
@@ -341,7 +341,7 @@ CASES = (
         _overlay(100),
         "karpenter",
         "not-accepted",
-        "does not take it",
+        "rejects it",
         "kubectl delete nodeoverlay theirs",
     ),
     Case(
@@ -389,7 +389,7 @@ CASES = (
     ),
     # The next two follow on nodes from edits of the operator's settings, and are fixed with those.
     Case(
-        "replicas typed by hand",
+        "replicas were changed manually",
         _typed,
         "slices",
         "replicas-by-hand",
@@ -401,7 +401,7 @@ CASES = (
         _policy(_OTHER),
         "slices",
         "operator-settings",
-        "devicePlugin is pointed at ConfigMap somebody-elses",
+        "devicePlugin uses ConfigMap somebody-elses",
         "gpupool refresh",
     ),
 )

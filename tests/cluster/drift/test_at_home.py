@@ -40,20 +40,20 @@ def home(
 def test_an_existing_node_gets_its_label_and_taint_back(home: World) -> None:
     home.clean()
     home.label(NODE, "gpupool.dev/pool", None)
-    label = home.found("the label", lambda drift: drift.kind == "label")
-    assert "it has no label gpupool.dev/pool" in label.reason
+    label = home.found("the label", lambda drift: drift.code == "label")
+    assert "it has no label gpupool.dev/pool" in label.what
     kept = [taint for taint in home.kube.node(NODE)["spec"]["taints"] if taint["key"] != TAINT["key"]]
     home.edit("v1", "Node", NODE, {"spec": {"taints": kept}})
-    taint = home.found("the taint", lambda drift: drift.kind == "taint")
-    assert "it has no taint gpu=true:NoSchedule" in taint.reason
+    taint = home.found("the taint", lambda drift: drift.code == "taint")
+    assert "it has no taint gpu=true:NoSchedule" in taint.what
     assert (
-        label.repair
-        == taint.repair
+        label.remediation
+        == taint.remediation
         == f"gpupool refresh {home.commands.file} && gpupool up {home.commands.file}"
     )
-    home.run(taint.repair)
+    home.run(taint.remediation)
     home.clean()
     home.commands.change(lambda data: data["pools"][0]["nodes"].update(names=[NODE, "k3s-gpu-1"]))
-    missing = home.found("the node that is not there", lambda drift: drift.kind == "node-missing")
+    missing = home.found("the node that is not there", lambda drift: drift.code == "node-missing")
     assert missing.object == "Node k3s-gpu-1"
     home.wipe()

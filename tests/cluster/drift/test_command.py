@@ -26,7 +26,7 @@ def surroundings(world: World) -> dict[str, str]:
 
 
 def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
-    assert "drifting: the cluster is what the file says" in world.commands.run("assert")
+    assert "drifting: the cluster matches the file" in world.commands.run("assert")
     kept = world.kube.get("v1", "ConfigMap", "gpupool-last-good", "gpupool-system")
     assert kept["data"], "a good state is there for `gpupool rollback`"
     assert world.examine().settled, "what gpupool keeps there itself is nothing extra"
@@ -39,10 +39,10 @@ def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
         assert f"$ kubectl label node {node} workload-type=notebooks --overwrite\n" in text
         found = json.loads(world.commands.run("assert", "--format", "json", code=1))
         assert (found["environment"], found["clean"]) == ("drifting", False)
-        (drift,) = found["drifts"]
-        assert (drift["layer"], drift["kind"], drift["level"]) == ("nodes", "label", "drift")
+        (drift,) = found["findings"]
+        assert (drift["layer"], drift["code"], drift["category"]) == ("nodes", "label", "drift")
         file = tmp_path / "gpupool.prom"
-        world.commands.run("assert", "--format", "prometheus", "-o", str(file), code=1)
+        world.commands.run("assert", "--format", "prometheus", "--output", str(file), code=1)
         wanted = 'gpupool_assert_drift{environment="drifting",kind="label",layer="nodes"} 1.0'
         assert wanted in file.read_text().splitlines()
     finally:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpupool.drift import Drift, Severity
+from gpupool.findings import Category
+from gpupool.live.drift import Drift
 from tests.cluster.drift.world import POOL_LABEL, World
 
 
@@ -41,7 +42,7 @@ def looking(world: World) -> Iterator[list[Drift]]:
 
 
 def alarms(reported: list[Drift]) -> list[tuple[str, str, str]]:
-    return [(drift.kind, drift.object, drift.reason) for drift in reported if drift.level is Severity.drift]
+    return [(drift.code, drift.object, drift.what) for drift in reported if drift.category is Category.drift]
 
 
 def _pods(world: World, names: list[str]) -> None:
@@ -77,7 +78,7 @@ def test_scaling_up_and_down_is_no_drift(world: World) -> None:
         )
     assert not alarms(reported)
     # The checks have seen the work, or they would prove nothing.
-    assert {drift.kind for drift in reported} & {"starting", "leaving", "claim-starting"}
+    assert {drift.code for drift in reported} & {"starting", "leaving", "claim-starting"}
     world.clean()
 
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.drift.check import assert_environment
 from gpupool.generators import generate
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.drift.check import assert_environment
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import World
 
@@ -45,7 +45,7 @@ def inside(
 
 
 def reported(outcome: Any) -> list[tuple[str, ...]]:
-    return [(d.layer, d.kind, d.object, d.path, d.reason) for d in outcome.drifts]
+    return [(d.layer, d.code, d.object, d.path, d.what) for d in outcome.drifts]
 
 
 def test_the_account_sees_what_an_administrator_sees_and_writes_nothing(
@@ -58,7 +58,7 @@ def test_the_account_sees_what_an_administrator_sees_and_writes_nothing(
         """Whether both see the two edits and nothing else: what Karpenter was at is over."""
         ours, theirs = assert_environment(plan, inside), assert_environment(plan, world.api)
         assert reported(ours) == reported(theirs)
-        assert {drift.kind for drift in ours.drifts} == {"label", "changed"}, reported(ours)
+        assert {drift.code for drift in ours.drifts} == {"label", "changed"}, reported(ours)
         return True
 
     world.clean()

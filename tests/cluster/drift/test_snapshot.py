@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster import kubeconfig, snapshot
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.snapshot import Query
 from gpupool.generators import generate
+from gpupool.live.cluster import kubeconfig, snapshot
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.snapshot import Query
 from tests.cluster.drift.world import World
 
 

@@ -46,18 +46,18 @@ def test_what_a_tenant_has_too_much_of_and_what_somebody_took_away(world: World)
         data["tenants"] = [data["tenants"][0] | {"pools": {"notebooks": {"slices": 1}}}]
 
     world.commands.change(less)
-    used = world.found("what is used", lambda drift: drift.kind == "quota-exceeded")
+    used = world.found("what is used", lambda drift: drift.code == "quota-exceeded")
     assert used.object == "tenant vision"
-    assert used.reason.startswith("it uses 2 gpu and the file gives 1: what runs stays")
-    assert "raise tenants[vision].pools (notebooks) in the file" in used.repair
+    assert used.what.startswith("it uses 2 gpu but the file grants 1: running pods stay")
+    assert "raise tenants[vision].pools (notebooks) in the file" in used.remediation
     left = world.found("the namespace that is left", lambda drift: drift.object == "Namespace team-audio")
-    assert left.kind == "extra"
-    assert "no longer has it" in left.reason
+    assert left.code == "extra"
+    assert "no longer has it" in left.what
     assert not [drift for drift in world.drifts() if drift.object.startswith("ResourceQuota team-audio")]
     # It holds somebody's work, so the command names it.
-    assert left.repair.endswith("--allow-delete Namespace/team-audio")
-    world.run(left.repair)
-    assert {drift.kind for drift in world.drifts()} == {"quota-exceeded"}
+    assert left.remediation.endswith("--allow-delete Namespace/team-audio")
+    world.run(left.remediation)
+    assert {drift.code for drift in world.drifts()} == {"quota-exceeded"}
     for name in ("first", "second"):
         world.api.delete("v1", "Pod", name, "team-vision", grace=0)
     world.clean()
@@ -73,9 +73,9 @@ def _namespace_deleted(world: World) -> None:
     }
     world.api.create(holder)
     world.api.delete("v1", "Namespace", "team-vision")
-    going = world.found("it is being deleted", lambda drift: drift.kind == "going")
+    going = world.found("it is being deleted", lambda drift: drift.code == "going")
     assert (going.layer, going.object) == ("tenants", "Namespace team-vision")
-    assert "somebody has deleted it" in going.reason
+    assert "it is being deleted" in going.what
     world.api.patch("v1", "ConfigMap", "held", {"metadata": {"finalizers": None}}, "team-vision")
-    world.run(going.repair)
+    world.run(going.remediation)
     world.clean()

@@ -12,10 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpupool.drift import Drift, Severity
-from gpupool.drift.check import DriftCheck, assert_environment
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.findings import Category
 from gpupool.infra import stack
-from gpupool.plan.model import POOL_LABEL
+from gpupool.live.drift import Drift
+from gpupool.live.drift.check import DriftCheck, assert_environment
 from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
 
@@ -80,7 +81,7 @@ class World:
         return assert_environment(plan, self.api, now, str(self.commands.file))
 
     def drifts(self, later: float = 0.0) -> tuple[Drift, ...]:
-        return self.examine(later).of(Severity.drift)
+        return self.examine(later).of(Category.drift)
 
     def found(self, what: str, test: Callable[[Drift], bool], later: float = 0.0) -> Drift:
         """Wait until a difference is found, and return it."""
@@ -89,7 +90,7 @@ class World:
         def there() -> bool:
             drifts = self.drifts(later)
             seen[:] = [drift for drift in drifts if test(drift)]
-            assert seen, f"found only: {[(d.layer, d.kind, d.object, d.reason) for d in drifts]}"
+            assert seen, f"found only: {[(d.layer, d.code, d.object, d.what) for d in drifts]}"
             return True
 
         self.kube.wait(what, there, timeout=60)
@@ -100,11 +101,11 @@ class World:
 
         def nothing() -> bool:
             outcome = self.examine(later)
-            reported = [(d.level.value, d.kind, d.object, d.reason) for d in outcome.drifts]
+            reported = [(d.category.value, d.code, d.object, d.what) for d in outcome.drifts]
             assert outcome.settled, f"left: {reported}"
             return True
 
-        self.kube.wait("the cluster is what the file says", nothing, timeout=120)
+        self.kube.wait("the cluster matches the file", nothing, timeout=120)
 
     def run(self, command: str) -> None:
         """Run a repair command as printed; `--yes` stands for the answer of who is asked."""

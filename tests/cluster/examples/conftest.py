@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
 from gpupool.local.ports import free_port
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
 from gpupool.programs.binaries import locate
 from tests.cluster.kube import Kube
 from tests.docs.test_readme import commands, matches
-from tests.programs import require
+from tests.required_programs import require
 
 ROOT = Path(__file__).parents[3]
 Object = dict[str, Any]

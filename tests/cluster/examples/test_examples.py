@@ -7,10 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.generators.snippet.wish import wish
+from gpupool.generators.snippet.workloads import workload
 from gpupool.queue.kubernetes.job_manifest import GRACE_S
-from gpupool.snippet.wish import wish
-from gpupool.snippet.workloads import workload
 from tests.cluster.examples.conftest import ROOT, Examples, Object
 from tests.cluster.kube import Kube
 

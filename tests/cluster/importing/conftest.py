@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
-from gpupool.infra import static_nodes
-from gpupool.plan.model import Plan
+from gpupool.live.objects import static_nodes
 
 MANAGER = "gpupool"
 """The field manager of `gpupool up`: by it the server knows which labels of a node are the pool's."""

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster.kube_api import ApiError
 from tests.cluster.operator_policy import hand_made_policy
 
 WRITTEN = sorted((Path(__file__).parents[2] / "golden" / "convert").glob("*/environment.yaml"))

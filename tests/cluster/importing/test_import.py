@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.convert.draft import Choices
-from gpupool.drift.check import assert_environment
+from gpupool.adopt.convert.draft import Choices
+from gpupool.adopt.importing.live import gather, import_environment
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan, resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.importing.live import gather, import_environment
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan, resolve
-from gpupool.rollback import last_good
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.live.drift.check import assert_environment
+from gpupool.live.rollback import last_good
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED
 
@@ -42,7 +42,7 @@ CHECK = {
 def imported(kube: Any, name: str, recorded: bool = False) -> str:
     """The text of the imported file; everything that the objects say is in it."""
     found = import_environment(kube.api, Choices(name=name), recorded=recorded)
-    about = [str(entry) for entry in found.conversion.leftovers if entry.kind != "assumed"]
+    about = [str(entry) for entry in found.conversion.leftovers if entry.category != "assumed"]
     assert not about, about
     assert found.recorded == recorded
     return found.conversion.text
@@ -61,11 +61,11 @@ def test_a_cluster_with_karpenter(bring: Callable[[Plan], None], cluster: Any) -
     # Under another name everything that is lost is listed, and whose cluster it is.
     mine = import_environment(cluster.api, Choices(name="mine")).conversion
     reported = {entry.path: entry for entry in mine.leftovers if entry.object == "environment local"}
-    assert "belong to environment local" in reported[""].why
+    assert "belong to environment local" in reported[""].what
     assert {"pools[notebooks].description", "tenants[vision].weight"} <= set(reported)
     assert {"pools[research-a100].fallbackTo", "tenants[vision].weight"} <= set(reported)
     (only,) = assert_environment(plan_from(mine.text, "mine"), cluster.api).drifts
-    assert only.kind == "other-environment"
+    assert only.code == "other-environment"
     # But not once the cluster is something else.
     cluster.api.delete("karpenter.sh/v1", "NodePool", "training")
     changed = import_environment(cluster.api, Choices(name="local"))
@@ -156,7 +156,7 @@ def test_the_number_of_requests_does_not_grow_with_the_cluster(cluster: Any, mak
     seen = gather(cluster.api)
     objects, after = seen.objects, seen.requests
     assert after == before
-    assert len([thing for thing in objects if thing["kind"] == "Node"]) == 8
+    assert len([thing for thing in objects if thing["category"] == "Node"]) == 8
 
 
 def test_an_empty_cluster_is_said_to_be_one(cluster: Any) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 from gpupool.generators import gpu_operator
 from gpupool.generators.emit import yaml_text
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import Plan
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from tests.programs import require
+from tests.required_programs import require
 
 Object = dict[str, Any]
 RELEASE = "gpu-operator"

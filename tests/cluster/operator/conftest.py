@@ -14,7 +14,7 @@ from gpupool.local.components import AUDIT_VARIABLE, OPERATOR_VARIABLE
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.nvidia_operator import files
 from gpupool.programs.failures import LocalError
-from tests.programs import absent, require
+from tests.required_programs import absent, require
 
 CHART_VARIABLE = "GPUPOOL_OPERATOR_CHART"
 """The folder of the chart of another release (deployments/gpu-operator of a checkout), for test_chart.py."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Manifest
-from gpupool.plan.model import Plan
 
 Object = dict[str, Any]
 _NOT_HERE = {"karpenter.sh", "karpenter.k8s.aws", "karpenter.kwok.sh", "monitoring.coreos.com", "nvidia.com"}

@@ -14,14 +14,14 @@ import pytest
 import yaml
 from hypothesis import given
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.operator_place import operator_place
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local import crds
 from gpupool.local.bare_server import bare_server
-from gpupool.plan.operator_place import operator_place
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from gpupool.spec.load import environment_names
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.policies.server import Server
 from tests.environment_combinations import LEGAL

@@ -14,13 +14,13 @@ import pytest
 import yaml
 from hypothesis import given
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
+from gpupool.environment.spec.load import environment_names
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.nvidia_operator import files
 from gpupool.local.nvidia_operator.node_features import LABELS
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.environment import OPERATOR_NAMESPACE
-from gpupool.spec.load import environment_names
 from tests.cluster.kube import Kube
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.operator.pool_nodes import POOL, nodes, objects, others

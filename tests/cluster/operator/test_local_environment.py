@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
+from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
 from gpupool.local.components import OPERATOR_VARIABLE
 from gpupool.local.control_plane import ControlPlane
-from gpupool.spec.environment import OPERATOR_NAMESPACE
 from tests.cluster.kube import Kube
 from tests.cluster.operator.pool_nodes import POOL
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
@@ -76,11 +76,11 @@ def test_the_local_environment_runs_jobs_under_the_real_controller(
     kube.stays("ready", lambda: policy_status(kube)["state"] == "ready", QUIET_SECONDS)
 
     def asserted() -> bool:
-        drifts = commands.json("assert")["drifts"]
+        drifts = commands.json("assert")["findings"]
         assert not drifts, drifts
         return True
 
-    kube.wait("the cluster is what the file says", asserted)
+    kube.wait("the cluster matches the file", asserted)
     listening(operated_plane)
     commands.run("destroy", "--yes")
     kube.wait("the operands are gone", lambda: not kube.api.list("apps/v1", "DaemonSet", OPERATOR_NAMESPACE))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool import shipped
-from tests.programs import require
+from gpupool.environment import shipped
+from tests.required_programs import require
 
 ANOTHER = 61_234
 """A uid that no account has."""

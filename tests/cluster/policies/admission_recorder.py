@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.live.cluster.kube_api import ApiError, KubeApi
 from gpupool.local.control_plane import ControlPlane
 
 Object = dict[str, Any]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local import crds
 from tests.cluster.pulumi.conftest import world
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import KubeApi
 
 Object = dict[str, Any]
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')

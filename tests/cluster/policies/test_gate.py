@@ -52,7 +52,7 @@ def test_what_policy_denies_is_never_sent(forbidden: Any, verb: str) -> None:
     assert done.returncode == 1
     assert f"deny {RULE}: NodePool notebooks: " in done.stderr
     assert "Set consolidateAfter" in done.stderr, "how to put it right"
-    assert "1 finding; nothing was changed" in done.stderr
+    assert "1 finding; nothing changed" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert forbidden.everything() == before
@@ -65,9 +65,9 @@ def test_machines_get_errors_and_findings(forbidden: Any) -> None:
     assert done.returncode == 1
     assert RULE in answer["errors"][0]
     (finding,) = answer["findings"]
-    assert (finding["level"], finding["policy"]) == ("deny", RULE)
-    assert (finding["object"]["kind"], finding["object"]["name"]) == ("NodePool", "notebooks")
-    assert finding["fix"]
+    assert (finding["category"], finding["code"]) == ("deny", RULE)
+    assert (finding["resource"]["kind"], finding["resource"]["name"]) == ("NodePool", "notebooks")
+    assert finding["remediation"]
     assert finding["expression"]
 
 
@@ -78,7 +78,7 @@ def test_what_policy_warns_of_is_shown_and_goes_on(forbidden: Any) -> None:
     assert f"warn {RULE}: NodePool notebooks: " in seen.stdout
     done = gpupool(forbidden, "up", "--yes", "--format", "json")
     assert done.returncode == 0, done.stderr
-    assert [finding["policy"] for finding in json.loads(done.stdout)["findings"]] == [RULE]
+    assert [finding["code"] for finding in json.loads(done.stdout)["findings"]] == [RULE]
     assert forbidden.kube.get("karpenter.sh/v1", "NodePool", "notebooks")
 
 

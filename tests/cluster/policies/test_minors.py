@@ -8,7 +8,6 @@ What they said of cases in which minors differ is recorded, and compared with th
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -27,9 +26,6 @@ from tests.vapcheck.minors.asked import RECORDED, every_answer
 from vapcheck import Kinds
 from vapcheck.server.minors import MINORS
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("GPUPOOL_TESTS") != "all", reason="builds API servers of older minors: make test-all"
-)
 _WORDS_OF_FORMATS = ("validation-6", "validation-10")
 """Expressions that show the message of a named format, whose words 1.35 changed; ours are the newest's."""
 _SINCE = "1.35"

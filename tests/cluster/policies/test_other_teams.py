@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.policy_files import BINDING, POLICY
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.policy_files import BINDING, POLICY
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
 from tests.admission import document_of, judge_of
 from tests.cluster.kube import Kube
 from tests.cluster.policies.server import Server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.live.cluster.kube_api import ApiError
 
 Object = dict[str, Any]
 GROUP = "admissionregistration.k8s.io/v1"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError, KubeApi
-from gpupool.plan.policy_files import BINDING, SHIPPED, read_objects
+from gpupool.environment.plan.policy_files import BINDING, SHIPPED, read_objects
+from gpupool.live.cluster.kube_api import MERGE, STRATEGIC, ApiError, KubeApi
 from tests.cluster.policies.server import Server
 from vapcheck import Kinds
 from vapcheck.fixtures.suites import Case, kinds_of, policy_set, read_suites

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import KubeApi
 from tests.vapcheck.type_check.kind_by_kind import type_check_each
 from vapcheck import Kinds, from_bodies
 from vapcheck.policy.reader import read_policy

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
-from gpupool.infra.policy_gate import documents_of, judge
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.policy.gate import documents_of, judge
 from tests.cluster.policies.server import Server
 from vapcheck import check, from_bodies
 

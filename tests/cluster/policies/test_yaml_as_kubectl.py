@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
 from tests.kubectl import command_line
-from tests.programs import require
+from tests.required_programs import require
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
 from vapcheck import read_files, read_text
@@ -71,12 +71,12 @@ def ours(texts: list[str], folder: Path) -> dict[int, list[Object] | None]:
     found: dict[int, list[Object] | None] = {}
     for number in range(len(texts)):
         documents, findings = read_files([folder / f"{number}.yaml"])
-        fatal = [finding for finding in findings if finding.hint not in TOLD_ONLY]
+        fatal = [finding for finding in findings if finding.remediation not in TOLD_ONLY]
         found[number] = None if fatal else [document.body for document in documents]
     return found
 
 
-TOLD_ONLY = ("keep one; kubectl takes the last", "begin it with --- alone on its line")
+TOLD_ONLY = ("keep one; kubectl uses the last", "start it with --- on a separate line")
 """Hints of findings about what kubectl does in silence."""
 NAME = re.compile(r'(name"?: "?)([abc])\b')
 

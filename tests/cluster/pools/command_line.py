@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
 
 SHIPPED = Path(__file__).parents[3] / "environments" / "local.yaml"
 Object = dict[str, Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, Pool
-from gpupool.plan.pods import pod_fields
+from gpupool.environment.plan.model import POOL_LABEL, Pool
+from gpupool.environment.plan.pods import pod_fields
 
 
 def make_pods(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods, refusal, running_on, within_bound
 

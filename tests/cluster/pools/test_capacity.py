@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Pool
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.resolve import read_plan
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
 from tests.cluster.pools.pods import make_pods, nodes_of, refusal, running_on, within_bound
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.local import sample_jobs
-from gpupool.plan.model import POOL_LABEL, Pool
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.pools.command_line import CommandLine, Object
 from tests.cluster.pools.pods import make_pods, nodes_of, running_on

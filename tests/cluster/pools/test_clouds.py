@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import CommandLine
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
+from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
-from gpupool.plan.model import Plan
-from tests import sampling
 from tests.conftest import FIGURE
 from tests.environment_combinations import LEGAL, environment_of
 from tests.environment_strategies import Data, environments, plan_of
@@ -28,7 +27,7 @@ ACCEPTED = {"NodePool": "ValidationSucceeded", "NodeOverlay": "ValidationSucceed
 """Kind -> the condition of it that is True once Karpenter has accepted it."""
 CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 _NODE_POOL = "karpenter.sh/nodepool"
-RANDOM = 60 if "pools" in sampling.WHOLE else 15
+RANDOM = 60
 
 
 def judged(plan: Plan, prefix: str = "") -> list[Object]:

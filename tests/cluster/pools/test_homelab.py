@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.infra import repartition_mark
+from gpupool.live.objects import repartition_mark
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL, Pool
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods, running_on
 

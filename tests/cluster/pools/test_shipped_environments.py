@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.generators import generate
-from gpupool.objects.live import differences
-from gpupool.plan.resolve import read_plan
-from gpupool.spec.load import environment_names
+from gpupool.live.cluster.kube_api import ApiError
+from gpupool.live.objects.live import differences
 
-EVERY_FIELD = Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml"
+EVERY_FIELD = Path(__file__).parents[2] / "environment" / "plan" / "every-field-eks.yaml"
 
 
 @pytest.mark.parametrize("name", [*environment_names(), str(EVERY_FIELD)])

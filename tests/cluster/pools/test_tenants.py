@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import counted_apart
 from gpupool.generators import restricted_pod
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import counted_apart
 from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.doctor import kinds
-from gpupool.doctor.checks import CHECKS, diagnose
-from gpupool.doctor.model import Diagnosis, Inputs, NamedCluster
-from gpupool.doctor.reasons import Reason
+from gpupool.adopt.doctor import kinds
+from gpupool.adopt.doctor import needed_rights as rights
+from gpupool.adopt.doctor.checks import CHECKS, diagnose
+from gpupool.adopt.doctor.model import Diagnosis, Inputs, NamedCluster
+from gpupool.adopt.doctor.reasons import Reason
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
-from gpupool.infra import rights
-from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 from tests.command import gpupool
 
@@ -39,7 +39,9 @@ def reasons(diagnosis: Diagnosis, check: str) -> list[Reason]:
 
 
 def messages(diagnosis: Diagnosis, reason: Reason) -> str:
-    return "\n".join(f"{r.subject}: {r.message} -> {r.fix}" for r in diagnosis.results if r.reason is reason)
+    return "\n".join(
+        f"{r.subject}: {r.message} -> {r.remediation}" for r in diagnosis.results if r.reason is reason
+    )
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_an_operator_in_another_namespace_is_refused_as_a_whole_and_then_followe
     assert homelab.everything() == before, "nothing was applied"
 
     homelab.spec["gpuOperator"]["namespace"] = "nvidia-gpu-operator"
-    with pytest.raises(GpupoolError, match="there is no namespace nvidia-gpu-operator"):
+    with pytest.raises(GpupoolError, match="namespace nvidia-gpu-operator"):
         homelab.up()
     assert homelab.everything() == before, "nothing was applied"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nvidia-gpu-operator"}}

@@ -12,26 +12,26 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool import shipped
-from gpupool.cluster.kube_api import MERGE
+from gpupool.environment import shipped
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import gpu_operator, karpenter
 from gpupool.generators.manifest import HelmRelease
 from gpupool.infra import chart_records, stack
 from gpupool.infra.chart_records import ForeignReleaseError
 from gpupool.infra.stack import StackError
+from gpupool.live.cluster.kube_api import MERGE
 from gpupool.local import crds
 from gpupool.local.nvidia_operator import files
-from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
 from tests.cluster.pulumi.chart_repository import ChartRepository, chart_repository
 from tests.cluster.pulumi.conftest import kill_all
-from tests.programs import absent, require
+from tests.required_programs import absent, require
 
 PATIENCE = 300
 UP = """
 import sys
-from gpupool import shipped
-from gpupool.cluster.kube_api import MERGE
+from gpupool.environment import shipped
+from gpupool.live.cluster.kube_api import MERGE
 from gpupool.generators import gpu_operator, karpenter
 gpu_operator.REPOSITORY = sys.argv.pop(1)
 from gpupool.cli import main

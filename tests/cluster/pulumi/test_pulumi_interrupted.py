@@ -18,10 +18,10 @@ import psutil
 import pulumi
 import pytest
 
-from gpupool.cluster import kube_api
 from gpupool.infra import stack
 from gpupool.infra.locks import LockedError
 from gpupool.infra.stack import StackError
+from gpupool.live.cluster import kube_api
 from tests.cluster.pulumi.conftest import begun
 
 PATIENCE = 300
@@ -121,14 +121,14 @@ def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str])
     after = output.partition(notice)[2]
     assert not re.search("^(create|update) ", after, re.MULTILINE), "goes on"
     assert "canceled" not in after
-    assert "interrupted; go on with: gpupool up trial" in after
+    assert "interrupted; continue with: gpupool up trial" in after
     assert_whole(world)
     # A deletion that is only waited for is not finished, and the engine says so of each.
     process = begun(world, environment_variables, "destroy", 1)
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=PATIENCE)[0].decode()
     assert process.returncode != 0, output
-    assert output.endswith("interrupted; go on with: gpupool destroy trial\n")
+    assert output.endswith("interrupted; continue with: gpupool destroy trial\n")
     world.destroy()
 
 

@@ -7,22 +7,22 @@ tried, chosen by the run's seed; twenty in `make test-all`.
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.kinds import KINDS
-from gpupool.infra.orphans import Key, key_of
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
-from gpupool.plan.resolve import read_plan
+from gpupool.live.objects.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World, begun, kill_all
-from tests.sampling import SEED
+from tests.examples import SEED
+from tests.selection import LONG
 
-KILLS = 20 if os.environ.get("GPUPOOL_TESTS") == "all" else 2
+KILLS = 20 if LONG else 2
 
 
 def moments(steps: int, count: int = KILLS) -> list[int]:

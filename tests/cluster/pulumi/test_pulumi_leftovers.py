@@ -21,11 +21,11 @@ import pytest
 
 from gpupool.infra import stack
 from gpupool.infra.disk_reserve import DiskFullError
+from gpupool.infra.pulumi_plugins.env import file_backend
 from gpupool.infra.stack import StackError
 from gpupool.infra.state_files import DamagedStateError
 from gpupool.programs import binaries
-from gpupool.pulumi_plugins.env import file_backend
-from tests.programs import absent
+from tests.required_programs import absent
 
 WRITTEN = 60
 """Bytes of a lock that an engine may write: more than half of one."""
@@ -154,7 +154,7 @@ def fill(folder: Path) -> None:
 def test_a_full_disk_is_named_before_anything_is_changed(world: Any, small_disk: Path) -> None:
     before = world.everything()
     fill(small_disk)
-    with pytest.raises(DiskFullError, match=rf"^{small_disk}/\.pulumi: the disk takes no state of"):
+    with pytest.raises(DiskFullError, match=rf"^{small_disk}/\.pulumi: the disk has no space for a state of"):
         world.up()
     assert world.everything() == before
 
@@ -225,7 +225,7 @@ def test_a_state_that_is_lost_with_its_copy_is_found_again_by_labels(deployed: A
     before, state = deployed.everything(), state_file(deployed)
     for path in (state, state.with_name("trial.json.bak")):
         path.write_text('{"version":3,')
-    with pytest.raises(DamagedStateError, match="no copy can take its place") as refused:
+    with pytest.raises(DamagedStateError, match="there is no valid copy") as refused:
         deployed.up()
     move = re.search(r": (mv \S+ \S+) && gpupool up trial$", str(refused.value))
     assert move is not None, refused.value

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.drift.check import assert_environment
+from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
-from gpupool.infra import orphans, stack
+from gpupool.infra import stack
 from gpupool.infra.recovery import ProtectedError
-from gpupool.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
-from gpupool.plan.resolve import read_plan
+from gpupool.live.drift.check import assert_environment
+from gpupool.live.objects import orphans
 
 ROOT = Path(stack.__file__).resolve().parents[1]
 OURS = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: "trial"}
@@ -41,7 +42,7 @@ def deletions(result: Any) -> set[str]:
 def extra(world: Any) -> list[Any]:
     plan = read_plan(world.file)
     found = assert_environment(plan, world.kube.api, env=world.file)
-    return [drift for drift in found.drifts if drift.kind == "extra"]
+    return [drift for drift in found.drifts if drift.code == "extra"]
 
 
 def gpupool(world: Any, variables: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:
@@ -71,14 +72,14 @@ def test_a_pool_that_was_removed_after_the_state_was_lost_goes_with_consent(
 
     seen = world.preview()
     assert pools <= deletions(seen)
-    assert "in neither its file nor the stack's state: " in "\n".join(seen.notes)
+    assert "neither in its file nor in the stack's state: " in "\n".join(seen.notes)
     assert "NodePool models" in "\n".join(seen.notes)
 
-    repairs = {drift.repair for drift in extra(world) if drift.object.startswith("NodePool")}
+    repairs = {drift.remediation for drift in extra(world) if drift.object.startswith("NodePool")}
     assert repairs == {f"gpupool up {world.file}"}
     refused = gpupool(world, environment_variables, repairs.pop())
     assert refused.returncode == 1
-    assert "and there is no terminal to ask; nothing was changed" in refused.stderr
+    assert "and there is no terminal to ask for confirmation; nothing was changed" in refused.stderr
     assert extra(world)
     done = gpupool(world, environment_variables, f"gpupool up {world.file} --yes")
     assert done.returncode == 0, done.stderr
@@ -186,7 +187,7 @@ def test_what_another_program_has_created_is_not(world: Any, labels: dict[str, s
     created_by_a_provider(world, "trial-vision", labels)
     before = world.everything()
     with pytest.raises(
-        orphans.ForeignError, match=r"^Namespace trial-vision already exists and was not made"
+        orphans.ForeignError, match=r"^Namespace trial-vision already exists and was not created"
     ):
         getattr(world, command)()
     assert world.everything() == before

@@ -11,10 +11,12 @@ from typing import Any
 import grpc
 import pytest
 
-from gpupool.infra import engine as infra_engine
+from gpupool.infra import session
+from gpupool.infra.pulumi_plugins import callers
+from gpupool.infra.pulumi_plugins import env as pulumi_env
 from gpupool.programs import binaries
-from gpupool.pulumi_plugins import callers
-from gpupool.pulumi_plugins import env as pulumi_env
+
+SITE_POLICIES = Path(__file__).parents[2] / "site_policies"
 
 
 @pytest.fixture
@@ -89,6 +91,28 @@ def test_a_wrong_file_is_reported_without_a_traceback(world: Any, pulumi: Any) -
     assert "Traceback" not in text
 
 
+def test_what_policy_denies_is_refused_as_by_gpupool(world: Any, pulumi: Any) -> None:
+    """By the file's own policies and overrides, before anything is registered; without a traceback."""
+    pulumi("stack", "init")
+    shutil.copytree(SITE_POLICIES, world.project() / "policies")
+    world.spec["pools"][0]["nodes"] |= {"expireAfter": "Never", "consolidateAfter": "Never"}
+    world.project()
+    before = world.everything()
+    for command in (["preview"], ["up", "--yes", "--skip-preview"]):
+        text = pulumi(*command, expect=1)
+        assert "deny nodes-go: NodePool notebooks: " in text
+        assert "policy refuses trial: 1 denial; " in text
+        assert "Traceback" not in text
+        assert "kubernetes:" not in text, "no object, not even the provider"
+    assert world.everything() == before
+
+    world.spec["policies"] = {"overrides": {"nodes-go": "warn"}}
+    world.project()
+    text = pulumi("preview")
+    assert "warn nodes-go: NodePool notebooks: " in text
+    assert "to create" in text
+
+
 def test_objects_are_imported(world: Any, pulumi: Any) -> None:
     """`pulumi import` reads an object that exists, so that it can be taken over."""
     pulumi("stack", "init")
@@ -116,6 +140,6 @@ def test_an_ordinary_installation_needs_no_language_host_of_ours(
 
 
 def test_what_gpupool_up_serves_answers_its_own_account(world: Any) -> None:
-    """Whatever Pulumi's library serves for a run in gpupool's process (`tests/unit/pulumi_plugins`)."""
-    with infra_engine.opened("trial", "local", lambda: None):
-        assert grpc.server is callers.server
+    """Whatever Pulumi's library serves for a run in gpupool's process (`tests/infra/pulumi_plugins`)."""
+    session.opened("trial", "local")
+    assert grpc.server is callers.server

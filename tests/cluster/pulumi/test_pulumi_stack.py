@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
-from gpupool.infra.orphans import ForeignError
 from gpupool.infra.recovery import OtherClusterError
 from gpupool.infra.stack import StackError
+from gpupool.live.objects.orphans import ForeignError
 from tests.cluster.pulumi.conftest import no_models
 
 POOL = ("karpenter.sh/v1", "NodePool", "notebooks")
@@ -94,7 +94,7 @@ def test_what_others_add_is_left_alone(world: Any) -> None:
 def test_an_object_of_somebody_else_is_not_taken(world: Any) -> None:
     theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trial-vision"}}
     world.kube.apply(theirs)
-    with pytest.raises(ForeignError, match=r"Namespace.trial-vision.*already exists and was not made by"):
+    with pytest.raises(ForeignError, match=r"Namespace.trial-vision.*already exists and was not created by"):
         world.up()
     assert "labels" not in world.kube.get("v1", "Namespace", "trial-vision")["metadata"] or (
         "gpupool.dev/environment"
@@ -197,7 +197,7 @@ def test_another_cluster_is_noticed(world: Any) -> None:
         lambda: all(world.kube.api.get("v1", "Namespace", name) is None for name in names),
     )
     for command in (world.preview, world.up, world.destroy):
-        with pytest.raises(OtherClusterError, match="it is another cluster, or everything was deleted"):
+        with pytest.raises(OtherClusterError, match="this is another cluster, or everything was deleted"):
             command()
     assert ops(world.refresh())["Namespace/trial-vision"] == "delete"
     world.up()

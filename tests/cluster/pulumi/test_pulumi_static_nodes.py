@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.infra.pulumi_plugins import env as pulumi_env
 from gpupool.infra.stack import StackError
-from gpupool.plan.resolve import read_plan
+from gpupool.live.repartition.run import Pace, repartition
 from gpupool.programs import binaries
-from gpupool.pulumi_plugins import env as pulumi_env
-from gpupool.repartition.run import Pace, repartition
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pulumi.conftest import OWN_LABELS, OWN_TAINTS
 
@@ -114,7 +114,7 @@ def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     offers(2)
     homelab.refresh()
     restored = homelab.up()
-    assert [note for note in restored.notes if note.startswith("removed what a repartition had left")]
+    assert [note for note in restored.notes if note.startswith("removed leftovers of a repartition")]
     offers(4)
     assert maps() == before
 

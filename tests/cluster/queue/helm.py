@@ -10,14 +10,14 @@ from typing import Any
 
 import yaml
 
-from gpupool import shipped
+from gpupool.environment import shipped
+from gpupool.environment.plan.helm_values import merged
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import check_shape
+from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
 from gpupool.generators.emit import yaml_text
-from gpupool.plan.helm_values import merged
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
 
 CHART = shipped.folder("charts") / "gpu-scheduler"
 ENVIRONMENT = Path(__file__).parents[2] / "golden" / "chart" / "charted.yaml"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.programs import absent
+from tests.required_programs import absent
 
 Object = dict[str, Any]
 ROOT = Path(__file__).parents[3]

@@ -18,8 +18,8 @@ from typing import Any
 
 import urllib3
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
 
 Object = dict[str, Any]
 PATHS = {"Pod": "/api/v1/pods", "Job": "/apis/batch/v1/jobs"}

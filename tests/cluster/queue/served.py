@@ -18,22 +18,20 @@ import psycopg
 import yaml
 from psycopg.rows import dict_row
 
-from gpupool import shipped
 from gpupool.client import Client
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment import shipped
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.ports import free_port
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
 from gpupool.queue.kubernetes.job_manifest import manifest
 from gpupool.queue.records import Job, JobState, Level
 from tests.cluster.kube import Kube
 
 Object = dict[str, Any]
-WHOLE = os.environ.get("GPUPOOL_TESTS") == "all"
-"""Whether tests take minutes: hundreds of jobs instead of dozens."""
 DATABASE = "0190b0f0-0000-4000-8000-0000000000db"
 """The id of a database."""
 PATIENCE_S = 120.0
@@ -73,7 +71,7 @@ def a_job(plan: Plan, tenant: str = "vision", number: int = 2, **request: Any) -
     """The Job of an attempt over two nodes, as the launcher makes it."""
     attempt = Job(
         id=f"0190b0f0-0000-7000-8000-00000000a{number:03}", tenant=tenant, project=None, user="ada",
-        name="train", state=JobState.DISPATCHING, version=1, attempt=1, failures=0, disruptions=0, retries=0,
+        name="train", state=JobState.SCHEDULED, version=1, attempt=1, failures=0, disruptions=0, retries=0,
         priority="low", level=Level.LOW, isolation="shared", gpu_count=8, preemptible=True, preempts=False,
         timeout_s=600, budget_limit_micro=None, offers=(), plan_hash="", enqueued_at=datetime.now(UTC),
         request={"container_image": "busybox:1.37", "container_command": ["sleep", "60"], **request},

@@ -12,22 +12,23 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cli.jobs.export import over, trace_of
+from gpupool.cli.queue.jobs.export import over, trace_of
 from gpupool.client import Client
+from gpupool.environment.plan.model import Pool
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Pool
-from gpupool.simulate.figures import wait_times
-from gpupool.simulate.numbers import numbers
-from gpupool.simulate.run import Settings, simulate
+from gpupool.queue.simulate.figures import wait_times
+from gpupool.queue.simulate.numbers import numbers
+from gpupool.queue.simulate.run import Settings, simulate
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.served import WHOLE, Queue, serving
+from tests.cluster.queue.served import Queue, serving
+from tests.selection import LONG
 
 Object = dict[str, Any]
 TENANTS = ("vision", "speech")
 JOBS = {("notebooks", 1): 30, ("training", 2): 10, ("training", 1): 10}
 """Jobs of each tenant by pool and GPUs, or slices: four lanes and more, since pools are shared."""
-if WHOLE:
+if LONG:
     JOBS = {("notebooks", 1): 90, ("training", 2): 30, ("training", 1): 30}
 DRAIN_S = 600
 APART_S = 2.0
@@ -64,7 +65,7 @@ def test_a_simulation_of_what_the_queue_did(queue: Queue) -> None:
     print(f"measured {measured}; simulated {waits}; a pod {beyond:.2f} s, the first {first:.2f} s")
     for share in ("p50", "p95", "p99"):
         wait = getattr(measured, share)
-        apart = APART_S if WHOLE else max(APART_S, wait / 5)
+        apart = APART_S if LONG else max(APART_S, wait / 5)
         assert abs(wait - getattr(waits, share)) <= apart, share
 
 

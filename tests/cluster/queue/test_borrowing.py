@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from gpupool.client.sync_client import Client, Job
-from gpupool.cluster.kube_api import ApiError
-from gpupool.cluster.live_objects import condition
+from gpupool.environment.plan.pods import BORROWED_CLASS, BORROWED_LABEL, pod_fields
+from gpupool.live.cluster.kube_api import ApiError
+from gpupool.live.cluster.live_objects import condition
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import BORROWED_CLASS, BORROWED_LABEL, pod_fields
 from gpupool.queue.kubernetes.job_manifest import GRACE_S
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
@@ -101,9 +101,7 @@ def test_what_is_granted_is_back_in_time_and_borrowed_jobs_go_on_after_it(queue:
         assert {job.wait(PATIENCE_S).state for job in mine} == {"succeeded"}
         assert time.monotonic() < deadline
         ended = [attempts(queue, job) for job in jobs[4:]]
-        assert {rows[0]["reason"] for rows in ended} == {
-            "what it borrowed is given back to a tenant below its grant"
-        }
+        assert {rows[0]["reason"] for rows in ended} == {"reclaimed by a tenant below its grant"}
         assert {(rows[0]["outcome"], rows[0]["borrowed"]) for rows in ended} == {("preempted", True)}
         assert {job.wait(PATIENCE_S).state for job in jobs[4:]} == {"succeeded"}
         assert [len(attempts(queue, job)) for job in jobs[:4]] == [1] * 4, "within its grant nothing is taken"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.environment.reserved_addresses import closed_networks
 from gpupool.generators import rbac
-from gpupool.reserved_addresses import closed_networks
 from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm, generated
 from tests.command import gpupool
 from tests.egress import METADATA_SERVICE, NODE, reaches
-from tests.programs import require
 from tests.queue.api.served import local_plan
+from tests.required_programs import require
 
 GOLDEN = ENVIRONMENT.parent / "rendered.yaml"
 OTHER: dict[str, dict[str, Any]] = {

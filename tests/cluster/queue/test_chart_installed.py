@@ -16,13 +16,13 @@ from pykube import HTTPClient
 from pytest_helm_charts.clusters import ExistingCluster
 from pytest_helm_charts.k8s.deployment import wait_for_deployments_to_run
 
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.generators import namespaces, rbac
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import SYSTEM_NAMESPACE
 from tests.cluster.kube import Kube
 from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm
-from tests.programs import require
 from tests.queue.api.served import local_plan
+from tests.required_programs import require
 
 KINDS = (
     ("v1", "ConfigMap"),

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import JOB_LABEL, RECORDED_FINALIZER
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import MERGE, STRATEGIC, ApiError
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
-from tests.programs import require
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE, OTHER, Object, found, job, pod_of
+from tests.required_programs import require
 
 GROUPS = {
     "Job": "apis/batch/v1",
@@ -103,7 +103,7 @@ def test_as_in_memory(control_plane, kube, namespace, case) -> None:
 
 def test_the_documented_command_takes_off_our_finalizer_alone(control_plane, kube, namespace) -> None:
     """Others are Kubernetes' own: without them the Job's pod is made again."""
-    page = (Path(__file__).parents[3] / "docs" / "queue.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "operate-queue.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"`kubectl (patch job NAME [^`]+)`", page)
 
     async def run() -> None:

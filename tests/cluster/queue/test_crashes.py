@@ -16,19 +16,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.cluster.async_api import REQUEST_S
+from gpupool.environment.plan.pods import JOB_LABEL
+from gpupool.live.cluster.async_api import REQUEST_S
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue import verdict
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.proxy import Proxy
-from tests.cluster.queue.served import WHOLE, Queue, apply
-from tests.sampling import SEED
+from tests.cluster.queue.served import Queue, apply
+from tests.examples import SEED
+from tests.selection import LONG
 
-JOBS, KILLS, OTHERS = (300, 20, 3) if WHOLE else (40, 3, 1)
+JOBS, KILLS, OTHERS = (300, 20, 3) if LONG else (40, 3, 1)
 """`kill -9` of the queue's processes, and how often each of the other things happens."""
 RUNS_S = 2
 DRAIN_S = 400

@@ -20,20 +20,20 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from gpupool import shipped
 from gpupool.client import Client
+from gpupool.environment import shipped
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import JOB_LABEL
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT, made_database
 from tests.cluster.queue.helm import Helm
 from tests.cluster.queue.image import Image, built, seen
 from tests.cluster.queue.served import PATIENCE_S, Process, Queue, apply, gpupool, simulated
-from tests.cluster.queue.test_runs import TAKES_A_MINUTE, submit
+from tests.cluster.queue.test_runs import submit
 from tests.cluster.queue.test_token_review import request_token
-from tests.programs import require
+from tests.required_programs import require
 
 Object = dict[str, Any]
 TENANT = "queue-vision"
@@ -45,7 +45,7 @@ UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-use
 """A process with mounts of its own."""
 
 
-@pytest.fixture(scope="module", params=["processes", pytest.param("containers", marks=TAKES_A_MINUTE)])
+@pytest.fixture(scope="module", params=["processes", "containers"])
 def image(request: pytest.FixtureRequest) -> Iterator[Image | None]:
     """What containers are made of; None where the pods are processes."""
     if request.param == "processes":

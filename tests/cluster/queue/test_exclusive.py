@@ -14,18 +14,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpupool.cluster.live_objects import condition
+from gpupool.environment.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from gpupool.generators import restricted_pod
+from gpupool.live.cluster.live_objects import condition
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen
-from tests.cluster.queue.served import WHOLE, Queue, serving
-from tests.sampling import SEED
+from tests.cluster.queue.served import Queue, serving
+from tests.examples import SEED
+from tests.selection import LONG
 
-SHARED, ALONE, OWN = (120, 30, 50) if WHOLE else (30, 8, 14)
-NODES = 12 if WHOLE else 5
+SHARED, ALONE, OWN = (120, 30, 50) if LONG else (30, 8, 14)
+NODES = 12 if LONG else 5
 OWN_CLASSES = ("queue-critical", "queue-high", "queue-low")
 """Of these the first preempts."""
 DRAIN_S = 400

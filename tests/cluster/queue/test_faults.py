@@ -18,7 +18,7 @@ import yaml
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
-from gpupool.cluster.kube_api import STRATEGIC
+from gpupool.live.cluster.kube_api import STRATEGIC
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.pods import status
 from tests.cluster.kube import Kube
@@ -27,8 +27,8 @@ from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.proxy import Proxy
 from tests.cluster.queue.served import PATIENCE_S, Queue, apply
-from tests.cluster.queue.test_runs import TAKES_A_MINUTE, UNTIL_ASKED, submit, up
-from tests.sampling import SEED
+from tests.cluster.queue.test_runs import UNTIL_ASKED, submit, up
+from tests.examples import SEED
 
 ROUNDS = 4
 """Each waits for the minute that a job runs before it can be preempted."""
@@ -49,7 +49,6 @@ def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path
     kube.wipe()
 
 
-@TAKES_A_MINUTE
 def test_leaders_die_while_jobs_are_preempted(queue: Queue) -> None:
     draw = random.Random(SEED)
     for _ in range(2):
@@ -96,7 +95,6 @@ def test_leaders_die_while_jobs_are_preempted(queue: Queue) -> None:
     }
 
 
-@TAKES_A_MINUTE
 def test_another_process_goes_on_while_one_is_cut_off_from_postgresql(queue: Queue, tmp_path: Path) -> None:
     """Both think that they may lead: the one that is cut off neither starts nor ends anything, and says that
     it is not ready."""

@@ -11,12 +11,11 @@ from gpupool.local.control_plane import ControlPlane
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.served import PATIENCE_S, Queue, serving
-from tests.cluster.queue.test_runs import TAKES_A_MINUTE, UNTIL_ASKED, attempts, submit, up
+from tests.cluster.queue.test_runs import UNTIL_ASKED, attempts, submit, up
 from tests.prometheus import Prometheus
 from tests.queue.exporter_page import Exporter, Gpu
 
 
-@TAKES_A_MINUTE
 def test_an_idle_job_is_asked_to_stop_and_fails_with_the_reason(
     kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path
 ) -> None:

@@ -7,16 +7,15 @@ from datetime import timedelta
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
-from gpupool.cluster.live_objects import condition
+from gpupool.live.cluster.live_objects import condition
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, Queue
-from tests.cluster.queue.test_runs import STOPS_ONCE, TAKES_A_MINUTE, attempts, submit, up
+from tests.cluster.queue.test_runs import STOPS_ONCE, attempts, submit, up
 
 _WHOLE_SECONDS = timedelta(seconds=1)
 """Times of an attempt are worked out from those of its pod, which Kubernetes gives in whole seconds."""
 
 
-@TAKES_A_MINUTE
 def test_a_critical_job_pushes_out_a_preemptible_one_with_its_grace(
     queue: Queue, vision: Client, observer: Observer
 ) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import jwt
 import pytest
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import API_USER, LAUNCHER_USER, LEASE, RECORDED_FINALIZER
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import API_USER, LAUNCHER_USER, LEASE, RECORDED_FINALIZER
-from gpupool.plan.resolve import read_plan
+from gpupool.live.cluster.async_api import AsyncKubeApi
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.kubernetes import mirror

@@ -14,20 +14,18 @@ import pytest
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Event
-from gpupool.cluster.kube_api import STRATEGIC
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import STRATEGIC
 from gpupool.local.pods import status
-from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.kubernetes import observe
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.cluster.queue.observer import Observer
-from tests.cluster.queue.served import PATIENCE_S, WHOLE, Queue
+from tests.cluster.queue.served import PATIENCE_S, Queue
 
 UNTIL_ASKED = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"
 STOPS_ONCE = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || {{ echo again; exit 0; }}; {UNTIL_ASKED}'
 """Attempt 1 ends with 0, but only when it is asked to; attempt 2 at once."""
-
-TAKES_A_MINUTE = pytest.mark.skipif(not WHOLE, reason="takes a minute and more: make test-all")
 
 
 def submit(client: Client, script: str, pool: str = "notebooks", **more: Any) -> Job:
@@ -204,7 +202,7 @@ def test_a_job_on_a_node_that_is_removed_runs_elsewhere(queue: Queue, vision: Cl
     assert second["node"] != node
 
 
-@pytest.mark.parametrize("way", ["deleted", pytest.param("out-of-service", marks=TAKES_A_MINUTE)])
+@pytest.mark.parametrize("way", ["deleted", "out-of-service"])
 def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(
     queue: Queue, vision: Client, observer: Observer, way: str
 ) -> None:

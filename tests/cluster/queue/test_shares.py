@@ -16,14 +16,15 @@ import pytest
 import yaml
 
 from gpupool.client import Client
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.pods import JOB_LABEL
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.cluster.kube import Kube
 from tests.cluster.queue import audit
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.served import WHOLE, Queue, serving
+from tests.cluster.queue.served import Queue, serving
+from tests.selection import LONG
 
 Object = dict[str, Any]
 TENANTS = 10
@@ -31,7 +32,7 @@ JOBS = {"main": 36, "spot": 4, "small": 2, "whole": 2, "parted": 2}
 """Jobs of each tenant by pool. Those of `main` are enough to tell weights from none. Those of `spot` are
 many, since of a few running jobs no share is near to 70 %, and half fill it: in a full pool the share follows
 from the limits of its nodes alone."""
-if WHOLE:
+if LONG:
     JOBS = {"main": 60, "spot": 30, "small": 10, "whole": 10, "parted": 10}
 TIMEOUT_S = 20
 """Of each job: a tenant is charged for so much before its job has run. Jobs run for three to four seconds,
@@ -203,7 +204,7 @@ def _spot_share_holds(ended: Iterable[Object], nodes: dict[str, Object]) -> None
             used[node["metadata"]["labels"][CAPACITY_TYPE]] += _seconds(pod)
     share = used["spot"] / sum(used.values())
     print(f"spot share: {share:.1%} of 70 %")
-    assert abs(share - 0.7) <= (0.02 if WHOLE else 0.06)
+    assert abs(share - 0.7) <= (0.02 if LONG else 0.06)
 
 
 def _money_adds_up(queue: Queue, ended: dict[str, Object]) -> None:

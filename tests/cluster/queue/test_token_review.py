@@ -12,12 +12,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import API_ACCOUNT, API_USER
 from gpupool.generators import rbac
+from gpupool.live.cluster.async_api import AsyncKubeApi
+from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import API_ACCOUNT, API_USER
 from gpupool.queue.api.token_review import REMEMBERED_SECONDS, PodTokens
 from tests.cluster.kube import Kube
 from tests.queue.api.served import Served, local_plan, problem

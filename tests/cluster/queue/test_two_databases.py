@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gpupool.client import Client
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import DATABASE_LABEL, JOB_LABEL, LAUNCHER_USER, LEASE
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import DATABASE_LABEL, JOB_LABEL, LAUNCHER_USER, LEASE
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.queue.conftest import ENVIRONMENT, made_database
 from tests.cluster.queue.served import PATIENCE_S, Process, Queue

@@ -10,15 +10,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from gpupool import shipped
 from gpupool.client import Client, Invalid
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Waiting
-from gpupool.cluster.kube_api import ApiError
+from gpupool.environment import shipped
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.pods import pod_fields
+from gpupool.environment.plan.priority_classes import own_class
 from gpupool.generators import restricted_pod
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.pods import pod_fields
-from gpupool.plan.priority_classes import own_class
+from gpupool.live.cluster.kube_api import ApiError
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import submit
 
@@ -128,7 +128,7 @@ def test_slots_that_pods_of_others_hold_are_not_handed_out(queue: Queue, vision:
         queue.until("the queue has seen them", lambda: _foreign(queue, "speech") == 8)
         job = submit(vision, "true")
         found = waiting(queue, job, "capacity")
-        assert "0 of 8 free" in found.detail
+        assert "0 of 8 are free" in found.detail
         assert job.refresh().attempt == 0
     job = job.wait(PATIENCE_S)
     assert job.state == "succeeded", job.reason
@@ -139,7 +139,7 @@ def test_what_a_tenant_runs_itself_counts_for_it(queue: Queue, vision: Client) -
     with own_pods(queue, "vision", "training", [4]):
         queue.until("the queue has seen it", lambda: _foreign(queue, "vision") == 4)
         job = submit(vision, "true", "training", gpu_count=8)
-        assert "vision holds 4 of its 8" in waiting(queue, job, "tenant_limit").detail
+        assert "vision uses 4 of its 8" in waiting(queue, job, "tenant_limit").detail
         fits = submit(vision, "true", "training", gpu_count=4)
         assert fits.wait(PATIENCE_S).state == "succeeded"
     assert job.wait(PATIENCE_S).state == "succeeded"
@@ -208,7 +208,7 @@ def test_a_container_that_does_not_start_is_tried_again_after_its_time(queue: Qu
     job = job.wait(PATIENCE_S)
     assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1)
     (again,) = [event for event in job.history() if event.type.endswith(".requeued")]
-    assert "not started after 5 s: its container starts on" in again.change["reason"]
+    assert "not started after 5 s: its container is starting on" in again.change["reason"]
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from tests.cluster.queue.observer import Observer, Seen
 from tests.cluster.queue.served import Queue
 

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.cluster import kubeconfig
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, PLUGIN_LABEL
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
-from gpupool.infra import static_nodes
-from gpupool.infra.repartition_mark import MARK
-from gpupool.infra.resource_values import properties
+from gpupool.live.cluster import kubeconfig
+from gpupool.live.cluster.kube_api import KubeApi
+from gpupool.live.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, PLUGIN_LABEL
+from gpupool.live.objects import static_nodes
+from gpupool.live.objects.repartition_mark import MARK
+from gpupool.live.objects.resource_values import properties
+from gpupool.live.repartition.result import RepartitionResult
+from gpupool.live.repartition.run import Pace, RepartitionOptions, repartition
+from gpupool.live.repartition.verify import UNDER_WAY
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
-from gpupool.repartition.result import RepartitionResult
-from gpupool.repartition.run import Pace, RepartitionOptions, repartition
-from gpupool.repartition.verify import UNDER_WAY
 from tests.cluster.conftest import pod
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.operator_policy import hand_made_policy

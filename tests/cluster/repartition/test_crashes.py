@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.infra import repartition_mark
+from gpupool.live.objects import repartition_mark
+from gpupool.live.repartition.result import RepartitionStatus
 from gpupool.local.control_plane import ControlPlane
-from gpupool.repartition.result import RepartitionStatus
 from tests.cluster.repartition.conftest import LARGE, Lab
 
 SHARED: dict[str, Any] = {"mode": "time-slicing", "replicas": 3}

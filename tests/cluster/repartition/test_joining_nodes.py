@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from gpupool.repartition.result import RepartitionStatus
+from gpupool.live.repartition.result import RepartitionStatus
 from tests.cluster.repartition.conftest import LARGE, SMALL, Lab, slices
 
 HAD = {"nvidia.com/mig-3g.40gb": 2}

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.live.rollback import last_good
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL
-from gpupool.rollback import last_good
 from tests.cluster.pools.command_line import CommandLine, Object
 from tests.cluster.pools.pods import make_pods, running_on
 from tests.cluster.repartition.conftest import slices

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
-from gpupool.plan.resolve import read_plan
-from gpupool.repartition.result import RepartitionStatus
-from gpupool.repartition.run import RepartitionOptions
-from gpupool.rollback import last_good
-from gpupool.rollback import run as rollback
+from gpupool.live.repartition.result import RepartitionStatus
+from gpupool.live.repartition.run import RepartitionOptions
+from gpupool.live.rollback import last_good
+from gpupool.live.rollback import run as rollback
 from tests.cluster.repartition.conftest import Lab
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)

@@ -11,12 +11,12 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from gpupool.generators import generate
-from gpupool.infra import repartition_mark, sharing_changes
-from gpupool.repartition import journal
-from gpupool.repartition.owner import OtherEnvironmentError
-from gpupool.repartition.result import RepartitionStatus
-from gpupool.repartition.run import RepartitionOptions, dry_run
-from gpupool.rollback import run as rollback
+from gpupool.live.objects import repartition_mark, sharing_changes
+from gpupool.live.repartition import journal
+from gpupool.live.repartition.owner import OtherEnvironmentError
+from gpupool.live.repartition.result import RepartitionStatus
+from gpupool.live.repartition.run import RepartitionOptions, dry_run
+from gpupool.live.rollback import run as rollback
 from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
 NODES = ["node-0", "node-1", "node-2"]
@@ -158,7 +158,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
     assert states == {"node-0": "new", "node-1": "old; the MIG manager reports failed", "node-2": "old"}
     assert result.notes[-2:] == (
         "go on: gpupool repartition lab parted",
-        "take it back: gpupool repartition lab parted --rollback",
+        "undo: gpupool repartition lab parted --rollback",
     )
     with pytest.raises(repartition_mark.UnderWayError, match="gpupool repartition lab parted --rollback"):
         repartition_mark.require_none(lab.kube.api, "lab")
@@ -174,7 +174,7 @@ def test_a_node_that_comes_up_in_neither_shape_stays_out(lab: Lab) -> None:
     result = lab.repartition(timeout=8.0)
     assert result.status is RepartitionStatus.stopped
     assert lab.shapes()["node-0"][2:4] == ({}, True), "no job may go there"
-    assert "came up in neither shape and stay cordoned: node-0" in result.notes[0]
+    assert "have neither the old nor the new layout and stay cordoned: node-0" in result.notes[0]
     assert lab.shapes()["node-1"] == OLD
     fail(lab, "node-0", None)
     assert lab.repartition(rollback=True).status is RepartitionStatus.rolled_back
@@ -188,7 +188,7 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
 
     def enough(step: str) -> None:
-        if "as many nodes are down" in step and lab.shapes()["node-2"][4] is None:
+        if "the maximum number of nodes is unavailable" in step and lab.shapes()["node-2"][4] is None:
             raise KeyboardInterrupt
 
     lab.notify = enough  # type: ignore[method-assign]
@@ -214,7 +214,7 @@ def test_an_end_names_the_pools_that_remain(lab: Lab) -> None:
     )
     assert "gpupool refresh lab && gpupool up lab" in back
     assert lab.repartition(pool="parted").notes[0] == (
-        "`gpupool up lab` changes no node of it any more, and notes it in its state"
+        "`gpupool up lab` no longer changes its nodes, and records it in its state"
     )
 
 
@@ -283,7 +283,7 @@ def test_who_may_not_begin(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
     with pytest.raises(GpupoolError, match=rf"opens at {other} .* 02:00 UTC; use --wait"):
         lab.repartition()
-    with pytest.raises(GpupoolError, match="no pool 'missing'; there are: parted, desk"):
+    with pytest.raises(GpupoolError, match="no pool 'missing'; pools: parted, desk"):
         lab.repartition(pool="missing")
     with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is in progress"):
         lab.repartition(now=True)
@@ -291,10 +291,10 @@ def test_who_may_not_begin(lab: Lab) -> None:
     api = lab.mortal(dies_after=7)
     assert lab.dies(api, now=True)
     assert [write for write in api.writes if "/nodes/" in write] == ["PATCH /api/v1/nodes/node-0"] * 2
-    with pytest.raises(GpupoolError, match="a repartition of pool parted has begun at"):
+    with pytest.raises(GpupoolError, match="a repartition of pool parted started at"):
         lab.repartition(pool="desk")
     lab.share(0, mode="mig", layout={"7g.80gb": 1})
-    with pytest.raises(GpupoolError, match="another shape than the file now asks for"):
+    with pytest.raises(GpupoolError, match="different configuration than that of the file"):
         lab.repartition(now=True)
     # The window is shut: the node that was begun is brought to an end, and no other is begun.
     lab.share(0, mode="mig", layout=SMALL)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.local import sample_jobs
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.model import POOL_LABEL
 from tests.cluster.pools.command_line import CommandLine, Object
 
 ENVIRONMENT = {
@@ -139,7 +139,7 @@ def test_what_is_reported_is_what_happens(gpupool: CommandLine, cluster: Any) ->
     assert (use["tenant"], use["resource"], use["used"], use["quota"]) == ("vision", "nvidia.com/gpu", 4, 3)
     without = report(gpupool)
     assert without["live"] is None
-    assert next(risk for risk in without["risks"] if risk["kind"] == "quota")["severity"] == "caution"
+    assert next(risk for risk in without["risks"] if risk["code"] == "quota")["category"] == "caution"
 
     gpupool.up()
 

@@ -71,7 +71,7 @@ def test_a_hand_made_node_says_what_it_has(operator: Any, make_node: MakeNode) -
         (
             "bad",
             "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 1}]}}\n",
-            "from 2 on",
+            "of 2 or more",
         ),
         ("bad", "version: v1\nflags: {migStrategy: mixd}\n", "mixd"),
         (

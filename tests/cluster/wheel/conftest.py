@@ -1,7 +1,7 @@
-"""gpupool as somebody has it who installed the wheel: built once, from the source distribution.
+"""gpupool as somebody has it who installed the wheels: built once, gpupool's from its source distribution.
 
 The environment has gpupool's dependencies from the one that runs the tests, so that nothing is downloaded:
-all of them, or those of the base alone. Of gpupool's own, the four packages are those of the wheel.
+all of them, or those of the base alone. Of the repository's own, the packages are those of the wheels.
 """
 
 from __future__ import annotations
@@ -70,6 +70,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packed(archive, folder)
 
 
+@pytest.fixture(scope="session")
+def vapcheck_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vapcheck")
+    return packed(Path(shutil.copytree(ROOT / "vapcheck", folder / "source")), folder)
+
+
+@pytest.fixture(scope="session")
+def queue_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The queue's, built in its folder of a checkout."""
+    folder = tmp_path_factory.mktemp("queue")
+    source = shutil.copytree(
+        ROOT / "gpupool", folder / "gpupool", ignore=shutil.ignore_patterns(*_NOT_SOURCES)
+    )
+    return packed(Path(source) / "queue", folder)
+
+
 @dataclass(frozen=True)
 class Project:
     """An empty folder, and the environment that the wheel is installed in."""
@@ -111,19 +127,22 @@ class Project:
 
 
 @pytest.fixture(scope="session")
-def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the commands of an environment with the wheel are."""
+def programs(
+    wheel: Path, vapcheck_wheel: Path, queue_wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Where the commands of an environment with the wheels are."""
     folder = tmp_path_factory.mktemp("installed")
     # Only a folder on the path: what is named in .pth files there, as an editable gpupool, is not looked at.
-    (environment(folder, wheel) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    packages = environment(folder, wheel, vapcheck_wheel, queue_wheel)
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "bin"
 
 
 @pytest.fixture(scope="session")
-def base_programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same where the wheel was installed without an extra."""
+def base_programs(wheel: Path, vapcheck_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same where gpupool was installed without an extra."""
     folder = tmp_path_factory.mktemp("base")
-    link(needed("gpupool") - {"gpupool"}, environment(folder, wheel))
+    link(needed("gpupool") - {"gpupool", "vapcheck"}, environment(folder, wheel, vapcheck_wheel))
     return folder / "bin"
 
 
@@ -135,8 +154,8 @@ def link(distributions: set[str], packages: Path) -> None:
             (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
 
 
-def environment(folder: Path, wheel: Path) -> Path:
-    """A virtual environment with the wheel and nothing that it needs; returned is where packages are."""
+def environment(folder: Path, *wheels: Path) -> Path:
+    """A virtual environment with the wheels and nothing else; returns the folder of its packages."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
     python = folder / "bin" / "python"
     pip = (
@@ -149,7 +168,7 @@ def environment(folder: Path, wheel: Path) -> Path:
         "install",
         "--quiet",
     )
-    run(*pip, "--no-deps", "--no-index", wheel, cwd=folder)
+    run(*pip, "--no-deps", "--no-index", *wheels, cwd=folder)
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
     return Path(run(python, "-c", asked, cwd=folder).strip())
 

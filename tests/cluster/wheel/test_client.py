@@ -46,9 +46,9 @@ def test_it_is_the_same_files_under_another_name(client_wheel: Path) -> None:
         assert text == (folder / Path(name).name).read_bytes(), name
 
 
-def test_it_has_gpupools_version_and_is_no_more_demanding(metadata: Distribution) -> None:
+def test_it_has_gpupools_version_and_is_no_more_demanding_than_the_queue(metadata: Distribution) -> None:
     assert metadata.version == __version__
-    base = {text for text in Distribution.from_name("gpupool").requires or () if "extra" not in text}
+    base = {text for text in Distribution.from_name("gpupool-queue").requires or () if "extra" not in text}
     assert set(metadata.requires or ()) <= base
 
 

@@ -1,4 +1,4 @@
-"""What is in the wheel, and that what it installs is what runs."""
+"""What is in the wheels, and that what they install is what runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.cluster.wheel.conftest import ROOT, Project
 
 PACKAGES = ("gpupool", "vapcheck")
+QUEUE = ("gpupool/queue/", "gpupool/client/", "gpupool/cli/queue/")
+"""What gpupool-queue has."""
 SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows/gpupool.yaml", "requirements.lock")
 READ_IN_THE_REPOSITORY = ("README.md", "LICENSE", "pyproject.toml")
 
@@ -20,20 +22,24 @@ def sources(*folders: str) -> set[str]:
     return {name for name in done.stdout.splitlines() if (ROOT / name).is_file()}
 
 
-def packed() -> set[str]:
-    """The files that the packages consist of: generators and infra lie at the top of the repository."""
-    within = {f"gpupool/{name}" for name in sources("generators", "infra")}
-    return {name for name in sources(*PACKAGES) | within if Path(name).name not in READ_IN_THE_REPOSITORY}
+def packed(*folders: str) -> set[str]:
+    """The files that packages consist of."""
+    return {name for name in sources(*folders) if Path(name).name not in READ_IN_THE_REPOSITORY}
 
 
-def test_every_file_of_the_packages_is_in_it_and_nothing_else(wheel: Path) -> None:
+def contents(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
-        found = {name for name in archive.namelist() if ".dist-info/" not in name}
-        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
-    assert {name.partition("/")[0] for name in found} == set(PACKAGES)
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_every_file_of_the_packages_is_in_a_wheel_and_nothing_else(
+    wheel: Path, queue_wheel: Path, vapcheck_wheel: Path
+) -> None:
+    queue = packed(*QUEUE)
     beside = {f"gpupool/shipped/{name}" for name in sources(*SHIPPED)}
-    assert found == packed() | beside
-    assert modes["gpupool/shipped/policies/pack/run"] & 0o111
+    assert contents(wheel) == packed("gpupool") - queue | beside
+    assert contents(queue_wheel) == queue
+    assert contents(vapcheck_wheel) == packed("vapcheck")
 
 
 def test_what_is_imported_is_the_wheel(project: Project) -> None:
@@ -43,7 +49,7 @@ def test_what_is_imported_is_the_wheel(project: Project) -> None:
 
 
 def test_what_came_with_it_is_found_in_it(project: Project) -> None:
-    code = "from gpupool.shipped import folder; print(folder('policies'), folder('tools'))"
+    code = "from gpupool.environment.shipped import folder; print(folder('policies'), folder('tools'))"
     for folder in project.shell(f'python -c "{code}"').split():
         assert Path(folder).is_relative_to(project.programs.parent), folder
         assert Path(folder).is_dir()

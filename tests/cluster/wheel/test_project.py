@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.cluster.wheel.conftest import ROOT, Project
 from tests.docs.test_readme import commands, matches
-from tests.programs import require
+from tests.required_programs import require
 
 PAGE = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
 

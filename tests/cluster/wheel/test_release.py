@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import programs
+from tests import required_programs as programs
 from tests.releases import load
 
 ROOT = Path(__file__).parents[3]
@@ -35,4 +35,7 @@ def test_two_builds_of_a_commit_are_the_same(tmp_path: Path, monkeypatch: pytest
         f"gpupool-{version}.tar.gz",
         f"gpupool_client-{version}-py3-none-any.whl",
         f"gpupool_client-{version}.tar.gz",
+        f"gpupool_queue-{version}-py3-none-any.whl",
+        f"vapcheck-{version}-py3-none-any.whl",
+        f"vapcheck-{version}.tar.gz",
     ]

@@ -16,15 +16,15 @@ import httpx2
 from fastapi import FastAPI
 
 from gpupool.client import local_token
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.queue.api.app import create_app
 from gpupool.queue.connections import Bounds, Connections
 from gpupool.queue.domain.current import current
 from gpupool.queue.http_server import Server, listen_on
 from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
-from gpupool.spec.load import load
 from tests.queue.acting import As
 from tests.queue.store.samples import enacted
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.spec.tenants import Budget, Project
+from gpupool.environment.spec.tenants import Budget, Project
 from tests.queue.api.served import Served, problem
 
 JOBS = "/api/v1/gpu-jobs"

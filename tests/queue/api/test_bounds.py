@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import json
-import time
 from typing import Any
 
 import pytest
@@ -166,9 +165,6 @@ def test_the_shape_of_json_is_found_out_in_linear_time_without_a_parse(unit: byt
                 json_bounds.check(text)
 
     assert growth(work, (1 << 20) // FACTOR) < LINEAR
-    began = time.process_time()
-    work(1 << 20)
-    assert time.process_time() - began < 0.5, "50 ms each; json.loads takes 846 ms for some of them"
 
 
 @given(

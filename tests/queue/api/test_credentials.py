@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from gpupool.client import Client
-from gpupool.cluster.kube_api import UnreachableError
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.api.entrance import PROXY_HEADERS
 from gpupool.queue.api.oidc import REFRESH, Oidc
 from gpupool.queue.api.rate import Buckets

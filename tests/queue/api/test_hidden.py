@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpupool.queue.store import jobs, outbox
+from gpupool.queue.text_secrets import HIDDEN
 from gpupool.queue.variables import variables
 from gpupool.queue.web.site import add_pages
-from gpupool.text_secrets import HIDDEN
 from tests.queue.api.served import Served
 
 JOBS = "/api/v1/gpu-jobs"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.serve import _objects
+from gpupool.cli.queue.serve import _objects
 from gpupool.queue.api import explanations
 from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody

@@ -15,9 +15,9 @@ import pytest
 
 from gpupool.queue.api import explanations, stream
 from gpupool.queue.api.client_address import client_address
+from gpupool.queue.api.concurrency import ConcurrencyLimits
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.request_limits import AtOnce
-from gpupool.queue.api.turns import Turns
 from gpupool.queue.store import keys
 from tests.queue.api.served import HTTP_JOB, Served, listening, problem
 
@@ -142,7 +142,7 @@ def test_one_callers_requests_wait_for_each_other_alone(api: Any, monkeypatch: p
         assert Counter([(await task).status_code for task in many]) == {404: 128, 429: 32}
         assert (await served.client.get(f"{JOBS}/{job}", headers=one)).status_code == 200
         context = served.app.state.context
-        assert not context.turns._taken
+        assert not context.concurrency._taken
         assert not context.requests._held
 
     api(test, dev=False)
@@ -273,22 +273,22 @@ def test_what_is_held_is_given_back_whatever_happens() -> None:
         assert not held._held
 
 
-def test_turns_are_taken_in_order_and_forgotten() -> None:
+def test_slots_are_taken_in_order_and_forgotten() -> None:
     async def steps() -> None:
-        turns, order = Turns[str](1), list[int]()
+        limits, order = ConcurrencyLimits[str](1), list[int]()
 
         async def work(number: int) -> None:
-            async with turns.of("a"):
+            async with limits.of("a"):
                 order.append(number)
                 await asyncio.sleep(0.01)
 
         tasks = [asyncio.create_task(work(number)) for number in range(5)]
         await asyncio.sleep(0)
         tasks[2].cancel()
-        async with asyncio.timeout(1), turns.of("b"):
+        async with asyncio.timeout(1), limits.of("b"):
             pass
         await asyncio.gather(*tasks, return_exceptions=True)
         assert order == [0, 1, 3, 4]
-        assert not turns._taken
+        assert not limits._taken
 
     asyncio.run(steps())

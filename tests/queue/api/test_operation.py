@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from gpupool.environment.spec.tenants import Budget
 from gpupool.queue.api.openapi import document
 from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
@@ -31,7 +32,6 @@ from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
 from gpupool.queue.trouble import Trouble, TroubleKind
 from gpupool.queue.web.site import add_pages
-from gpupool.spec.tenants import Budget
 from tests.queue.api.served import CONTAINER_JOB, LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 
@@ -180,7 +180,7 @@ def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
         body = {"gpu_pool_requested": "t4", "container_image": "a", "timeout_seconds": 60}
         refused = await served.client.post(place, json=body, headers=served.owner | {"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")
-        assert re.search(r"this month, which ends at \d{4}-\d\d-01 00:00 UTC", refused.json()["detail"])
+        assert re.search(r"the month ends at \d{4}-\d\d-01 00:00 UTC", refused.json()["detail"])
         dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
         assert dry.json()["budget_allows"] is False
 
@@ -211,7 +211,7 @@ def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:
         assert found["gpupool_queue_jobs_queued", "low", "vision"] == 1
         assert found["gpupool_queue_jobs_queued", "high", "serving"] == 0
         assert 0 <= found["gpupool_queue_oldest_wait_seconds", "low", "vision"] < 60
-        assert found["gpupool_queue_jobs_waiting", "notebooks", "turn"] == 1
+        assert found["gpupool_queue_jobs_waiting", "notebooks", "queued"] == 1
         assert found["gpupool_queue_jobs_waiting", "capacity", "notebooks"] == 0
         assert found["gpupool_queue_gpus_held", "job", "notebooks", "on-demand", "vision"] == 1
         rate = found["gpupool_queue_cost_usd_per_hour", "job", "notebooks", "ocr", "on-demand", "vision"]
@@ -360,7 +360,7 @@ def test_jobs_that_need_the_cluster_wait_for_it(api: Any) -> None:
             waiting = answer.json()["waiting"]
             return waiting and waiting["reason"]
 
-        assert [await waits(id) for id in (queued, placed, called)] == ["turn", "cluster", None]
+        assert [await waits(id) for id in (queued, placed, called)] == ["queued", "cluster", None]
         assert await waits(placed, "/why") == "cluster"
         page = (await served.client.get(f"/jobs/{placed}")).text
         assert page.count("be reached since 2026-11-25 12:00:00 UTC") == 2, "at the top, and of the job"

@@ -62,7 +62,7 @@ def test_pages_show_jobs_of_a_removed_tenant_to_an_admin(api: Any) -> None:
             assert "vision" in answer.text, page
         held = await jobs.job(served.db, runs["id"])
         assert held is not None
-        assert held.state is JobState.DISPATCHING
+        assert held.state is JobState.SCHEDULED
         figures = await served.client.get("/metrics", headers=admin)
         assert 'tenant="vision"' in figures.text
 

@@ -21,6 +21,17 @@ async def found(served: Served, id: str, headers: dict[str, str] | None = None) 
     return dict(response.json())
 
 
+def test_the_old_name_of_a_state_is_refused_with_the_new_one(api: Any) -> None:
+    async def test(served: Served) -> None:
+        listed = await served.client.get(JOBS, params={"state": "dispatching"}, headers=VISION)
+        cancelled = await post(served, ":cancel", VISION, state=["dispatching"])
+        for response in (listed, cancelled):
+            assert problem(response) == "invalid-request"
+            assert response.json()["detail"].endswith("is now called scheduled; write scheduled")
+
+    api(test)
+
+
 def test_a_beginning_of_an_id_finds_jobs_and_arrays_of_ones_own_tenants(api: Any) -> None:
     async def test(served: Served) -> None:
         own = await served.key("vision")
@@ -73,7 +84,7 @@ def test_jobs_come_after_arrays_and_after_several_jobs(api: Any) -> None:
             job = await read(served.db, id)
             assert (job.state, job.blocked) == (JobState.QUEUED, False)
         late = await served.submit(depends_on_ended=[array["group_id"]], depends_on=[alone["id"]])
-        assert (late["state"], late["waiting"]["reason"]) == ("queued", "turn")
+        assert (late["state"], late["waiting"]["reason"]) == ("queued", "queued")
 
     api(test)
 
@@ -109,10 +120,10 @@ def test_cancelling_by_a_filter_reaches_its_jobs_and_no_others(api: Any) -> None
         ended = {job["id"]: job["state"] for job in answer["jobs"]}
         assert ended == dict.fromkeys(mine["job_ids"][1:], "cancelled")
         assert answer["more"] is False
-        assert await states(served, mine["group_id"]) == ["dispatching", "cancelled", "cancelled"]
+        assert await states(served, mine["group_id"]) == ["scheduled", "cancelled", "cancelled"]
         assert (await read(served.db, after["id"])).state is JobState.CANCELLED, "one of them did not succeed"
         answer = (await post(served, ":cancel", served.owner, group=mine["group_id"])).json()
-        assert answer == {"jobs": [{"id": runs, "state": "dispatching"}], "more": False}
+        assert answer == {"jobs": [{"id": runs, "state": "scheduled"}], "more": False}
         assert (await post(served, ":cancel", headers, group=mine["group_id"])).json()["jobs"] == [], (
             "asked once"
         )

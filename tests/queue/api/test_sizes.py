@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.tenants import memory_quantity
+from gpupool.environment.plan.tenants import memory_quantity
 from gpupool.queue.store import jobs
 from tests.queue.api.served import CONTAINER_JOB, Served, local_plan
 

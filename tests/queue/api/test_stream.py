@@ -20,8 +20,6 @@ from tests.queue.api.served import Served, listening, problem
 from tests.queue.api.test_credentials import AUTH, PEOPLE, Provider, token
 from tests.queue.store.samples import finished, running, sql
 
-pytestmark = pytest.mark.slow
-
 EVENTS = "/api/v1/events"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from gpupool.cli.connections import queue_folder
+from gpupool.cli.queue.connections import queue_folder
 from gpupool.client import local_token
 from gpupool.queue.api.app import create_app
 from gpupool.queue.domain.current import current

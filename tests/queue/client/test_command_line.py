@@ -12,15 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from gpupool.queue.simulate.formats import read as read_trace
 from gpupool.queue.store import attempts, jobs, logs
-from gpupool.simulate.formats import read as read_trace
-from gpupool.text_secrets import HIDDEN
+from gpupool.queue.text_secrets import HIDDEN
 from tests.queue.client.conftest import Queue
 from tests.queue.store.samples import dispatched, finished, read, running, sql
-
-pytestmark = pytest.mark.slow
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 Done = subprocess.CompletedProcess[str]
@@ -66,11 +62,11 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
 
         shown = (await gpupool(queue, "show", id)).stdout
         assert "enqueued  priority low, shared" in shown
-        assert re.search(r"^may run for +1h30m$", shown, re.MULTILINE)
+        assert re.search(r"^timeout +1h30m$", shown, re.MULTILINE)
         assert "A=b" not in shown, "variables may be secrets"
         why = (await gpupool(queue, "why", id)).stdout
         assert "notebooks" in why
-        assert "guaranteed share: 0 of 16 slots in use; the job stays within it" in why
+        assert "guaranteed share: 0 of 16 slots in use; the job is within it" in why
         assert not re.search(r"\w_\w", why + shown), "names of the API"
         assert json.loads((await gpupool(queue, "why", id, "--format", "json")).stdout)["state"] == "queued"
 
@@ -262,7 +258,7 @@ def test_who_follows_logs_sees_what_the_job_waits_for_until_it_prints(queue: Any
             await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
         assert await finished(queue.db, await read(queue.db, prints), "cancelled")
         first, second = await asyncio.gather(*following)
-        waits = f"{queued}  turn: waits for its turn among the jobs of vision\n"
+        waits = f"{queued}  queued: other jobs of vision go first\n"
         assert (first.stdout, first.stderr) == ("one\n", waits)
         assert (second.stdout, second.stderr) == ("first pod\n", "")
 
@@ -297,5 +293,7 @@ def test_refusals_are_messages(queue: Any) -> None:
         assert done.stderr == "give either --url or --image\n"
         done = await gpupool(queue, "list", "--state", "gone")
         assert done.stderr.startswith("--state 'gone': ")
+        done = await gpupool(queue, "list", "--state", "dispatching")
+        assert done.stderr == "--state 'dispatching': is now called scheduled; write scheduled\n"
 
     queue(test)

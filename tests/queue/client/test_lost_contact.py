@@ -19,8 +19,6 @@ from tests.queue.client.test_command_line import GPUPOOL
 from tests.queue.client.test_outages import Remote, behind
 from tests.queue.store.samples import dispatched
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["behind"]
 SUBMIT = ("submit", "--pool", "t4", "--url", "http://example")
 Ended = tuple[int, str, str]
@@ -124,7 +122,9 @@ def test_what_became_of_a_submission_can_be_asked(behind: Any) -> None:
         key = words[words.index("--idempotency-key") + 1]
         code, printed, _ = await Command(remote, *SUBMIT, "--array", "3", "--idempotency-key", key).ended()
         assert code == 0
-        assert re.search(r"^this key made the jobs of group .* at .* UTC; nothing new was", printed, re.M)
+        assert re.search(
+            r"^this idempotency key was used for the jobs of group .* at .* UTC; nothing", printed, re.M
+        )
         assert len((await jobs.jobs(remote.db, jobs.JobFilter(None), None, 10)).jobs) == 3
 
     behind(test)

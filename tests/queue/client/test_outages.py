@@ -35,8 +35,6 @@ from tests.queue.client.faulty_proxy import FAULTS, SILENT, Proxy
 from tests.queue.client.test_command_line import GPUPOOL
 from tests.queue.store.samples import dispatched, finished, read, sql
 
-pytestmark = pytest.mark.slow
-
 JOB: Any = {**HTTP_JOB}
 Behind = Callable[[Callable[["Remote"], Coroutine[Any, Any, None]]], None]
 

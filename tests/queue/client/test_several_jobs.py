@@ -10,15 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gpupool.client import AsyncClient, Client
 from gpupool.queue.store import logs
 from tests.queue.client.conftest import Queue
 from tests.queue.client.test_command_line import GPUPOOL, begun, gpupool, submitted
 from tests.queue.store.samples import finished, read
-
-pytestmark = pytest.mark.slow
 
 T4 = ("--pool", "t4", "--image", "a:1")
 

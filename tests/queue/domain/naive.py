@@ -1,5 +1,5 @@
-"""The queue's rounds without anything kept between them, as an oracle for `Standing`: every round reads all
-lanes again, at every moment at which something could happen, and books in plain dictionaries.
+"""The queue's rounds without anything kept between them, as an oracle for `SchedulerCache`: every round reads
+all lanes again, at every moment at which something could happen, and books in plain dictionaries.
 
 And a load for both: who submits what and when, on which pools, and how long it runs, ends or is lost.
 """
@@ -18,7 +18,7 @@ from gpupool.queue.domain.attempt_end import Attempt, end_of
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, PoolSupply, Supply, TenantRule
 from gpupool.queue.records import Decision, Level, Offer, Outcome
 from tests.queue.domain import simulated
@@ -31,7 +31,7 @@ Start = tuple[float, str, int, str, tuple[tuple[int, int], ...], bool]
 
 
 class Rounds(Protocol):
-    """What runs a load: `Standing`, or the oracle."""
+    """What runs a load: `SchedulerCache`, or the oracle."""
 
     now: float
     held: Holdings
@@ -54,7 +54,7 @@ class Naive:
     now: float
     held: Holdings = field(default_factory=Holdings)
     queued: list[Queued] = field(default_factory=list)
-    accounts: dict[str, Account] = field(default_factory=dict)
+    budget_usage: dict[str, BudgetUsage] = field(default_factory=dict)
     clocks: dict[tuple[str, str], int] = field(default_factory=dict)
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     reservations: Mapping[str, str] = field(default_factory=dict)
@@ -101,16 +101,16 @@ class Naive:
             if scope not in rule.budgets:
                 continue
             if period_end(rule.budgets[scope].period, self.decided[job]).timestamp() > self.now:
-                account = self.accounts[scope]
+                account = self.budget_usage[scope]
                 left = account.held_micro - held.hold_micro
-                self.accounts[scope] = Account(account.spent_micro + cost_micro, left)
+                self.budget_usage[scope] = BudgetUsage(account.spent_micro + cost_micro, left)
         return held
 
     def advance(self, now: float) -> None:
         for rule in self.supply.tenants.values():
             for scope, allowance in rule.budgets.items():
                 if period_end(allowance.period, self.now).timestamp() <= now:
-                    self.accounts.pop(scope, None)
+                    self.budget_usage.pop(scope, None)
         for period in self.periods:
             heapq.heappush(self.moments, period_end(period, now).timestamp())
         self.now = now
@@ -118,7 +118,7 @@ class Naive:
     def decisions(self) -> Iterator[Decision]:
         while True:
             snapshot = Snapshot(
-                self.now, self.held, in_lanes(self.queued), self.accounts, self.clocks, self.reservations,
+                self.now, self.held, in_lanes(self.queued), self.budget_usage, self.clocks, self.reservations,
                 self.floors,
             )  # fmt: skip
             decision = decide(snapshot, self.supply)
@@ -132,9 +132,9 @@ class Naive:
                 rule = self.supply.rule(job.tenant)
                 for scope in (job.tenant, f"{job.tenant}/{job.project}"):
                     if scope in rule.budgets:
-                        account = self.accounts.get(scope, Account(0, 0))
+                        account = self.budget_usage.get(scope, BudgetUsage(0, 0))
                         more = account.held_micro + start.hold_micro
-                        self.accounts[scope] = account._replace(held_micro=more)
+                        self.budget_usage[scope] = account._replace(held_micro=more)
                 key = start.offer.pool, job.tenant
                 floor = decision.floors.get(key, 0)
                 self.clocks[key] = max(self.clocks.get(key, 0), floor) + start.charge

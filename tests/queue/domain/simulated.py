@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
-from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import BudgetUsage, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, QueueRules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
 from tests.queue.lanes import in_lanes
@@ -92,7 +92,7 @@ class Cluster:
     held: dict[str, Held] = field(default_factory=dict)
     durations: dict[str, float] = field(default_factory=dict)
     waiting_jobs: dict[str, Queued] = field(default_factory=dict)
-    accounts: dict[str, Account] = field(default_factory=dict)
+    budget_usage: dict[str, BudgetUsage] = field(default_factory=dict)
     clocks: dict[tuple[str, str], int] = field(default_factory=dict)
     reservations: dict[str, str] = field(default_factory=dict)
     floors: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            self.now, Holdings.of(self.held.values()), in_lanes(self.queued), dict(self.accounts),
+            self.now, Holdings.of(self.held.values()), in_lanes(self.queued), dict(self.budget_usage),
             dict(self.clocks), dict(self.reservations), dict(self.floors),
         )  # fmt: skip
 
@@ -138,8 +138,8 @@ class Cluster:
             self.started[job.job] = self.now
             key = (start.offer.pool, job.tenant)
             self.clocks[key] = max(self.clocks.get(key, 0), decision.floors[key]) + start.charge
-            account = self.accounts.get(job.tenant, Account(0, 0))
-            self.accounts[job.tenant] = account._replace(held_micro=account.held_micro + start.hold_micro)
+            account = self.budget_usage.get(job.tenant, BudgetUsage(0, 0))
+            self.budget_usage[job.tenant] = account._replace(held_micro=account.held_micro + start.hold_micro)
             self.held[job.job] = held_by(job, start, self.now)
         self.reservations = dict(decision.reservations)
         self.floors = dict(decision.floors)
@@ -197,10 +197,12 @@ class Cluster:
         self.served[held.tenant] += int(held.gpu_micro * ran)
         weight = self.supply.tenants[held.tenant].weight
         self.clocks[held.pool, held.tenant] += charge(held.gpu_micro, int(ran) - held.run_limit_s, weight)
-        account = self.accounts[held.tenant]
+        account = self.budget_usage[held.tenant]
         rate = held.hold_micro * 3600 // max(1, held.run_limit_s)
         cost = min(held.hold_micro, hold_for(rate, int(ran)))
-        self.accounts[held.tenant] = Account(account.spent_micro + cost, account.held_micro - held.hold_micro)
+        self.budget_usage[held.tenant] = BudgetUsage(
+            account.spent_micro + cost, account.held_micro - held.hold_micro
+        )
 
     def check(self) -> None:
         """What must hold at every moment, counted again."""
@@ -221,7 +223,7 @@ class Cluster:
             for key, granted in rule.grants.items():
                 assert by_tenant[rule.name, key[0]] <= rule.up_to.get(key, granted)
             for scope, allowance in rule.budgets.items():
-                account = self.accounts.get(scope, Account(0, 0))
+                account = self.budget_usage.get(scope, BudgetUsage(0, 0))
                 limit = allowance.limit_micro + allowance.overrun_micro
                 assert account.spent_micro + account.held_micro <= limit
                 assert account.held_micro >= 0

@@ -50,7 +50,7 @@ def test_what_others_leave_idle_is_used_by_jobs_that_give_way() -> None:
     running = {job: held.borrowed for job, held in cluster.held.items()}
     assert running == {**dict.fromkeys(kept[:4], False), **dict.fromkeys(lent[:4], True)}
     assert decision.waits[kept[4]].reason is WaitReason.TENANT_LIMIT
-    assert "and 8 with what it may borrow" in decision.waits[lent[4]].detail
+    assert "8 with borrowing" in decision.waits[lent[4]].detail
 
 
 def test_who_is_below_its_grant_gets_it_back_after_the_least_time() -> None:

@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.explain import ExplainedJob, View, explain
 from gpupool.queue.records import MICRO, Level, Waiting, WaitReason
+from tests.examples import examples
 from tests.queue.domain.simulated import RESERVED, Cluster, offer, pool, small, supply, tenant
 
 SECONDS = st.integers(30, 7200)
@@ -50,7 +51,7 @@ def test_tenants_that_always_have_work_get_shares_within_one_job_each(weights, k
     st.lists(st.integers(1, 20), min_size=5, max_size=9),
     st.integers(0, 7),
 )
-@settings(max_examples=30)
+@examples("queue", 30)
 def test_shares_follow_the_time_that_jobs_take(weights, durations, leads) -> None:
     """Not the time that they may take. Each tenant comes later than the one before, with jobs that take a
     small part of their timeout, and a new leader knows nothing of earlier rounds. From then on served /
@@ -147,7 +148,7 @@ def loads(draw: st.DrawFn) -> Cluster:
     return cluster
 
 
-@settings(max_examples=40)
+@examples("queue", 40)
 @given(loads())
 def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
     """`Cluster.check` counts again after each round; and the decision says of each job why it waits."""
@@ -162,7 +163,7 @@ def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
             break
 
 
-@settings(max_examples=40)
+@examples("queue", 40)
 @given(loads())
 def test_heads_that_need_no_place_in_the_order_change_nothing(cluster: Cluster) -> None:
     """The same decision, as if each head had its place."""
@@ -187,7 +188,7 @@ def test_each_job_that_is_not_possible_is_said_not_to_be() -> None:
     cluster.add("a", (offer(of),), 600)
     impossible = [cluster.add("a", (offer(of, 8),), 600) for _ in range(3)]
     decision = cluster.round()
-    assert {decision.waits[job].reason for job in impossible} == {WaitReason.NOT_POSSIBLE}
+    assert {decision.waits[job].reason for job in impossible} == {WaitReason.UNSCHEDULABLE}
 
 
 def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
@@ -204,7 +205,7 @@ def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
     assert cluster.held[later].capacity_type == "spot"  # 5 of 9 is nearer than 3 of 9
 
 
-@settings(max_examples=40)
+@examples("queue", 40)
 @given(loads())
 def test_exclusive_and_shared_never_mix_and_gangs_start_whole(cluster: Cluster) -> None:
     for _ in range(100):
@@ -222,7 +223,7 @@ def test_exclusive_and_shared_never_mix_and_gangs_start_whole(cluster: Cluster) 
             break
 
 
-@settings(max_examples=40)
+@examples("queue", 40)
 @given(loads())
 def test_a_job_is_preempted_only_by_a_higher_level_and_never_in_turns(cluster: Cluster) -> None:
     by: dict[str, set[str]] = {}
@@ -240,7 +241,7 @@ def test_a_job_is_preempted_only_by_a_higher_level_and_never_in_turns(cluster: C
             break
 
 
-@settings(max_examples=40)
+@examples("queue", 40)
 @given(loads())
 def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
     """With nothing new coming, and nothing running in the end, only budgets keep a job from starting, grants
@@ -253,11 +254,11 @@ def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
         lane = (job.tenant, job.lane)
         waiting = explain(ExplainedJob(View(cluster.snapshot(), cluster.supply), job)).waiting
         assert waiting is not None
-        reasons = {WaitReason.NOT_POSSIBLE, WaitReason.BUDGET} | (
-            {WaitReason.TURN} if lane in stuck else set()
+        reasons = {WaitReason.UNSCHEDULABLE, WaitReason.BUDGET} | (
+            {WaitReason.QUEUED} if lane in stuck else set()
         )
         assert waiting.reason in reasons, (job, waiting)
-        if waiting.reason is WaitReason.NOT_POSSIBLE:
+        if waiting.reason is WaitReason.UNSCHEDULABLE:
             stuck.add(lane)
 
 
@@ -270,7 +271,7 @@ def test_what_is_written_of_a_job_that_is_no_longer_reached_is_replaced() -> Non
     budget = Waiting(WaitReason.BUDGET, "spent")
     waits = decide(replace(cluster.snapshot(), waits={second: budget}), cluster.supply).waits
     assert waits[first].reason is WaitReason.CAPACITY
-    assert waits[second].reason is WaitReason.TURN
+    assert waits[second].reason is WaitReason.QUEUED
 
 
 def test_a_job_that_waits_for_nodes_on_demand_keeps_none_that_may_be_on_spot() -> None:

@@ -29,11 +29,11 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
     explained = explained_in(cluster, queued[first])
     assert explained.waiting is not None
     assert explained.waiting.reason is WaitReason.CAPACITY
-    assert "4 nvidia.com/gpu of pool needed; 0 of 8 free" in explained.waiting.detail
+    assert "needs 4 nvidia.com/gpu of pool; 0 of 8 are free" in explained.waiting.detail
     assert explained.projection == Projection(3600.0, exact=True)
     behind = explained_in(cluster, queued[second])
     assert behind.waiting is not None
-    assert behind.waiting.reason is WaitReason.TURN
+    assert behind.waiting.reason is WaitReason.QUEUED
     assert behind.ahead == 1
     assert set(behind.terms) == {
         "ordering", "reserved", "borrowing", "guaranteed_share", "level", "fair_clock", "reserved_for",
@@ -80,6 +80,6 @@ def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_pas
     case = ExplainedJob(View(seen, cluster.supply, per_lane=1), cluster.queued[1])
     far = explain(case, Line(jobs=100))
     assert far.waiting is not None
-    assert far.waiting.reason is WaitReason.TURN
+    assert far.waiting.reason is WaitReason.QUEUED
     assert "100 jobs of a" in far.waiting.detail
     assert far.projection is None

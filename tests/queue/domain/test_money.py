@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.periods import period_end
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.domain.supply import Allowance, PoolSupply
 from gpupool.queue.records import MICRO, Level, WaitReason
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
@@ -24,7 +24,7 @@ def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
     assert len({job.lane for job in cluster.queued}) == 1
     waits = cluster.round().waits
     assert list(cluster.started) == [cheap]
-    assert waits[dear].reason is waits[own].reason is WaitReason.NOT_POSSIBLE
+    assert waits[dear].reason is waits[own].reason is WaitReason.UNSCHEDULABLE
     assert "a may spend $4 a month, and an attempt holds $20" in waits[dear].detail
     assert "own budget" in waits[own].detail
 
@@ -35,7 +35,7 @@ def test_the_budget_that_lacks_most_is_named_with_the_end_of_its_period() -> Non
     budgets = rule.budgets | {"a/p": Allowance(5 * MICRO, 0, "week")}
     cluster = Cluster(supply([of], [replace(rule, budgets=budgets)]))
     cluster.now = datetime(2026, 11, 26, 9, 30, tzinfo=UTC).timestamp()  # a Thursday
-    cluster.accounts = {"a": Account(8 * MICRO, 0), "a/p": Account(0, 4 * MICRO)}
+    cluster.budget_usage = {"a": BudgetUsage(8 * MICRO, 0), "a/p": BudgetUsage(0, 4 * MICRO)}
     job = cluster.add("a", (offer(of),), 7200)  # 4 USD
     cluster.queued[0] = replace(cluster.queued[0], project="p")
     waiting = cluster.round().waits[job]
@@ -73,7 +73,7 @@ def test_what_no_period_pays_for_says_so_whatever_else_it_waits_for(limit) -> No
     cluster.queued[0] = replace(cluster.queued[0], project="p", spent_micro=spent)
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL)
     waits = cluster.round().waits
-    assert waits[job].reason is WaitReason.NOT_POSSIBLE
+    assert waits[job].reason is WaitReason.UNSCHEDULABLE
     assert waits[cheap].reason is WaitReason.TENANT_LIMIT
 
 
@@ -83,7 +83,7 @@ def test_a_job_that_spot_nodes_pay_for_may_wait_for_them_and_others_may_not() ->
     dear = cluster.add("a", (offer(of),), 3600)
     cheap = cluster.add("a", (offer(of),), 3600, preemptible=True)
     waits = cluster.round().waits
-    assert waits[dear].reason is WaitReason.NOT_POSSIBLE
+    assert waits[dear].reason is WaitReason.UNSCHEDULABLE
     assert cluster.held[cheap].capacity_type == "spot"
 
 
@@ -101,7 +101,7 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster = Cluster(supply([full, empty], [of, tenant("b", [full])]))
     cluster.add("b", (offer(full),))
     cluster.round()
-    cluster.accounts["a"] = Account(2 * MICRO, 0)
+    cluster.budget_usage["a"] = BudgetUsage(2 * MICRO, 0)
     dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (7200, 3600))
     assert cluster.round().waits[dear].reason is WaitReason.CAPACITY
     assert cluster.held[cheap].pool == "empty"
@@ -115,7 +115,7 @@ def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
     dear = cluster.add("a", (offer(of, 2),), 3600)  # 4 USD
     cluster.now = 600.0
     assert cluster.round().reservations == {"pool": dear, "pool/a": dear}
-    cluster.accounts["a"] = Account(1, 0)
+    cluster.budget_usage["a"] = BudgetUsage(1, 0)
     del cluster.held[running]
     other = cluster.add("b", (offer(of),), 36_000)
     decision = cluster.round()
@@ -130,7 +130,7 @@ def test_a_job_that_could_not_pay_preempts_and_reserves_nothing() -> None:
     cluster.add("b", (offer(of),), 36_000, preemptible=True)
     cluster.round()
     cluster.now = 7200.0
-    cluster.accounts["a"] = Account(MICRO // 2, 0)
+    cluster.budget_usage["a"] = BudgetUsage(MICRO // 2, 0)
     dear = cluster.add("a", (offer(of),), 1800, Level.CRITICAL, preempts=True)  # 1 USD
     cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL, preempts=True)  # 0.33 USD
     decision = decide(cluster.snapshot(), cluster.supply)
@@ -175,12 +175,12 @@ def test_money_that_is_given_back_is_not_for_others() -> None:
     cluster.reservations = dict(decision.reservations)
     first, second = (cluster.held[job]._replace(preempting_for=high) for job in low)
     cluster.held = {second.job: second}
-    account = cluster.accounts["a"]
-    cluster.accounts["a"] = account._replace(held_micro=account.held_micro - first.hold_micro)
+    account = cluster.budget_usage["a"]
+    cluster.budget_usage["a"] = account._replace(held_micro=account.held_micro - first.hold_micro)
     decision = decide(cluster.snapshot(), cluster.supply)
     assert not decision.starts
     assert decision.waits[cheap].reason is WaitReason.BUDGET
-    cluster.held, cluster.accounts = {}, {}
+    cluster.held, cluster.budget_usage = {}, {}
     started = [start.job for start in decide(cluster.snapshot(), cluster.supply).starts]
     assert started == [high]
 

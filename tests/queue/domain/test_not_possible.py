@@ -42,8 +42,8 @@ def smaller_nodes(given: Supply) -> Supply:
 CHANGES = {
     without_tenant: "has no tenant a; add it to `tenants`",
     without_pool: "has no pool whole with nvidia.com/gpu; change gpu_pool_requested",
-    smaller_grant: "of whole, and a is granted 4; change gpu_count, or the tenant's `pools`",
-    fewer_nodes: "whole has 4 on 1 nodes; change gpu_count, or the pool's `nodes`",
+    smaller_grant: "of whole, and a is granted 4; lower gpu_count, or raise the tenant's `pools`",
+    fewer_nodes: "whole has 4 on 1 nodes; lower gpu_count, or raise the pool's `nodes`",
     smaller_nodes: "whole has 24 on 8 nodes",
 }
 
@@ -59,7 +59,7 @@ def test_what_a_change_of_the_file_makes_impossible_says_so(change, at_its_limit
     cluster.now = 3600.0
     cluster.supply = change(cluster.supply)
     decision = decide(cluster.snapshot(), cluster.supply)
-    assert decision.waits[job].reason is WaitReason.NOT_POSSIBLE
+    assert decision.waits[job].reason is WaitReason.UNSCHEDULABLE
     assert CHANGES[change] in decision.waits[job].detail
     assert not decision.reservations
 
@@ -72,4 +72,4 @@ def test_a_job_with_another_offer_waits_for_that() -> None:
     cluster.supply = without_pool(cluster.supply)
     waiting = cluster.round().waits[job]
     assert waiting.reason is WaitReason.CAPACITY
-    assert "of other needed" in waiting.detail
+    assert "needs 4 nvidia.com/gpu of other" in waiting.detail

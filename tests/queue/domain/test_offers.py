@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import resolve
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.spec.load import load
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.records import MICRO
-from gpupool.spec.load import load
 
 LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
 

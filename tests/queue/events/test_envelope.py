@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-import gpupool.schema
+import gpupool.environment.schema
 from gpupool.queue.events.envelope import encoded, envelope
 from gpupool.queue.records import JobEvent, new_id
 
-SCHEMA = json.loads((Path(gpupool.schema.__file__).parent / "job-event.schema.json").read_text())
+SCHEMA = json.loads((Path(gpupool.environment.schema.__file__).parent / "job-event.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
 TYPES = (
     *("enqueued", "dispatched", "started", "requeued", "preempted", "idle", "priority_changed"),

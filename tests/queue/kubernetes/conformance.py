@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from gpupool.cluster.async_api import Gone
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
+from gpupool.live.cluster.async_api import Gone
 from gpupool.queue.kubernetes.cluster import Cluster, ObjectRefused
 from gpupool.queue.kubernetes.job_manifest import service
 from gpupool.queue.kubernetes.lease import holder_of, marked, marks_of

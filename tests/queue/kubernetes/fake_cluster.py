@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpupool.cluster.async_api import Gone
-from gpupool.cluster.kube_api import UnreachableError
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, LEASE, RECORDED_FINALIZER
+from gpupool.live.cluster.async_api import Gone
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.kubernetes.cluster import ObjectRefused
 from gpupool.queue.kubernetes.mirror import CONTROLLER_UID
 from gpupool.queue.kubernetes.observe import VERDICT

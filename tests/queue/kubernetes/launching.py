@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import UnreachableError
-from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import Decision, Job, JobState, Preempt, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher

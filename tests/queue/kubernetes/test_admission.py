@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.serve import _objects
+from gpupool.cli.queue.serve import _objects
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.spec.load import environment_names
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.current import Current, current
 from gpupool.queue.kubernetes import admission, job_manifest
 from gpupool.queue.kubernetes.admission import JOB_CONTROLLER, Admission, Refusal, Verdicts
 from gpupool.queue.records import Job
-from gpupool.spec.load import environment_names
 from tests.queue.api.served import local_plan
 from vapcheck import Document, from_bodies
 from vapcheck.policy.compiled_policy import Compiler

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.pods import DATABASE_LABEL, LEASE
 from gpupool.findings import GpupoolError
-from gpupool.plan.model import SYSTEM_NAMESPACE
-from gpupool.plan.pods import DATABASE_LABEL, LEASE
+from gpupool.live.cluster.kube_api import ApiError, UnreachableError
 from gpupool.queue.records import JobState
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store import identity

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from gpupool.cluster.kube_api import ApiError
-from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import ApiError
 from gpupool.queue.kubernetes.cluster import KubernetesCluster, ObjectRefused
 
 JOB = {

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE
 from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.plan.model import POOL_LABEL
+from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.queue.kubernetes.foreign_pods import foreign_pods
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.queue.roles.running import SOURCE

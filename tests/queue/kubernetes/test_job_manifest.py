@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.plan.model import POOL_LABEL, Plan, Pool
-from gpupool.plan.pods import (
+from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.environment.plan.pods import (
     ATTEMPT_LABEL,
     DATABASE_LABEL,
     JOB_LABEL,
@@ -23,9 +23,10 @@ from gpupool.plan.pods import (
     SHARES_LABEL,
     pod_fields,
 )
-from gpupool.plan.priority_classes import counted_apart, priority_classes
-from gpupool.plan.resolve import resolve
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.priority_classes import counted_apart, priority_classes
+from gpupool.environment.plan.resolve import resolve
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.spec.load import load
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.placement import Reach, Slots
 from gpupool.queue.domain.supply import supply_of
@@ -38,7 +39,6 @@ from gpupool.queue.kubernetes.job_manifest import (
     service,
 )
 from gpupool.queue.records import Job, JobState, Level, Offer, Placement, new_id
-from gpupool.spec.load import load
 from vapcheck.server.canonical_text import amount
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
@@ -91,7 +91,7 @@ PLACES = places()
 def job(place: Place, **given: Any) -> Job:
     values: dict[str, Any] = {
         "id": new_id(), "tenant": place.tenant.name, "project": None, "user": "ada", "name": "job",
-        "state": JobState.DISPATCHING, "version": 1,
+        "state": JobState.SCHEDULED, "version": 1,
         "attempt": 1, "failures": 0, "disruptions": 0, "retries": 1,
         "priority": "low", "level": Level.LOW, "isolation": place.isolation, "gpu_count": place.gpu_count,
         "preemptible": True, "preempts": False, "timeout_s": 600, "budget_limit_micro": None, "offers": (),

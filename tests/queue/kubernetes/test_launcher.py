@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import UnreachableError
-from gpupool.plan.model import Taint
-from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.environment.plan.model import Taint
+from gpupool.environment.plan.pods import RECORDED_FINALIZER
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.domain.attempt_end import cost_of
 from gpupool.queue.domain.current import Current
 from gpupool.queue.kubernetes import observe
@@ -176,7 +176,7 @@ def test_an_attempt_whose_pool_is_gone_when_it_is_launched_is_queued_again(datab
         assert await world.outcomes(id) == [None], "the leader still decides by the file with the pool"
         assert (
             "launcher has read without"
-            in ((await world.job(id)).waiting or Waiting(WaitReason.TURN, "")).detail
+            in ((await world.job(id)).waiting or Waiting(WaitReason.QUEUED, "")).detail
         )
         assert world.cluster.of("Job") == []
         await world.enact()
@@ -339,7 +339,7 @@ def test_several_pods_of_which_one_does_not_start_fail_after_their_time(dispatch
         world.ahead += timedelta(seconds=10)
         await steps(launcher)
         job = await world.job(id)
-        assert job.state is JobState.DISPATCHING
+        assert job.state is JobState.SCHEDULED
         assert job.waiting is not None
         assert "ErrImagePull" in job.waiting.detail
         assert [chunk.text for chunk in await logs.page(world.db, id)] == ["up"]
@@ -381,7 +381,7 @@ def test_a_pod_that_does_not_end_is_shown(running) -> None:
         await later(world, launcher, 1)
         waiting = (await world.job(id)).waiting
         assert waiting is not None
-        assert (waiting.reason, pod["metadata"]["name"] in waiting.detail) == (WaitReason.ENDING, True)
+        assert (waiting.reason, pod["metadata"]["name"] in waiting.detail) == (WaitReason.TERMINATING, True)
         world.cluster.end(pod, 137)
         await succeeds(world, launcher, id)
         assert await world.outcomes(id) == ["cancelled"]

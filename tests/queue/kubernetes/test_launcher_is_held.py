@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Plan
-from gpupool.plan.resolve import read_plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.queue.kubernetes.job_manifest import manifest, service
 from tests.admission import JOB_CONTROLLER, judge_of, said
 from tests.queue.kubernetes.test_policies_take_its_jobs import DATABASE, LAUNCHER, job, pod
@@ -50,7 +50,7 @@ CHOSEN = {
     "image", "command", "env", "volumes", "volumeMounts", "requests", "limits", WISH,
     "annotations", "apiVersion", "kind", "karpenter.sh/capacity-type", "gpupool.dev/shares-gpu", "uid",
 }  # fmt: skip
-"""Where an account that is stolen may write other values, as far as other policies and quotas allow: what
+"""Where a compromised account may write other values, as far as other policies and quotas allow: what
 runs, for how long, how large it is, and which claims it mounts where the file does not list them."""
 
 

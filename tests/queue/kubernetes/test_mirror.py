@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from gpupool.cluster.kube_api import UnreachableError
-from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+from gpupool.environment.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.mirror import NODES, PODS, Mirror
 from tests.queue.kubernetes.fake_cluster import FakeCluster

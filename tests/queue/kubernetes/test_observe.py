@@ -316,7 +316,7 @@ def test_what_ran_within_one_of_kubernetes_seconds_has_run() -> None:
     ("nodes", "detail"),
     [
         (node(), None),
-        (node(UNREACHABLE), "node n1 does not answer"),
+        (node(UNREACHABLE), "node n1 is unreachable"),
     ],
     ids=["answers", "unreachable"],
 )
@@ -335,7 +335,7 @@ def test_a_pod_that_is_to_end_has_not_ended(nodes: dict[str, Object]) -> None:
     assert isinstance(found, RunningJob)
     assert found.waiting is not None
     assert found.waiting.reason is (
-        WaitReason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else WaitReason.ENDING
+        WaitReason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else WaitReason.TERMINATING
     )
 
 
@@ -449,7 +449,7 @@ def test_one_of_several_that_succeeded_ends_nothing() -> None:
 
 STARTING = pod(waiting("InvalidImageName"), SCHEDULED, phase="Pending", node="n2")
 HALF_STARTED = {
-    "never created": ([pod(UP)], WaitReason.STARTING, "not created yet: 1 of its 2 pods"),
+    "never created": ([pod(UP)], WaitReason.STARTING, "1 of its 2 pods is not created yet"),
     "without a node": (
         [pod(UP), pod(phase="Pending", node=None)],
         WaitReason.NODE,
@@ -459,7 +459,7 @@ HALF_STARTED = {
     "on its way": (
         [pod(UP, SCHEDULED), pod(waiting("ContainerCreating"), SCHEDULED, node="n2")],
         WaitReason.STARTING,
-        "its container starts on n2",
+        "its container is starting on n2",
     ),
 }
 

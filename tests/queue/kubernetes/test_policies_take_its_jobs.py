@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan.model import Plan, Pool
-from gpupool.plan.pods import LAUNCHER_USER
-from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import Tenant
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.pods import LAUNCHER_USER
+from gpupool.environment.plan.resolve import read_plan
+from gpupool.environment.plan.tenants import Tenant
+from gpupool.environment.spec.load import environment_names
 from gpupool.queue.kubernetes.job_manifest import manifest, service
 from gpupool.queue.records import Job, JobState, Level
-from gpupool.spec.load import environment_names
 from tests.admission import ANYBODY, JOB_CONTROLLER, judge_of, said
 from tests.queue.store.samples import NOW
 from vapcheck.judging.request import User
@@ -35,7 +35,7 @@ def job(plan: Plan, tenant: Tenant, pool: Pool, resource: str, **given: Any) -> 
         "project": None,
         "user": "ada",
         "name": "train",
-        "state": JobState.DISPATCHING,
+        "state": JobState.SCHEDULED,
         "version": 1,
         "attempt": 2,
         "failures": 1,
@@ -96,7 +96,7 @@ def pod(made: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], **about}}
 
 
-RESERVED = str(Path(__file__).parents[2] / "unit" / "plan" / "every-field-eks.yaml")
+RESERVED = str(Path(__file__).parents[2] / "environment" / "plan" / "every-field-eks.yaml")
 """Pools of all capacity types."""
 
 

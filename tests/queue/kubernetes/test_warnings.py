@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpupool.cluster.kube_api import UnreachableError
+from gpupool.live.cluster.kube_api import UnreachableError
 from gpupool.queue.kubernetes import warnings
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.kubernetes.warnings import Warnings, cause, sentence

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpupool import workspace
+from gpupool.environment import workspace
 from gpupool.local.pods.command import prepare
 from gpupool.queue.kubernetes.job_manifest import USER
 from gpupool.queue.variables import variables

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.environment.plan.queue import Smtp
+from gpupool.environment.spec.tenants import Budget
 from gpupool.local import keys
-from gpupool.plan.queue import Smtp
 from gpupool.queue.records import MICRO, Outcome
 from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import AlertSender, Channels, crossed
-from gpupool.queue.store import accounts, attempts
-from gpupool.queue.store.accounts import Spent
+from gpupool.queue.store import attempts, spending
 from gpupool.queue.store.database import Database
-from gpupool.spec.tenants import Budget
+from gpupool.queue.store.spending import Spent
 from tests.queue.acting import As
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
@@ -104,7 +104,7 @@ def test_the_pause_begins_when_a_slow_channel_has_answered(database) -> None:
                 As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), now
             ).step()
             assert len(texts) == 1
-            assert await accounts.take_alert(db, now(), now()) is None
+            assert await spending.take_alert(db, now(), now()) is None
 
     database(scenario)
 
@@ -152,7 +152,7 @@ def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(d
                 queue.ahead = timedelta(hours=hours)
                 await alerts.step()
         assert len(texts) == 1
-        due = await accounts.take_alert(db, queue.now() + timedelta(hours=2), queue.now())
+        due = await spending.take_alert(db, queue.now() + timedelta(hours=2), queue.now())
         assert due
         assert (due.taken, due.tries) == (["webhook"], 3)
 
@@ -231,7 +231,7 @@ def test_no_password_goes_out_without_tls_however_it_came(database, offered: str
         server = await asyncio.start_server(smtp, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
-        alert = accounts.Alert("tenant", "vision", date(2026, 11, 1), 80, MICRO, MICRO, 0, [], None)
+        alert = spending.Alert("tenant", "vision", date(2026, 11, 1), 80, MICRO, MICRO, 0, [], None)
         failed = await asyncio.wait_for(
             roles_alerts.send(Channels(smtp=mail, password="hunter2"), "text", alert), 30
         )

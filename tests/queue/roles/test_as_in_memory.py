@@ -1,5 +1,5 @@
-"""The dispatcher on a real database, and `Standing` in memory: the same jobs start at the same moments, on
-the same nodes, and the same money and clocks are booked."""
+"""The dispatcher on a real database, and `SchedulerCache` in memory: the same jobs start at the same moments,
+on the same nodes, and the same money and clocks are booked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from gpupool.queue.domain.attempt_end import Attempt, end_of, on_demand_only
 from gpupool.queue.domain.lanes import lane_of
-from gpupool.queue.domain.standing import Standing
+from gpupool.queue.domain.scheduler_cache import SchedulerCache
 from gpupool.queue.domain.state import Holdings, Queued, Snapshot
 from gpupool.queue.records import Level, NewJob, Outcome, Start
 from gpupool.queue.roles import dispatcher
@@ -78,23 +78,23 @@ class Book:
         self.push(now + min(seconds, run_limit_s), "succeeded" if attempt > 1 else outcome.kind, job, attempt)
 
 
-def in_memory(rows: list[tuple[float, NewJob, float, Outcome]]) -> tuple[list[Row], Standing]:
+def in_memory(rows: list[tuple[float, NewJob, float, Outcome]]) -> tuple[list[Row], SchedulerCache]:
     supply, _ = SOURCE.supply()
     began = BEGAN.timestamp()
-    standing = Standing.of(Snapshot(began, Holdings(), {}), supply)
+    cache = SchedulerCache.of(Snapshot(began, Holdings(), {}), supply)
     book, starts = Book(rows), list[Row]()
     known = {job.id: queued_of(job, began + at) for at, job, _, _ in rows}
     retries = {job.id: job.retries for _, job, _, _ in rows}
     counts = {id: [0, 0, 0] for id in known}
     while book.events:
-        standing.advance(began + min(book.events[0][0], standing.next_moment - began))
-        now = standing.now - began
+        cache.advance(began + min(book.events[0][0], cache.next_moment - began))
+        now = cache.now - began
         while book.events and book.events[0][0] <= now + 1e-9:
             _, _, what, id, attempt = heapq.heappop(book.events)
             if what == "submit":
-                standing.submit(known[id])
+                cache.submit(known[id])
                 continue
-            held = standing.held.jobs.get(id)
+            held = cache.held.jobs.get(id)
             if held is None or held.attempt != attempt:
                 continue
             job, of = known[id], counts[id]
@@ -106,8 +106,8 @@ def in_memory(rows: list[tuple[float, NewJob, float, Outcome]]) -> tuple[list[Ro
                 budget_limit_micro=job.budget_limit_micro, spent_micro=job.spent_micro,
                 stopping=held.preempting_for is not None,
             )  # fmt: skip
-            end = end_of(ending, Outcome(what), timedelta(seconds=standing.now - held.since), BACKOFF)
-            standing.end(id, end.cost_micro, end.clock)
+            end = end_of(ending, Outcome(what), timedelta(seconds=cache.now - held.since), BACKOFF)
+            cache.end(id, end.cost_micro, end.clock)
             of[0], of[1], of[2] = of[0] + end.failures, of[1] + end.disruptions, of[2] + end.spot_losses
             if end.again:
                 known[id] = replace(
@@ -115,13 +115,13 @@ def in_memory(rows: list[tuple[float, NewJob, float, Outcome]]) -> tuple[list[Ro
                     on_demand_only=on_demand_only(of[2], retries[id]),
                 )  # fmt: skip
                 book.push(now + end.delay_s, "submit", id, attempt)
-        for decision in standing.decisions():
+        for decision in cache.decisions():
             for start in decision.starts:
                 starts.append(_row(now, start))
                 book.plan(now, start.job, start.attempt + 1, start.run_limit_s)
             for preempt in decision.preempts:
                 book.push(now, "preempted", preempt.job, preempt.attempt)
-    return sorted(starts), standing
+    return sorted(starts), cache
 
 
 def _row(now: float, start: Start) -> Row:
@@ -186,10 +186,10 @@ class Stored:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_dispatcher_and_rounds_in_memory_do_the_same(database: Any, seed: int) -> None:
     rows = load(seed, 60)
-    ours, standing = in_memory(rows)
+    ours, cache = in_memory(rows)
     began = BEGAN.timestamp()
     # Not before, or with, an event: at these moments only time has passed.
-    rules = standing.supply.rules
+    rules = cache.supply.rules
     moments = [at + rules.reserve_after_s for at, *_ in rows]
     moments += [start[0] + rules.minimum_runtime_s for start in ours]
 
@@ -199,14 +199,14 @@ def test_the_dispatcher_and_rounds_in_memory_do_the_same(database: Any, seed: in
         theirs = await stored.played(moments)
         assert theirs == ours
         seen = await take_snapshot(db, stored.now, 1)
-        clocks = {key: clock for key, clock in standing.clocks.items() if clock}
+        clocks = {key: clock for key, clock in cache.clocks.items() if clock}
         assert {key: clock for key, clock in seen.clocks.items() if clock} == pytest.approx(clocks, abs=2)
-        for scope, account in standing.accounts.items():
-            assert seen.accounts[scope] == account
+        for scope, account in cache.budget_usage.items():
+            assert seen.budget_usage[scope] == account
 
     database(scenario)
     assert len(ours) >= 60
-    assert began < standing.now
+    assert began < cache.now
 
 
 def test_a_lane_that_runs_dry_is_read_on(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_whatever_happens_meanwhile_it_ends_and_is_created_once(
 
 def job_of_its_own() -> Job:
     return Job(
-        id=new_id(), tenant="vision", project=None, user="ada", name="job", state=JobState.DISPATCHING,
+        id=new_id(), tenant="vision", project=None, user="ada", name="job", state=JobState.SCHEDULED,
         version=1, attempt=1, failures=0, disruptions=0, retries=1, priority="low", level=Level.LOW,
         isolation="shared", gpu_count=1, preemptible=True, preempts=False, timeout_s=600,
         budget_limit_micro=None, offers=(), request={}, plan_hash="x",

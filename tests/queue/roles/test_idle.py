@@ -17,7 +17,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from gpupool.plan.model import Plan
+from gpupool.environment.plan.model import Plan
 from gpupool.queue import prometheus
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Job, JobState, Outcome, new_id
@@ -32,8 +32,6 @@ from tests.prometheus import Prometheus
 from tests.queue.acting import As
 from tests.queue.exporter_page import Exporter, Gpu
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
-
-pytestmark = pytest.mark.slow
 
 FOR_S = 6
 NAMESPACE = next(tenant.namespace for tenant in SOURCE.plan().tenants if tenant.name == "vision")

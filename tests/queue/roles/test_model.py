@@ -7,7 +7,6 @@ passes. After each step the database must say what the model says, and every acc
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.errors import Deposed
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.roles.running import SOURCE, new, opened
+from tests.selection import LONG
 
 NUMBERS = count()
-HELD = "state IN ('dispatching', 'running')"
+HELD = "state IN ('scheduled', 'running')"
 RETRIES = 1
-HISTORIES = 100 if os.environ.get("GPUPOOL_TESTS") == "all" else 20
+HISTORIES = 100 if LONG else 20
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Histories(RuleBasedStateMachine):
         for id in self.run(dispatch.claim(self.db, epoch, decision, plan_hash, 30, self.now)):
             job = self.known[id]
             assert job.state is JobState.QUEUED
-            job.state, job.attempt = JobState.DISPATCHING, job.attempt + 1
+            job.state, job.attempt = JobState.SCHEDULED, job.attempt + 1
 
     @rule(limit=st.integers(1, 4))
     def executors_take(self, limit: int) -> None:
@@ -141,7 +141,7 @@ class Histories(RuleBasedStateMachine):
 
     def taken_and_started(self, limit: int) -> None:
         for job in self.run(attempts.take(self.db, "executor", limit, 30, self.now)):
-            assert self.known[job.id].state is JobState.DISPATCHING
+            assert self.known[job.id].state is JobState.SCHEDULED
             if self.run(attempts.started(self.db, job.id, job.attempt, self.now)):
                 self.known[job.id].state = JobState.RUNNING
 
@@ -164,10 +164,10 @@ class Histories(RuleBasedStateMachine):
         else:
             job.state = JobState.QUEUED
 
-    @precondition(lambda self: self.of(JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING))
+    @precondition(lambda self: self.of(JobState.QUEUED, JobState.SCHEDULED, JobState.RUNNING))
     @rule(data=st.data())
     def cancelled(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(self.of(JobState.QUEUED, JobState.DISPATCHING, JobState.RUNNING)))
+        id = data.draw(st.sampled_from(self.of(JobState.QUEUED, JobState.SCHEDULED, JobState.RUNNING)))
         self.run(jobs.cancel(self.db, id, "ada", self.now))
         if self.known[id].state is JobState.QUEUED:
             self.known[id].state = JobState.CANCELLED
@@ -183,7 +183,7 @@ class Histories(RuleBasedStateMachine):
         over = [lease for lease in self.run(housekeeping.leases(self.db)) if lease.until < self.now]
         for job in self.run(housekeeping.expire_leases(self.db, over, (0, 0), self.now)):
             known = self.known[job.id]
-            assert known.state in (JobState.DISPATCHING, JobState.RUNNING)
+            assert known.state in (JobState.SCHEDULED, JobState.RUNNING)
             known.state = JobState.CANCELLED if known.cancelling else JobState.QUEUED
 
     @invariant()
@@ -210,9 +210,7 @@ class Histories(RuleBasedStateMachine):
         assert queued["queued"] == len(self.of(JobState.QUEUED))
         supply, _ = SOURCE.supply()
         used: Counter[tuple[str, int]] = Counter()
-        for row in self.rows(
-            "SELECT pool, placement FROM gpu_jobs WHERE state IN ('dispatching', 'running')"
-        ):
+        for row in self.rows("SELECT pool, placement FROM gpu_jobs WHERE state IN ('scheduled', 'running')"):
             for node, units in row["placement"]:
                 used[row["pool"], node] += units
         for (pool, node), units in used.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli.serve import _objects
+from gpupool.cli.queue.serve import _objects
 from gpupool.queue.api.accept import accept
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.fit import FIELDS
@@ -94,12 +94,12 @@ def test_a_pool_that_is_cut_into_slices_offers_what_each_request_comes_to_there(
         queue.edit(SLICED)
         await queue.settle()
         reason, detail = await queue.why(pair)
-        assert reason is WaitReason.NOT_POSSIBLE
+        assert reason is WaitReason.UNSCHEDULABLE
         assert "2 GPUs" in detail
         assert "pools[training].sharing" in detail
         assert (await queue.job(pair)).offers == ()
         jobs = [await queue.job(id) for id in (alone, shared)]
-        assert [job.state for job in jobs] == [JobState.DISPATCHING] * 2
+        assert [job.state for job in jobs] == [JobState.SCHEDULED] * 2
         assert [job.gpu_micro for job in jobs] == [MICRO, MICRO // 4]
         assert [job.placement for job in jobs] == [((0, 4),), ((1, 1),)]
         assert (jobs[1].rate_micro or MICRO) < whole.rate_micro / 3, "it pays for what it holds"
@@ -110,7 +110,7 @@ def test_a_pool_that_is_cut_into_slices_offers_what_each_request_comes_to_there(
         await queue.settle()
         assert ((await queue.job(pair)).gpu_micro, (await queue.job(pair)).state) == (
             2 * MICRO,
-            JobState.DISPATCHING,
+            JobState.SCHEDULED,
         )
 
     changing(scenario)
@@ -169,7 +169,7 @@ def test_what_fits_no_longer_names_the_field_and_waits_until_it_is_back(
         queue.edit(*changes)
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert (reason, (await queue.job(id)).state) == (WaitReason.NOT_POSSIBLE, JobState.QUEUED)
+        assert (reason, (await queue.job(id)).state) == (WaitReason.UNSCHEDULABLE, JobState.QUEUED)
         assert field in detail
         seen = await queue.job(id)
         await queue.settle()
@@ -177,7 +177,7 @@ def test_what_fits_no_longer_names_the_field_and_waits_until_it_is_back(
         queue.edit()
         await queue.settle()
         back = await queue.job(id)
-        assert (back.state, back.offers) == (JobState.DISPATCHING, accepted.offers)
+        assert (back.state, back.offers) == (JobState.SCHEDULED, accepted.offers)
 
     changing(scenario)
 
@@ -189,13 +189,13 @@ def test_jobs_of_a_tenant_that_is_removed_wait_for_it_and_keep_their_priority(ch
         queue.edit((queue.text[start:end], ""))
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert reason is WaitReason.NOT_POSSIBLE
+        assert reason is WaitReason.UNSCHEDULABLE
         assert "no tenant vision" in detail
         assert "change tenants in" in detail
         queue.edit()
         await queue.settle()
         assert ((await queue.job(id)).state, (await queue.job(id)).level) == (
-            JobState.DISPATCHING,
+            JobState.SCHEDULED,
             Level.HIGH,
         )
 
@@ -312,7 +312,7 @@ def test_with_fail_it_ends_with_its_dependents_unless_an_api_is_ahead_of_the_lea
         job = await queue.job(id)
         assert (job.state, job.failures) == (JobState.FAILED, 0)
         assert job.reason
-        assert job.reason.startswith("not_possible: ")
+        assert job.reason.startswith("unschedulable: ")
         assert "pools[training].sharing" in job.reason
         assert ((await queue.job(child)).state, (await queue.job(child)).reason) == (
             JobState.CANCELLED,
@@ -332,7 +332,7 @@ def test_with_fail_it_ends_with_its_dependents_unless_an_api_is_ahead_of_the_lea
             ahead,
         )
         await queue.settle()
-        assert (await queue.why(ahead))[0] is WaitReason.NOT_POSSIBLE
+        assert (await queue.why(ahead))[0] is WaitReason.UNSCHEDULABLE
         assert (await queue.job(ahead)).state is JobState.QUEUED
 
     changing(scenario)
@@ -345,7 +345,7 @@ def test_a_job_that_is_not_possible_stays_so_when_other_things_of_it_change(chan
         queue.edit(SLICED)
         await queue.settle()
         why = await queue.why(id)
-        assert why[0] is WaitReason.NOT_POSSIBLE
+        assert why[0] is WaitReason.UNSCHEDULABLE
         await jobs.reprioritise(As(queue.db, "api"), id, "low", Level.LOW)
         held = await queue.job(first)
         await attempts.finish(queue.db, first, held.attempt, Outcome("succeeded"), queue.now(), (0, 0))
@@ -422,7 +422,7 @@ def test_a_policy_that_a_change_brings_denies_what_waits_of_container_jobs(chang
         queue.edit()
         await queue.settle()
         reason, detail = await queue.why(id)
-        assert reason is WaitReason.NOT_POSSIBLE
+        assert reason is WaitReason.UNSCHEDULABLE
         assert "policy pin-images" in detail
         assert "change policies in" in detail
         assert (await queue.job(fine)).offers

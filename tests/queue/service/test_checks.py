@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.roles import loop
 

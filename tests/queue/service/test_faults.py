@@ -18,17 +18,14 @@ import nats
 import psycopg
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
-from tests import sampling
 from tests.queue.service.test_killed import UNSENT
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 HEADERS = {"X-Tenant-Id": "vision"}
-AWAY_S = 60 if "queue" in sampling.WHOLE else 0
+AWAY_S = 60
 """NATS is away for at least so long."""
 BODY = {"gpu_pool_requested": "t4", "target_url": "http://example/x", "request_json": {}}
 

@@ -12,11 +12,9 @@ import httpx2
 import psycopg
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 BODY = {"gpu_pool_requested": "t4", "target_url": "http://example/x", "request_json": {"pad": "x" * 20_000}}

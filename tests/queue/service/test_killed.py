@@ -21,18 +21,16 @@ from pathlib import Path
 
 import nats
 import psycopg
-import pytest
 from psycopg.rows import dict_row
 
-from gpupool import shipped
 from gpupool.client import Client
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
-from tests.sampling import SEED
-
-pytestmark = pytest.mark.slow
+from tests.examples import SEED
+from tests.selection import LONG
 
 ROOT = Path(__file__).parents[3]
-KILLS = 50 if os.environ.get("GPUPOOL_TESTS") == "all" else 3
+KILLS = 50 if LONG else 3
 """make test-all kills for minutes."""
 BETWEEN_S = 1.2
 DRAIN_S = 120

@@ -12,11 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.log_lines import LogLines
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 90

@@ -9,12 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
-import pytest
 
-from gpupool import shipped
+from gpupool.environment import shipped
 from tests.queue.service.test_checks import ROOT, serving
-
-pytestmark = pytest.mark.slow
 
 TEXT = (ROOT / "environments" / "local.yaml").read_text()
 BROKEN = TEXT.replace("weight: 2", "weight: heavy")
@@ -80,7 +77,7 @@ def test_two_services_with_other_files_say_so_and_the_leaders_grants_hold(
             assert made.status_code == 201, made.text
             end = time.monotonic() + 30
             job = made.json()
-            while not (job["waiting"] and job["waiting"]["reason"] == "not_possible"):
+            while not (job["waiting"] and job["waiting"]["reason"] == "unschedulable"):
                 assert job["state"] == "queued"
                 assert time.monotonic() < end, job
                 job = second.get(f"/api/v1/gpu-jobs/{job['id']}").json()

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gpupool.queue.records import JobState
+from gpupool.queue.records import JobState, Waiting, WaitReason
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -60,3 +60,35 @@ def test_an_earlier_database_keeps_its_jobs_and_money_and_goes_on(earlier: str, 
     asyncio.run(scenario())
     assert balance(earlier)[1] == 0
     assert balance(earlier)[0] >= spent
+
+
+def test_states_and_reasons_get_their_present_names(earlier: str) -> None:
+    reasons = {"queued": ("turn", "queued"), "after it": ("not_possible", "unschedulable")}
+    with psycopg.connect(earlier, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE gpu_jobs SET state = 'dispatching', started_at = NULL WHERE name = 'running'"
+        )
+        connection.execute("UPDATE gpu_jobs SET reason = 'not_possible: why' WHERE name = 'failed'")
+        for name, (before, _) in reasons.items():
+            said = f'{{"reason": "{before}", "detail": "why"}}'
+            connection.execute("UPDATE gpu_jobs SET waiting = %s::jsonb WHERE name = %s", (said, name))
+    states = "data ->> 'state'"
+    assert ("dispatching",) in rows(earlier, "gpu_events", states)
+    migrate(earlier)
+    assert ("dispatching",) not in rows(earlier, "gpu_events", states)
+    assert ("running", "scheduled") in rows(earlier, "gpu_jobs", "name, state")
+    assert ("failed", "unschedulable: why") in rows(earlier, "gpu_jobs", "name, coalesce(reason, '')")
+    waits = dict(rows(earlier, "gpu_jobs", "name, coalesce(waiting ->> 'reason', '')"))
+    assert {name: waits[name] for name in reasons} == {name: after for name, (_, after) in reasons.items()}
+    old = """UPDATE gpu_jobs SET waiting = '{"reason": "turn", "detail": "why"}' WHERE name = 'queued'"""
+    with psycopg.connect(earlier, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.CheckViolation):  # a pod of the version before starts nothing
+            connection.execute("UPDATE gpu_jobs SET state = 'dispatching' WHERE name = 'running'")
+        connection.execute(old)  # but still says why jobs wait
+
+    async def read() -> None:
+        async with Database.open(earlier) as db:
+            [queued] = (await jobs.jobs(db, jobs.JobFilter(name="queued"), None, 2)).jobs
+            assert queued.waiting == Waiting(WaitReason.QUEUED, "why")
+
+    asyncio.run(read())

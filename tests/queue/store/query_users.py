@@ -20,7 +20,7 @@ MODULES = {
         "dispatcher", "offering", "plan_in_force", "relay", "janitor", "alerts", "idle", "leader",
         "queue_health")],
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
-        "executor", "launcher", "claim", "stray_jobs", "queue_health", "reconciler", "progress",
+        "executor", "launcher", "claim", "orphaned_jobs", "queue_health", "reconciler", "progress",
         "attempt_notes", "callbacks", "http_job", "attempt", "leader", "plan_in_force"))],
     "keys": ["../cli/keys.py", "../cli/take_over.py"],
 }  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.domain.attempt_end import SPENT, cost_of
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.records import JobState, Outcome
 from gpupool.queue.store import attempts, dispatch, logs, outbox
 from gpupool.queue.store import jobs as store
@@ -46,7 +46,7 @@ def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
             ("release", 354_000),
         ]
         snapshot = await take_snapshot(db, NOW, 1)
-        assert snapshot.accounts == {"vision": Account(6000, 0)}
+        assert snapshot.budget_usage == {"vision": BudgetUsage(6000, 0)}
         # It ran 60 of the 3600 seconds that its clock was charged for, at a quarter of a GPU and weight 1/2.
         assert snapshot.clocks == {("t4", "vision"): max(0, 900_000_000 - 250_000 * 3540 * 2)}
         types = [(event.seq, event.type) for event in await outbox.of_job(db, job.id)]
@@ -186,7 +186,7 @@ def test_a_job_that_never_started_costs_nothing(database: Run) -> None:
         job = await finished(db, await read(db, id), "failed", 500)
         assert job is not None
         assert (job.state, job.cost_micro, job.pool) == (JobState.QUEUED, 0, None)
-        assert (await take_snapshot(db, NOW, 1)).accounts == {"vision": Account(0, 0)}
+        assert (await take_snapshot(db, NOW, 1)).budget_usage == {"vision": BudgetUsage(0, 0)}
 
     database(test)
 

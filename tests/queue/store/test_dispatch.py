@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.state import BudgetUsage
 from gpupool.queue.records import Decision, JobState, Level, Offer, Preempt, Waiting, WaitReason
 from gpupool.queue.store import attempts, dispatch, outbox
 from gpupool.queue.store import jobs as store
@@ -124,7 +124,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         id = await submitted(db)
         assert await dispatched(db) == [id]
         job = await read(db, id)
-        assert (job.state, job.attempt, job.version, job.pool) == (JobState.DISPATCHING, 1, 2, "t4")
+        assert (job.state, job.attempt, job.version, job.pool) == (JobState.SCHEDULED, 1, 2, "t4")
         assert (job.placement, job.rate_micro, job.hold_micro) == (((0, 1),), 360_000, 360_000)
         assert (job.dispatched_at, job.run_limit_s, job.gpu_micro) == (NOW, 3600, 250_000)
         accounts = await sql(db, "SELECT name, period::text, held_micro FROM gpu_accounts ORDER BY 1")
@@ -136,16 +136,16 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         assert snapshot.queued == ()
         (held,) = snapshot.held
         assert (held.job, held.units, held.hold_micro, held.since) == (id, 1, 360_000, NOW.timestamp())
-        assert snapshot.accounts == {
-            "vision": Account(0, 360_000),
-            "vision/detector": Account(0, 360_000),
+        assert snapshot.budget_usage == {
+            "vision": BudgetUsage(0, 360_000),
+            "vision/detector": BudgetUsage(0, 360_000),
         }
         assert snapshot.clocks == {("t4", "vision"): 900_000_000}
         event = (await outbox.of_job(db, id))[-1]
         assert (event.type, event.seq, event.pool) == ("dispatched", 2, "t4")
         assert (event.data["key"], event.data["isolation"]) == ("t4", "shared")
         later = await take_snapshot(db, NOW + timedelta(days=7), 10)
-        assert later.accounts == {}
+        assert later.budget_usage == {}
 
     database(test)
 
@@ -310,7 +310,7 @@ def test_dispatched_jobs_are_taken_once(database: Run) -> None:
         takes = (attempts.take(db, f"executor {n}", 4, 30, NOW) for n in range(4))
         taken = [job.id for jobs in await asyncio.gather(*takes) for job in jobs]
         assert sorted(taken) == sorted(ids)
-        page = await store.jobs(db, store.JobFilter(states=frozenset({JobState.DISPATCHING})))
+        page = await store.jobs(db, store.JobFilter(states=frozenset({JobState.SCHEDULED})))
         assert len(page.jobs) == 10
 
     database(test)

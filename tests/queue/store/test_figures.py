@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpupool.queue.api.figures import figures
 from gpupool.queue.domain.supply import QueueRules, Supply, TenantRule
 from gpupool.queue.measures import Measures
-from gpupool.queue.store import accounts, attempts, dispatch, jobs, outbox
+from gpupool.queue.store import attempts, dispatch, jobs, outbox, spending
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
@@ -23,7 +23,7 @@ HOUR_S = 3600
 async def seen(db: Database, now: datetime) -> dict[tuple[str, ...], float]:
     """(metric, values of its labels, sorted by label) -> value."""
     snapshot = await take_snapshot(db, now, 0)
-    registry = figures(snapshot, SUPPLY, await jobs.waiting(db, now), await accounts.settled(db))
+    registry = figures(snapshot, SUPPLY, await jobs.waiting(db, now), await spending.settled(db))
     return {
         (
             sample.name,
@@ -88,7 +88,7 @@ def test_ages_and_reasons_of_what_waits(database: Run) -> None:
         assert values["gpupool_queue_jobs_queued", "medium", "vision"] == 2
         assert values["gpupool_queue_oldest_wait_seconds", "medium", "vision"] == 90
         assert values["gpupool_queue_oldest_wait_seconds", "critical", "vision"] == 0
-        assert values["gpupool_queue_jobs_waiting", "t4", "turn"] == 2
+        assert values["gpupool_queue_jobs_waiting", "t4", "queued"] == 2
 
     database(test)
 
@@ -105,7 +105,7 @@ def test_a_wait_begins_where_an_attempt_or_a_predecessor_ended(database: Run) ->
         assert values["gpupool_queue_oldest_wait_seconds", "medium", "vision"] == 0, "it is not its turn"
         await finished(db, job, "disrupted", after_s=HOUR_S)
         values = await seen(db, at + timedelta(seconds=90))
-        assert values["gpupool_queue_pool_oldest_wait_seconds", "t4", "turn"] == 90
+        assert values["gpupool_queue_pool_oldest_wait_seconds", "t4", "queued"] == 90
         assert await dispatched(db, now=at, only=job.id) == [job.id]
         assert await attempts.take(db, "executor", 100, 30, at)
         again = await read(db, job.id)

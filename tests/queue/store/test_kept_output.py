@@ -12,7 +12,6 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.kept_output import KeptOutput
 from tests.queue.conftest import Run
 from tests.queue.store.samples import running, sql
-from tests.sampling import drawn
 
 MARK = re.compile(r"\[gpupool: ([0-9,]+) bytes of the output are left out here\]\n")
 
@@ -45,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("keep", "line", "together", "pause"), drawn("queue", CASES, 3))
+@pytest.mark.parametrize(("keep", "line", "together", "pause"), CASES)
 def test_the_first_and_the_last_part_stay(
     database: Run, keep: int, line: int, together: int, pause: float
 ) -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from gpupool.queue.domain.state import Holdings, Snapshot
 from gpupool.queue.records import Decision, JobState, Level, Outcome, Preempt, Waiting, WaitReason
-from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
+from gpupool.queue.store import attempts, dispatch, housekeeping, outbox, snapshot, spending
 from gpupool.queue.store import jobs as store
-from gpupool.queue.store.accounts import Crossed
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.snapshot import Known, take_snapshot
+from gpupool.queue.store.spending import Crossed
 from tests.queue.conftest import Run
 from tests.queue.lanes import in_lanes
 from tests.queue.store.samples import (
@@ -263,7 +263,7 @@ def test_the_ledger_only_grows(database: Run) -> None:
 BROKEN = [
     "state = 'lost'",
     "state = 'succeeded'",
-    "state = 'dispatching'",
+    "state = 'scheduled'",
     "state = 'running', started_at = now()",
     "hold_micro = 1",
     "pool = 't4'",
@@ -363,12 +363,12 @@ def test_usage_is_by_project_and_pool(database: Run) -> None:
             await finished(db, await running(db, now=now, project=project), "succeeded", 60)
         await finished(db, await running(db, tenant="speech"), "succeeded", 60)
         since, until = NOW, NOW + timedelta(days=3)
-        assert await accounts.usage(db, "vision", since, until) == [
-            accounts.Usage(None, "t4", 1, 6000, 15.0),
-            accounts.Usage("detector", "t4", 2, 12000, 30.0),
+        assert await spending.usage(db, "vision", since, until) == [
+            spending.Usage(None, "t4", 1, 6000, 15.0),
+            spending.Usage("detector", "t4", 2, 12000, 30.0),
         ]
-        assert (await accounts.totals(db, NOW))["vision"].spent_micro == 18000
-        assert await accounts.usage(db, "vision", until, until) == []
+        assert (await spending.totals(db, NOW))["vision"].spent_micro == 18000
+        assert await spending.usage(db, "vision", until, until) == []
 
     database(test)
 
@@ -377,16 +377,16 @@ def test_an_alert_is_due_once_per_threshold_and_again_after_a_failure(database: 
     async def test(db: Database) -> None:
         crossed = [Crossed("tenant", "vision", date(2026, 11, 1), percent, 80, 100) for percent in (50, 80)]
         for _ in range(2):
-            await accounts.raise_alerts(db, crossed, NOW)
+            await spending.raise_alerts(db, crossed, NOW)
         later = NOW + timedelta(minutes=3)
-        half, most = [await accounts.take_alert(db, NOW, later) for _ in range(2)]
+        half, most = [await spending.take_alert(db, NOW, later) for _ in range(2)]
         assert half
         assert most
         assert (half.threshold, half.period.isoformat(), half.tries) == (50, "2026-11-01", 0)
-        await accounts.alert_tried(db, half, NOW, None)
-        await accounts.alert_tried(db, most, NOW, NOW + timedelta(minutes=1))
-        assert await accounts.take_alert(db, NOW, later) is None
-        again = await accounts.take_alert(db, NOW + timedelta(minutes=1), later)
+        await spending.alert_tried(db, half, NOW, None)
+        await spending.alert_tried(db, most, NOW, NOW + timedelta(minutes=1))
+        assert await spending.take_alert(db, NOW, later) is None
+        again = await spending.take_alert(db, NOW + timedelta(minutes=1), later)
         assert again
         assert (again.threshold, again.tries) == (80, 1)
 

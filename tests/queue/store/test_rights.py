@@ -1,4 +1,4 @@
-"""Each part's role has what its queries need and no more; a stolen account can't do another part's work."""
+"""Each part's role has what its queries need and no more; a compromised one can't do another part's work."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gpupool.queue.store.errors import Forbidden
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.rights import DatabaseRight
 from tests.queue.acting import As
+from tests.queue.store.compromised_accounts import ATTEMPTS, STILL
 from tests.queue.store.query_users import MODULES, QUERIES, QUEUE, queries_of
 from tests.queue.store.samples import NOW, dispatched, finished, leading, new, running, submitted
-from tests.queue.store.stolen_accounts import ATTEMPTS, STILL
 
 PARTS = tuple(MODULES)
 READ_AT_START = "gpu_schema_version"
@@ -77,7 +77,7 @@ def test_a_role_has_what_its_queries_need_and_no_more(database_url: str, part: s
         assert needless == []
 
 
-class Stolen(NamedTuple):
+class Compromised(NamedTuple):
     """A database with work in it."""
 
     url: str
@@ -87,12 +87,12 @@ class Stolen(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def stolen(postgres: Embedded, login: Callable[[str, str], str]) -> Iterator[Stolen]:
+def compromised(postgres: Embedded, login: Callable[[str, str], str]) -> Iterator[Compromised]:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE stolen TEMPLATE migrated")
+        connection.execute("CREATE DATABASE compromised TEMPLATE migrated")
 
     async def work() -> dict[str, str]:
-        async with Database.open(postgres.url("stolen")) as db:
+        async with Database.open(postgres.url("compromised")) as db:
             ended = await running(db)
             await logs.append(db, ended.id, 1, ["line"])
             await finished(db, ended, "succeeded")
@@ -105,20 +105,20 @@ def stolen(postgres: Embedded, login: Callable[[str, str], str]) -> Iterator[Sto
             return {**names, "key": key.id}
 
     names = asyncio.run(work())
-    yield Stolen(postgres.url("stolen"), login, names)
+    yield Compromised(postgres.url("compromised"), login, names)
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute("DROP DATABASE stolen WITH (FORCE)")
+        connection.execute("DROP DATABASE compromised WITH (FORCE)")
 
 
 @pytest.mark.parametrize("part", ATTEMPTS)
-def test_a_stolen_account_does_its_own_work_alone(stolen: Stolen, part: str) -> None:
+def test_a_compromised_account_does_its_own_work_alone(compromised: Compromised, part: str) -> None:
     """Every attempt fails for want of rights, or by a CHECK: not because it is written wrongly."""
     done, others = [], []
-    with psycopg.connect(stolen.url), psycopg.connect(stolen.login(stolen.url, part)) as thief:
+    with psycopg.connect(compromised.url), psycopg.connect(compromised.login(compromised.url, part)) as thief:
         for attempt in ATTEMPTS[part]:
             try:
                 with thief.transaction(force_rollback=True):
-                    thief.execute(attempt.format(**stolen.names).encode())
+                    thief.execute(attempt.format(**compromised.names).encode())
                     done.append(attempt)
             except REFUSED:
                 continue
@@ -128,12 +128,12 @@ def test_a_stolen_account_does_its_own_work_alone(stolen: Stolen, part: str) -> 
 
 
 @pytest.mark.parametrize("part", STILL)
-def test_what_a_stolen_account_still_can(stolen: Stolen, part: str) -> None:
-    """docs/queue.md says so."""
-    with psycopg.connect(stolen.login(stolen.url, part)) as thief:
+def test_what_a_compromised_account_still_can(compromised: Compromised, part: str) -> None:
+    """docs/operate-queue.md says so."""
+    with psycopg.connect(compromised.login(compromised.url, part)) as thief:
         for statement in STILL[part]:
             with thief.transaction(force_rollback=True):
-                thief.execute(statement.format(**stolen.names).encode())
+                thief.execute(statement.format(**compromised.names).encode())
 
 
 def test_a_jobs_way_through_the_roles(database: Any) -> None:

@@ -128,9 +128,9 @@ def test_dependents_of_a_job_that_fails_are_cancelled_down_the_chain(database: R
             data = (await outbox.of_job(db, id))[-1].data
             assert (data["depends_on"], data["cause"]) == (cause.parent, cause.as_dict())
         at_root, further = [of_end(await read(db, id)) for id in (second, third)]
-        assert at_root == f"job {first.id}, which it comes after, failed (OOMKilled)"
+        assert at_root == f"job {first.id}, on which it depends, failed (OOMKilled)"
         why = f"was cancelled because job {first.id} failed (OOMKilled)"
-        assert further == f"job {second}, which it comes after, {why}"
+        assert further == f"job {second}, on which it depends, {why}"
         assert await store.depth(db) == {}
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 0
 

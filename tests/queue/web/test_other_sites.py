@@ -15,11 +15,9 @@ from playwright.sync_api import BrowserContext, Page, Route, sync_playwright
 
 from gpupool.client import local_token
 from tests.browser.conftest import PATIENCE
-from tests.programs import absent
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB
 from tests.queue.web.conftest import Site
-
-pytestmark = pytest.mark.slow
+from tests.required_programs import absent
 
 REBOUND = (
     "evil.example",

@@ -47,10 +47,10 @@ def test_a_tenants_own_pods_are_no_job(pages) -> None:
         assert 'aria-label="GPU 0 of node 0: held by a (pods, no job)"' in notebooks
         assert 'class="key c0 pods">a</span>' in notebooks
         assert "own pods, no job, 1 of 2g.20gb, 1 of 3g.40gb" in pool_of(page, "inference-mig")
-        assert "No job runs." in page
+        assert "No running jobs." in page
         vision = page.partition('scope="row"><span class="key c0"')[2]
         assert '<td data-label="Running" class="number">0</td>' in vision.partition("</tr>")[0]
-        assert '<td data-label="GPUs held" class="number">0.25</td>' in vision.partition("</tr>")[0]
+        assert '<td data-label="GPUs in use" class="number">0.25</td>' in vision.partition("</tr>")[0]
 
     pages(test, dev=True)
 
@@ -59,7 +59,7 @@ def test_nodes_that_karpenter_may_start_are_drawn_and_called_so(pages) -> None:
     async def test(served: Served) -> None:
         own = launches.ForeignPods("batch-a10g", "nvidia.com/gpu", 0, "vision", "on-demand", 5, 1_250_000)
         page = await with_own_pods(served, own)
-        assert "Karpenter starts a machine for it when a pod needs one" in page
+        assert "Karpenter starts one when a pod needs it" in page
         notebooks = pool_of(page, "notebooks")
         assert notebooks.count("on-demand, started when needed") == notebooks.count('"slices absent"') == 3
         assert 'aria-label="GPU 0 of node 2: started when needed"' in notebooks
@@ -92,13 +92,13 @@ def test_jobs_that_the_overview_leaves_out_are_a_link_away(pages, monkeypatch: p
 
     async def test(served: Served) -> None:
         first = await running(served, **HELD)
-        assert "All jobs that" not in (await served.client.get("/")).text
+        assert "All running jobs" not in (await served.client.get("/")).text
         second = await running(served, **HELD)
         page = (await served.client.get("/")).text
         assert f"/jobs/{second['id']}" in page
         assert f"/jobs/{first['id']}" not in page.partition('id="running"')[2]
-        assert '<a href="/jobs?state=running">All jobs that run</a>' in page
-        assert "No job starts." not in page
+        assert '<a href="/jobs?state=running">All running jobs</a>' in page
+        assert "No scheduled jobs." not in page
 
     pages(test, dev=True)
 
@@ -115,6 +115,6 @@ def test_jobs_that_the_overview_leaves_out_are_a_link_away(pages, monkeypatch: p
 def test_a_jobs_page_says_what_was_asked_for(pages, given: dict[str, str], said: str) -> None:
     async def test(served: Served) -> None:
         id = (await served.submit(**given))["id"]
-        assert f"asked for <bdi>{said}</bdi>" in (await served.client.get(f"/jobs/{id}")).text
+        assert f"requested: <bdi>{said}</bdi>" in (await served.client.get(f"/jobs/{id}")).text
 
     pages(test, dev=True)

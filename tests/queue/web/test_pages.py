@@ -20,8 +20,6 @@ from tests.browser.conftest import PATIENCE
 from tests.browser.test_report_page import MEASURE
 from tests.queue.web.conftest import Site
 
-pytestmark = pytest.mark.slow
-
 DESK, PHONE = (1280, 800), (390, 844)
 HOSTILE = "<script>document.title = 'taken'</script>\u200fgpj.exe"
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -116,11 +114,11 @@ def test_the_overview_shows_who_holds_which_slices(
     mig = shown.locator(".pool", has_text="inference-mig")
     expect(mig.locator(".holders")).to_contain_text("serving: model, 1 of")
     waits = shown.locator("#queue tbody tr", has_text="waits")
-    expect(waits).to_contain_text("vision holds 4 of its 4 nvidia.com/gpu of training")
+    expect(waits).to_contain_text("vision uses 4 of its 4 nvidia.com/gpu of training")
     expect(waits).to_contain_text(re.compile(r"in 3 h 5\d min"))
     waits.get_by_role("link").click()
     expect(shown.get_by_role("heading", name="waits queued")).to_be_visible()
-    expect(shown.locator("#why")).to_contain_text("0 jobs go before it")
+    expect(shown.locator("#why")).to_contain_text("0 jobs ahead of it")
 
 
 def test_a_new_job_appears_without_loading_the_page_again(
@@ -216,13 +214,13 @@ def test_sign_in_shows_a_tenant_its_own(opened: Opened, site: Site) -> None:
     keys = {tenant: site.key(tenant) for tenant in ("vision", "serving")}
     own = site.submit("vision", keys["vision"], job_name="own")
     secret = site.submit("serving", keys["serving"], gpu_pool_requested="inference-mig", job_name="secret")
-    site.wait(own, "dispatching", key=keys["vision"])
-    site.wait(secret, "dispatching", key=keys["serving"])
+    site.wait(own, "scheduled", key=keys["vision"])
+    site.wait(secret, "scheduled", key=keys["serving"])
     shown = opened(f"{site.address}/jobs/{own}")
     expect(shown.get_by_role("heading", name="Sign in")).to_be_visible()
     shown.get_by_label("API key").fill(keys["vision"])
     shown.get_by_role("button", name="Sign in").click()
-    expect(shown.get_by_role("heading", name="own dispatching")).to_be_visible()
+    expect(shown.get_by_role("heading", name="own scheduled")).to_be_visible()
     shown.get_by_role("link", name="Overview").click()
     expect(shown.locator("#live-state")).to_have_text("Live.")
     expect(shown.locator("main")).to_contain_text("vision: own")

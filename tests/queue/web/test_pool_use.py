@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpupool.generators.monitoring.rules import POOL_USE
 from gpupool.local.ports import free_port
-from gpupool.monitoring.rules import POOL_USE
 from gpupool.queue.store import launches
 from tests.prometheus import Prometheus
 from tests.queue.api.served import Served
@@ -59,7 +59,7 @@ def test_each_pool_has_a_column_for_each_half_hour_of_which_there_is_a_figure(pa
         assert label.endswith(": 25% on average, 25% at most")
         assert columns in (2, 3)
         assert "55% on average, 90% in the last half hour" in use
-        assert "25% on average, no GPU is there now" in use
+        assert "25% on average, no GPU at the moment" in use
 
     pages(test, dev=True, queue={"idle_prometheus": known, "idle_below": 0.05})
 
@@ -78,7 +78,7 @@ def test_a_prometheus_that_does_not_answer_delays_one_page_and_is_named_to_opera
 
     async def test(served: Served) -> None:
         use = section((await served.client.get("/")).text, "use")
-        assert f"Not known at present: {url} can&#39;t be asked" in use
+        assert f"Not available: {url} can&#39;t be asked" in use
 
     pages(test, dev=True, queue={"idle_prometheus": url, "idle_below": 0.05})
 
@@ -93,11 +93,11 @@ def test_without_a_prometheus_there_is_nothing_to_see(pages) -> None:
 def test_what_runs_now_is_priced_by_pool_and_tenant(pages) -> None:
     async def test(served: Served) -> None:
         before = section((await served.client.get("/")).text, "tenants")
-        assert "What runs now costs <strong>$0</strong> an hour.</p>" in before
+        assert "Current cost: <strong>$0</strong> per hour.</p>" in before
         await running(served, **HELD)
         own = launches.ForeignPods("batch-a10g", "nvidia.com/gpu", 0, "serving", "on-demand", 1, 250_000)
         page = section(await with_own_pods(served, own), "tenants")
-        amounts = re.search(r"costs <strong>\$([\d.]+)</strong> an hour: ([^<]*)</p>", page)
+        amounts = re.search(r"cost: <strong>\$([\d.]+)</strong> per hour: ([^<]*)</p>", page)
         assert amounts is not None, page
         places = dict(reversed(part.split(" in ")) for part in amounts[2].removesuffix(".").split(", "))
         assert {place.removesuffix(" on spot") for place in places} == {"notebooks", "batch-a10g"}
@@ -105,7 +105,7 @@ def test_what_runs_now_is_priced_by_pool_and_tenant(pages) -> None:
         assert float(amounts[1]) == pytest.approx(total, abs=0.02)
         hourly = dict(
             re.findall(
-                r"<bdi>(\w+)</bdi></th>.*?data-label=\"An hour now\" class=\"number\">\$([\d.]+)",
+                r"<bdi>(\w+)</bdi></th>.*?data-label=\"Cost per hour\" class=\"number\">\$([\d.]+)",
                 page,
                 re.DOTALL,
             )

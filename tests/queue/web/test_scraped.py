@@ -1,6 +1,6 @@
 """A real Prometheus scrapes a running queue: every rule and panel about the queue has something to say.
 
-What has to fire, or does not happen here, is left to the tests of rules (tests/unit/monitoring).
+What has to fire, or does not happen here, is left to the tests of rules (tests/generators/monitoring).
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from gpupool.monitoring import rules
+from gpupool.generators.monitoring import rules
+from tests.generators.monitoring.environments import queries
 from tests.prometheus import Prometheus
 from tests.queue.api.served import local_plan
 from tests.queue.web.conftest import Site
-from tests.unit.monitoring.environments import queries
-
-pytestmark = pytest.mark.slow
 
 OF_THE_QUEUE = re.compile(r"gpupool[:_]queue_")
 PLAN = local_plan()

@@ -201,17 +201,17 @@ def test_sign_out_ends_the_session_and_its_streams_wherever_the_cookie_is(pages)
     async def test(served: Served) -> None:
         await signed_in(served, "vision")
         form = token(await served.client.get("/jobs"))
-        stolen = {"Cookie": f"{SESSION}={served.client.cookies[SESSION]}"}
+        compromised = {"Cookie": f"{SESSION}={served.client.cookies[SESSION]}"}
         async with (
             listening(served.app) as client,
-            client.stream("GET", "/live", headers=stolen) as live,
+            client.stream("GET", "/live", headers=compromised) as live,
         ):
             assert live.status_code == 200
             assert (await served.client.post("/logout", data={"token": form})).status_code == 303
             assert (await served.client.get("/jobs")).status_code == 303
             served.client.cookies.clear()
             for path in ("/", "/jobs", "/live"):
-                assert (await served.client.get(path, headers=stolen)).status_code == 303
+                assert (await served.client.get(path, headers=compromised)).status_code == 303
             async with asyncio.timeout(20):
                 async for _ in live.aiter_bytes():
                     pass
@@ -321,7 +321,7 @@ def test_lists_go_on_page_by_page_and_keep_their_filter(pages) -> None:
         second = (await served.client.get(following[1].replace("&amp;", "&"))).text
         assert second.count('scope="row"') == 10
         assert (await served.client.get("/jobs?cursor=wrong")).status_code == 422
-        assert "No job is like this" in (await served.client.get("/jobs?state=running")).text
+        assert "No matching jobs" in (await served.client.get("/jobs?state=running")).text
 
     pages(test, dev=True)
 
@@ -347,7 +347,7 @@ def test_a_job_that_does_not_run_yet_is_shown_with_its_reason_and_not_as_running
         assert id in starting
         assert "refused: its pod can not be created: policy own: no" in starting
         assert id not in running
-        assert "No job runs." in running
+        assert "No running jobs." in running
 
     pages(test, dev=True)
 

@@ -110,5 +110,5 @@ class Project:
         return subprocess.run(
             [*shell, "-c", script],
             cwd=self.folder, env={**kept, **offline, "PATH": path, **variables},
-            capture_output=True, text=True, timeout=300, check=False,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip

@@ -14,8 +14,6 @@ import yaml
 from tests.unit.ci.forge import TOKEN, Forge, serve
 from tests.unit.ci.project import NOWHERE, Project, needs
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / ".github" / "workflows" / "gpupool.yaml"
 CALLERS = sorted((ROOT / "ci" / "github").glob("*.yaml"))

@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.sampling import drawn
 from tests.unit.ci.forge import TOKEN, Forge, serve
 from tests.unit.ci.project import NOWHERE, Project, needs
-
-pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "ci" / "gitlab" / "gpupool.yaml"
@@ -91,7 +88,7 @@ def test_a_dry_run_asks_the_cluster(project: Project) -> None:
     assert "the cluster at https://127.0.0.1:1 (context nowhere) does not answer" in done.stderr
 
 
-@pytest.mark.parametrize("shell", drawn("templates", list(SHELLS), 1))
+@pytest.mark.parametrize("shell", SHELLS)
 def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, shell: str) -> None:
     project.write("old", 8)
     project.render("old")

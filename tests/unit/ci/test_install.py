@@ -19,8 +19,6 @@ import yaml
 from tests.unit.ci import test_github, test_gitlab
 from tests.unit.ci.project import Project
 
-pytestmark = pytest.mark.slow
-
 FILE = "requirements-gpupool.txt"
 MARK = "somebody else's code ran"
 TEMPLATES = ("github", "gitlab")

@@ -26,7 +26,9 @@ def release(tmp_path: Path) -> ModuleType:
     for name in (*module.PLACES, "CHANGELOG.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    vars(module).update(ROOT=tmp_path, CHANGELOG=tmp_path / "CHANGELOG.md")
+    vars(module).update(
+        ROOT=tmp_path, CHANGELOG=tmp_path / "CHANGELOG.md", REFERENCE=tmp_path / "docs" / "reference.md"
+    )
     text = module.CHANGELOG.read_text().replace(
         "## Unreleased\n", "## Unreleased\n\n- Something that users notice.\n", 1
     )
@@ -56,6 +58,9 @@ def test_a_version_is_written_everywhere(release: ModuleType) -> None:
         text = (release.ROOT / name).read_text()
         assert release.exactly(new).search(text), name
         assert name == "CHANGELOG.md" or not release.exactly(old).search(text), name
+    reference = release.REFERENCE.read_text()
+    assert f"| {new.removesuffix('.0')} |" in reference
+    assert "| unreleased |" not in reference
     changelog = release.CHANGELOG.read_text()
     assert f"## Unreleased\n\n## {new} (2031-02-03)\n\n- Something that users notice." in changelog
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import gpupool.client.gpu_types
-from gpupool.catalog.load import load_catalog
 from gpupool.client import GPUType
+from gpupool.environment.catalog.load import load_catalog
+from gpupool.environment.schema import gpu_types, sync_client
 from gpupool.queue.api import client_module
-from gpupool.schema import gpu_types, sync_client
 
 CLIENT = Path(gpupool.client.gpu_types.__file__).parent
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from gpupool.cli.serve import queue_folder, serve
+from gpupool.cli.queue.serve import queue_folder, serve
 from gpupool.client import AsyncClient, Client, local_token
 from gpupool.client.errors import NotSent
 from gpupool.findings import UsageError

@@ -27,32 +27,32 @@ def test_not_read(body: dict[str, Any]) -> None:
     findings = found(body)
     assert [(one.level, one.rule) for one in findings] == [("deny", "unreadable-field")]
     assert findings[0].path
-    assert findings[0].fix
+    assert findings[0].remediation
 
 
 @pytest.mark.parametrize(
     ("body", "message", "fix"),
     [
-        (config_map(metadata={"labels": {"b": True}}), "true where text belongs", "quote it"),
-        (config_map(metadata={"labels": {"b": ["x"]}}), '["x"] where text belongs', "write text"),
-        (pod(image={"a": None}), '{"a": null} where text belongs', "write text"),
-        (pod(tty="yes"), '"yes" where true or false belongs', "write true or false"),
+        (config_map(metadata={"labels": {"b": True}}), "true instead of text", "quote it"),
+        (config_map(metadata={"labels": {"b": ["x"]}}), '["x"] instead of text', "write text"),
+        (pod(image={"a": None}), '{"a": null} instead of text', "write text"),
+        (pod(tty="yes"), '"yes" instead of true or false', "write true or false"),
         (
             pod(resources={"limits": {"memory": "1GB"}}),
-            '"1GB" where a quantity belongs',
+            '"1GB" instead of a quantity',
             "write 1G or 1Gi",
         ),
-        (pod(resources={"limits": {"memory": "2 kib"}}), '"2 kib" where a quantity belongs', "write 2Ki"),
+        (pod(resources={"limits": {"memory": "2 kib"}}), '"2 kib" instead of a quantity', "write 2Ki"),
         (
             pod(ports=[{"containerPort": 2**31}]),
-            "2147483648 where a whole number from -2,147,483,648 to 2,147,483,647 belongs",
+            "2147483648 instead of a whole number from -2,147,483,648 to 2,147,483,647",
             "write one of them",
         ),
     ],
 )
 def test_words(body: dict[str, Any], message: str, fix: str) -> None:
     (finding,) = found(body)
-    assert (finding.message, finding.fix) == (message, fix)
+    assert (finding.message, finding.remediation) == (message, fix)
 
 
 def test_metadata_of_kinds_that_are_not_known() -> None:

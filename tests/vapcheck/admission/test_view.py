@@ -58,7 +58,7 @@ def test_unknown_and_mistyped_fields_are_reported() -> None:
     doubts: list[Doubt] = []
     spec = {"contaners": [], "containers": [{"name": "c", "image": 5, "env": [{"name": "A", "valu": ""}]}]}
     seen = as_admitted(workload("v1", "Pod", spec), KINDS, operation="CREATE", doubts=doubts)
-    reported = [(doubt.path, doubt.fatal, doubt.hint) for doubt in doubts]
+    reported = [(doubt.path, doubt.fatal, doubt.remediation) for doubt in doubts]
     assert reported == [
         ("spec.contaners", False, "did you mean containers?"),
         ("spec.containers[0].image", True, "quote it"),

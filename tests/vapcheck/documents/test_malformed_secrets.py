@@ -75,4 +75,4 @@ def test_the_fault_is_named() -> None:
     documents: list[Document] = read_text(HEAD + "data: [x]\n", "f.yaml")[0]
     found: Any = check(documents).findings[0]
     assert (found.rule, found.path) == ("unreadable-field", "data")
-    assert found.message.endswith("where an object belongs")
+    assert found.message.endswith("instead of an object")

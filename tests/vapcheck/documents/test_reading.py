@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from gpupool.plan.resolve import read_plan
 from tests.examples import examples
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
@@ -63,8 +63,8 @@ def test_file(text: str, expected: Any) -> None:
         assert findings
     else:
         assert [document.body["metadata"]["name"] for document in documents] == expected
-        hints = {"begin it with --- alone on its line"}  # what kubectl silently ignores is reported
-        assert {finding.hint for finding in findings} <= hints
+        hints = {"start it with --- on a separate line"}  # what kubectl silently ignores is reported
+        assert {finding.remediation for finding in findings} <= hints
 
 
 @examples("policy engine", 400)
@@ -100,7 +100,7 @@ def test_one_broken_document_hides_no_other() -> None:
     documents, findings = read_text(text, "f.yaml")
     assert [document.line for document in documents] == [1, 11]
     assert [finding.line for finding in findings] == [6, 7, 9]
-    assert all(finding.hint for finding in findings)
+    assert all(finding.remediation for finding in findings)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_is_no_object_of_kubernetes(text: str) -> None:
 
 def test_templates_are_named_as_such() -> None:
     _, findings = read_text("apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", "t.yaml")
-    assert "helm template" in findings[0].hint
+    assert "helm template" in findings[0].remediation
     assert findings[0].line == 4
 
 
@@ -273,7 +273,7 @@ def test_lines_of_items() -> None:
 def test_one_reader_of_events() -> None:
     """All that needs places in YAML gets them from the same nodes."""
     root = Path(__file__).parents[3]
-    trees = [root / name for name in ("gpupool", "vapcheck", "generators", "infra")]
+    trees = [root / name for name in ("gpupool", "vapcheck")]
     files = [
         path
         for tree in trees

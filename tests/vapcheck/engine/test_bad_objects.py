@@ -119,7 +119,7 @@ def test_a_defect_of_the_engine_costs_one_object_and_is_no_pass(monkeypatch: pyt
     found = denials(f"{one('ConfigMap', 'name: odd')}---\n{one('Pdo', 'name: b')}")
     assert [(finding.rule, finding.line) for finding in found] == [("not-judged", 1), ("unknown-kind", 3)]
     assert "hunter2" not in str(found)
-    assert found[0].fix
+    assert found[0].remediation
 
 
 @pytest.mark.parametrize("actions", ["x", "[Denied]", "[]"])

@@ -44,24 +44,24 @@ def reported(objects: str, given: str, **asked: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("given", "cause"),
     [
-        (policies({"resources": ["secrets"]}), "nothing is of a kind that the rules name for CREATE"),
+        (policies({"resources": ["secrets"]}), "no object has a kind that the rules name for CREATE"),
         (
             policies({"resources": ["pods/exec", "pods/attach"]}),
-            "the rules name only subresources, pods/attach, pods/exec; ask with --subresource pods/attach",
+            "the rules name only subresources, pods/attach, pods/exec; use --subresource pods/attach",
         ),
-        (policies({"operations": ["DELETE"]}), "nothing is of a kind that the rules name for CREATE"),
+        (policies({"operations": ["DELETE"]}), "no object has a kind that the rules name for CREATE"),
         (
             policies(matchConstraints={"objectSelector": TEAM}),
-            "selectors or resourceNames of the policy leave everything out",
+            "selectors or resourceNames of the policy exclude everything",
         ),
-        (policies(binding={"objectSelector": TEAM}), "matchResources of the bindings leave everything out"),
+        (policies(binding={"objectSelector": TEAM}), "matchResources of the bindings exclude everything"),
         (
             policies(matchConditions=[{"name": "no", "expression": "false"}]),
-            "matchConditions leave everything out",
+            "matchConditions exclude everything",
         ),
         (
             policies(binding={"namespaceSelector": TEAM}),
-            "selected by labels of what is not given, namespace payments",
+            "selected by labels of a missing namespace, payments",
         ),
     ],
 )
@@ -80,8 +80,8 @@ def test_why_a_policy_matched_nothing(given: str, cause: str) -> None:
 def test_a_namespace_that_is_not_given(given: str, said: str) -> None:
     (finding,) = [one for one in found(OBJECT, given) if one.rule == "unknown-namespace"]
     assert (finding.level, finding.file, finding.line) == ("warn", "objects.yaml", 1)
-    assert finding.message == f"namespace payments is not given; {said}"
-    assert "--namespace payments --namespace-labels" in finding.fix
+    assert finding.message == f"namespace payments is missing; {said}"
+    assert "--namespace payments --namespace-labels" in finding.remediation
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: payments, labels: {team: x}}\n---\n"
     assert "unknown-namespace" not in reported(OBJECT, namespace + given)
 
@@ -112,7 +112,7 @@ def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> N
     findings = {one.rule: one for one in found(WIDGET, given)}
     assert findings["p"].level == "deny"
     assert findings["assumed-namespaced"].level == "audit"
-    assert "CustomResourceDefinition of Widget (example.com/v1) is not given" in (
+    assert "CustomResourceDefinition of Widget (example.com/v1) is missing" in (
         findings["assumed-namespaced"].message
     )
     assert "assumed-namespaced" not in reported(WIDGET, policies()), "it made no difference"
@@ -122,7 +122,7 @@ def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> N
 def test_policies_without_a_binding_can_be_judged() -> None:
     given = policies().partition("---\n")[0]
     unbound = next(one for one in found(OBJECT, given) if one.rule == "unbound-policy")
-    assert "--bind deny" in unbound.fix
+    assert "--bind deny" in unbound.remediation
     assert [(one.rule, one.level) for one in found(OBJECT, given, bind="Warn")] == [("p", "warn")]
     assert [one.level for one in found(OBJECT, policies(), bind="Warn")] == ["deny"], "it has its own"
 

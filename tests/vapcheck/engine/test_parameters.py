@@ -58,9 +58,9 @@ def test_none_wanted() -> None:
 def test_missing() -> None:
     with pytest.raises(ParameterError, match=NOT_FOUND) as raised:
         GIVEN.of(policy(), binding("none", "default", deny=True), "team")
-    assert raised.value.fix == (
+    assert raised.value.remediation == (
         "Give the ConfigMap default/none that the binding 'b' (f) names, beside the manifests or with "
-        "--policies; or correct spec.paramRef there, or let it be missing with "
+        "--policies; or correct spec.paramRef there, or allow it to be missing with "
         "parameterNotFoundAction: Allow."
     )
 
@@ -81,7 +81,7 @@ def test_missing() -> None:
 def test_the_missing_one_is_named(bound: Binding, kind: str, named: str) -> None:
     with pytest.raises(ParameterError) as raised:
         GIVEN.of(policy(("v1", kind)), bound, "team")
-    assert raised.value.fix.startswith(f"Give the {named} that the binding 'b' (f) names")
+    assert raised.value.remediation.startswith(f"Give the {named} that the binding 'b' (f) names")
 
 
 def test_findings_name_binding_and_parameter() -> None:
@@ -105,21 +105,23 @@ def test_findings_name_binding_and_parameter() -> None:
     denied, passed = found("Deny"), found("Allow")
     assert denied.message == f"failed to configure binding: {NOT_FOUND}", "as the server says it"
     assert denied.binding == passed.binding == "b"
-    assert denied.fix.startswith("Give the ConfigMap team/limits that the binding 'b' (p.yaml:9) names")
-    assert passed.message == "was not applied: no ConfigMap limits is given as its parameter"
-    assert passed.fix.startswith("Give the ConfigMap limits that the binding 'b' (p.yaml:9) names")
+    assert denied.remediation.startswith(
+        "Give the ConfigMap team/limits that the binding 'b' (p.yaml:9) names"
+    )
+    assert passed.message == "was not applied: its parameter, ConfigMap limits, is missing"
+    assert passed.remediation.startswith("Give the ConfigMap limits that the binding 'b' (p.yaml:9) names")
 
 
 def test_namespaced_for_a_cluster_object() -> None:
     with pytest.raises(ParameterError, match="cannot use namespaced paramRef") as raised:
         GIVEN.of(policy(), binding("a"), "")
-    assert "spec.paramRef.namespace of the binding 'b'" in raised.value.fix
+    assert "spec.paramRef.namespace of the binding 'b'" in raised.value.remediation
 
 
 def test_a_namespace_for_a_cluster_scoped_kind() -> None:
     with pytest.raises(ParameterError, match=r"paramRef\.namespace must not be provided") as raised:
         GIVEN.of(policy(("v1", "Node")), binding("a", "default"), "")
-    assert raised.value.fix.startswith("Remove spec.paramRef.namespace from the binding 'b'")
+    assert raised.value.remediation.startswith("Remove spec.paramRef.namespace from the binding 'b'")
 
 
 def test_unknown_kinds() -> None:

@@ -77,7 +77,7 @@ def test_refused(body: dict[str, Any], path: str, said: str) -> None:
     ("rule", "said"),
     [
         ({"resources": ["pod"]}, "did you mean 'pods'?"),
-        ({"apiGroups": ["app"], "resources": ["deployments"]}, "no such group"),
+        ({"apiGroups": ["app"], "resources": ["deployments"]}, "unknown group"),
         ({"apiGroups": ["apps"], "resources": ["jobs"]}, "does not exist"),
         ({"apiVersions": ["v2"]}, "pods of core/v2 does not exist"),
     ],

@@ -33,7 +33,7 @@ def refused(body: dict[str, Any]) -> tuple[str, str]:
     found = read_policies(from_bodies([body], "f")).findings
     (finding,) = [finding for finding in found if finding.rule == "invalid-policy"]
     assert "undefined field" in finding.message
-    return finding.path, finding.fix
+    return finding.path, finding.remediation
 
 
 ORDER = "a variable sees only those above it in spec.variables"
@@ -75,7 +75,7 @@ def test_validations() -> None:
 def test_match_conditions_see_none() -> None:
     path, said = refused(policy({"a": "true"}, condition="variables.a"))
     assert path == "spec.matchConditions[0].expression"
-    assert said.startswith("Match conditions see no variables; write in place of variables.a ")
+    assert said.startswith("Match conditions can't use variables; replace variables.a ")
 
 
 def test_other_fields_are_left_alone() -> None:

@@ -87,7 +87,7 @@ def test_a_version_is_judged_as_the_nearest_minor(version: str, minor: str) -> N
 
 @pytest.mark.parametrize("version", ["", "1", "2.0", "1.x", "1.33beta", "v", "latest", "1.-3"])
 def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(ValueError, match="no version of Kubernetes; write it as"):
+    with pytest.raises(ValueError, match="not a Kubernetes version; write it as"):
         Kinds.builtin(version)
 
 

@@ -15,7 +15,7 @@ def type_check_each(policy: Policy, kinds: Kinds) -> list[TypeWarning]:
     attempts = [Attempt.of(policy, (schema,), params, n) for n, schema in enumerate(matched.values())]
     attempt(attempts)
     return [
-        TypeWarning(row, problem.message, problem.hint, problem.line, problem.column, (kind,))
+        TypeWarning(row, problem.message, problem.remediation, problem.line, problem.column, (kind,))
         for kind, one in zip(matched, attempts, strict=True)
         for row, problems in one.problems()
         for problem in problems

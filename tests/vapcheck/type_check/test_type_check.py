@@ -100,7 +100,7 @@ def check(rules: tuple[Any, ...], *expressions: str, **more: Any) -> list[TypeWa
 
 
 def messages(rules: tuple[Any, ...], *expressions: str, **more: Any) -> list[str]:
-    return [f"{found.message}; {found.hint}" for found in check(rules, *expressions, **more)]
+    return [f"{found.message}; {found.remediation}" for found in check(rules, *expressions, **more)]
 
 
 def test_a_field_of_another_type() -> None:
@@ -117,7 +117,7 @@ def test_types_of_several_kinds_are_named_as_one_says_them() -> None:
 def test_misspelt_field_with_its_place_and_what_was_meant() -> None:
     (found,) = check((PODS,), "true ||\n  object.spec.hostNetwrk")
     assert found.message == "undefined field 'hostNetwrk'"
-    assert found.hint == "did you mean 'hostNetwork'?"
+    assert found.remediation == "did you mean 'hostNetwork'?"
     assert (found.expression.path, found.line, found.column) == ("spec.validations[0].expression", 2, 14)
     assert [kind.kind for kind in found.kinds] == ["Pod"]
 

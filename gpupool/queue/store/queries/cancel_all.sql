@@ -27,7 +27,7 @@ WITH matching AS MATERIALIZED (
     FROM ended
 ), asked AS (
     UPDATE gpu_jobs j SET cancel_requested = true, reason = %(reason)s, version = version + 1
-    FROM picked p WHERE j.id = p.id AND j.state IN ('dispatching', 'running')
+    FROM picked p WHERE j.id = p.id AND j.state IN ('scheduled', 'running')
     RETURNING j.*
 )
 SELECT id, state, group_id, NULL::bigint AS matching FROM ended

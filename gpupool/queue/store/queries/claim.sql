@@ -5,7 +5,7 @@ WITH given AS (
         gpu_micro bigint, rate_micro bigint, hold_micro bigint, run_limit_s int, borrowed boolean)
 ), claimed AS (
     UPDATE gpu_jobs j SET
-        state = 'dispatching', attempt = j.attempt + 1, version = j.version + 1, seq = j.seq + 1,
+        state = 'scheduled', attempt = j.attempt + 1, version = j.version + 1, seq = j.seq + 1,
         decided_at = %(now)s, waiting = NULL, not_before = NULL, reason = NULL, exit_code = NULL,
         pool = g.pool, resource = g.resource, capacity_type = g.capacity_type, placement = g.placement,
         gpu_key = g.gpu_key, gpu_micro = g.gpu_micro, rate_micro = g.rate_micro, hold_micro = g.hold_micro,

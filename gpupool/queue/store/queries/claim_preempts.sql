@@ -3,7 +3,7 @@ WITH asked AS (
         preempt_reason = jsonb_build_object('for', g.beneficiary, 'reason', g.reason),
         version = j.version + 1, seq = j.seq + 1
     FROM jsonb_to_recordset(%(preempts)s::jsonb) AS g (job uuid, attempt int, beneficiary text, reason text)
-    WHERE j.id = g.job AND j.attempt = g.attempt AND j.state IN ('dispatching', 'running')
+    WHERE j.id = g.job AND j.attempt = g.attempt AND j.state IN ('scheduled', 'running')
         AND j.preempt_reason IS NULL
     RETURNING j.*
 )

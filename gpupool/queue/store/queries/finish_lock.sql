@@ -9,6 +9,6 @@ FROM (
     FROM gpu_jobs j
     JOIN gpu_ledger l ON l.job = j.id AND l.attempt = j.attempt AND l.kind = 'hold'
     LEFT JOIN tenant_gpu_policies p ON p.tenant = j.tenant
-    WHERE j.id = %(job)s::uuid AND j.attempt = %(attempt)s AND j.state IN ('dispatching', 'running')
+    WHERE j.id = %(job)s::uuid AND j.attempt = %(attempt)s AND j.state IN ('scheduled', 'running')
     FOR UPDATE OF j
 ) locked

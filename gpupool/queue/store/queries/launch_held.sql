@@ -1,2 +1,2 @@
 SELECT id FROM gpu_jobs
-WHERE id = %(job)s::uuid AND attempt = %(attempt)s AND state IN ('dispatching', 'running')
+WHERE id = %(job)s::uuid AND attempt = %(attempt)s AND state IN ('scheduled', 'running')

@@ -11,7 +11,7 @@ WITH given AS (
     RETURNING a.job, g.name, g.at
 ), jobs AS (
     UPDATE gpu_jobs j SET version = version + 1, seq = seq + 1 FROM attempts a
-    WHERE j.id = a.job AND j.state IN ('dispatching', 'running')
+    WHERE j.id = a.job AND j.state IN ('scheduled', 'running')
     RETURNING j.*, a.name AS launched, a.at AS launched_at
 )
 INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)

@@ -1,2 +1,2 @@
 -- Everything that an executor holds.
-SELECT * FROM gpu_jobs WHERE state IN ('dispatching', 'running') AND executor = %(executor)s
+SELECT * FROM gpu_jobs WHERE state IN ('scheduled', 'running') AND executor = %(executor)s

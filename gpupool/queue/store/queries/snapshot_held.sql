@@ -4,7 +4,7 @@ SELECT id AS job, attempt, tenant, project, level, pool, resource, capacity_type
     borrowed,
     CASE WHEN preempt_reason IS NOT NULL THEN coalesce(preempt_reason ->> 'for', 'stopped') END AS preempting_for
 FROM gpu_jobs
-WHERE %(ids)s::uuid[] IS NULL AND state IN ('dispatching', 'running')
+WHERE %(ids)s::uuid[] IS NULL AND state IN ('scheduled', 'running')
     -- By their ids, and not through all that hold slots: the index of those can't be used for an expression.
-    OR id = ANY(%(ids)s::uuid[]) AND state || '' IN ('dispatching', 'running')
+    OR id = ANY(%(ids)s::uuid[]) AND state || '' IN ('scheduled', 'running')
 ORDER BY decided_at, id

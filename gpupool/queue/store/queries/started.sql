@@ -7,7 +7,7 @@ WITH given AS (
     UPDATE gpu_jobs j SET state = 'running', started_at = g.now, waiting = NULL, version = version + 1, seq = seq + 1,
         capacity_type = coalesce(g.capacity_type, j.capacity_type), rate_micro = coalesce(g.rate_micro, j.rate_micro)
     FROM given g
-    WHERE j.id = g.job AND j.attempt = g.attempt AND j.state = 'dispatching'
+    WHERE j.id = g.job AND j.attempt = g.attempt AND j.state = 'scheduled'
     RETURNING j.*, g.node, g.node_at
 ), attempts AS (
     UPDATE gpu_attempts a SET started_at = s.started_at, node = coalesce(s.node, a.node),

@@ -5,7 +5,7 @@
 WITH queued AS NOT MATERIALIZED (
     SELECT id, tenant, level, coalesce(offers -> 0 ->> 'pool', '') AS pool, attempt, blocked, enqueued_at,
         CASE WHEN waiting IS NOT NULL THEN waiting ->> 'reason' WHEN blocked THEN 'dependency'
-            WHEN not_before > %(now)s THEN 'backoff' ELSE 'turn' END AS reason,
+            WHEN not_before > %(now)s THEN 'backoff' ELSE 'queued' END AS reason,
         depends_on || depends_on_ended AS parents,
         attempt > 0 OR depends_on <> '{}' OR depends_on_ended <> '{}' AS later
     FROM gpu_jobs WHERE state = 'queued'

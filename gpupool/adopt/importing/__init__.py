@@ -1,0 +1,1 @@
+"""A live cluster -> its environment file, by way of `gpupool.adopt.convert`."""

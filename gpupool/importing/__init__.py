@@ -1,1 +1,0 @@
-"""A live cluster -> its environment file, by way of `gpupool.convert`."""

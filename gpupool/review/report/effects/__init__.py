@@ -1,0 +1,2 @@
+"""What a change does to nodes and to what runs on them; `gpupool.review.report.effects.order` combines
+them."""

@@ -1,5 +1,0 @@
-"""What `gpupool up`, `preview` and `destroy` do: the Pulumi program, its stack, and checks around them.
-
-Beside it only `gpupool.pulumi_plugins` and the policy pack import pulumi. Requests to a cluster go
-through `gpupool.cluster`.
-"""
