@@ -239,15 +239,18 @@ def gpus_per_node(pool: Data) -> int:
     return max(gpus_of(gpu, name) for name in nodes["instanceTypes"])
 
 
+def slice_name(pool: Data, profile: str) -> str:
+    """Extended resource of a pool's slices of one MIG profile."""
+    return "nvidia.com/gpu" if in_node_pool(pool) else f"nvidia.com/mig-{profile.replace('+', '.')}"
+
+
 def per_gpu(pool: Data) -> dict[str, int]:
     """Extended resource -> slices of one GPU of a pool as written."""
     sharing = pool.get("sharing") or {"mode": "exclusive"}
     if sharing["mode"] == "mig" and in_node_pool(pool):
         return {"nvidia.com/gpu": sum(sharing["layout"].values())}
     if sharing["mode"] == "mig":
-        return {
-            "nvidia.com/mig-" + name.replace("+", "."): count for name, count in sharing["layout"].items()
-        }
+        return {slice_name(pool, name): count for name, count in sharing["layout"].items()}
     name = "nvidia.com/gpu.shared" if sharing.get("renameByDefault") else "nvidia.com/gpu"
     return {name: sharing.get("replicas", 1)}
 
@@ -286,9 +289,8 @@ def mark_overcommitted(pools: list[Data], tenants: list[Data]) -> None:
         for tenant in tenants:
             grant = tenant["pools"].get(pool["name"], {})
             if "profiles" in grant:
-                total.update(
-                    {f"nvidia.com/mig-{name.replace('+', '.')}": n for name, n in grant["profiles"].items()}
-                )
+                for name, count in grant["profiles"].items():
+                    total[slice_name(pool, name)] += count
             elif "slices" in grant:
                 total.update(dict.fromkeys(slices, grant["slices"]))
             elif "gpus" in grant:

@@ -91,8 +91,8 @@ def main() -> None:
     """Keep what standard input names until it closes; then end it."""
     kept: dict[str, int | None] = {}
     for line in sys.stdin:
-        what, mark, session = line.split()
-        if what == "+":
+        change, mark, session = line.split()
+        if change == "+":
             kept[mark] = int(session) or None
         else:
             kept.pop(mark, None)

@@ -21,9 +21,9 @@ from tests.command import gpupool
 from tests.review.report.plans import EKS, STATIC
 from tests.review.report.test_git_states import commit, git
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 WRONG = ROOT / "tests" / "golden" / "wrong_environments" / "a100-80gb-on-p4d.yaml"
-MADE = ROOT / "tests" / "unit" / "simulate" / "traces" / "made.yaml"
+MADE = ROOT / "tests" / "queue" / "simulate" / "traces" / "made.yaml"
 SUBSET = json.loads(Path(__file__).with_name("sarif_subset.schema.json").read_text(encoding="utf-8"))
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: m, image: a:1, resources: "
 DRIFTS = (

@@ -43,10 +43,13 @@ def test_make_up_builds_everything_when_told_so(
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     (tmp_path / "tools" / "kubernetes").mkdir(parents=True)
+    (tmp_path / "vapcheck").mkdir()
+    (tmp_path / "gpupool" / "queue").mkdir(parents=True)
     for name in ("gpupool", "go"):
         (programs / name).write_text('#!/bin/sh\necho "$@ ${GPUPOOL_RELEASES--}"\n')
         (programs / name).chmod(0o755)
-    for name in ("requirements-dev.lock", "pyproject.toml", ".venv/.ready"):
+    projects = ("pyproject.toml", "vapcheck/pyproject.toml", "gpupool/queue/pyproject.toml")
+    for name in ("requirements-dev.lock", *projects, ".venv/.ready"):
         (tmp_path / name).touch()
     command = ["make", "--silent", "up", *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -140,7 +140,7 @@ def test_the_migration_takes_none_as_its_argument() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert (
         done.stderr
-        == "migrate: the argument has a secret in it (password); set GPUPOOL_DATABASE_URL instead\n"
+        == "migrate: the argument contains a secret (password); set GPUPOOL_DATABASE_URL instead\n"
     )
 
 

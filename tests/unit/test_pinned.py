@@ -43,7 +43,7 @@ EXCUSED = {
     ("gpupool/queue/README.md", "pip install"): "a reader's choice of the newest",
     (
         "docs/start.md",
-        'pip install "./gpupool-',
+        'pip install --find-links . "./gpupool-',
     ): "a reader's choice of the newest; the lines above it have hashes",
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
     ("docs/ci.md", "pip wheel --no-deps"): "the same",
@@ -58,7 +58,7 @@ _RESERVED = r"(?:[\w.-]+\.)?(?:example(?:\.(?:com|org|net))?|invalid)(?:[:/]|$)"
 _IMAGE = r"(?:[\w.-]+(?::\d+)?/)*[\w.-]+:[\w.-]+"
 _HASHED = r"--require-hashes --only-binary :all:"
 _OWN = (
-    r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\"|--editable [\w./]+$)"
+    r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+(?:/\$\w+)?\"|--editable [\w./]+$)"
     r"|wheel .*--no-build-isolation .*\s\.(?: \./[\w/]+)*$"
 )
 """Packages of this checkout, or of a wheel that is there already, without what they need."""

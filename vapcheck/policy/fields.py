@@ -36,7 +36,7 @@ class Fields:
         if value is None and required:
             self.say(key, "is required")
         elif value is not None and not isinstance(value, dict):
-            self.say(key, f"a mapping is expected, not {value!r}")
+            self.say(key, f"expected a mapping, not {value!r}")
         for name in fields.values:
             if name not in known:
                 fields.say(name, f"unknown field; known fields: {', '.join(known)}")
@@ -51,7 +51,7 @@ class Fields:
         value = self.values.get(key)
         if value is None or isinstance(value, list):
             return value or []
-        self.say(key, f"a list is expected, not {value!r}")
+        self.say(key, f"expected a list, not {value!r}")
         return []
 
     def text(self, key: str, required: bool = False) -> str:
@@ -62,7 +62,7 @@ class Fields:
                 self.say(key, "is required")
             return ""
         if not isinstance(value, str):
-            self.say(key, f"a string is expected, not {value!r}; quote it")
+            self.say(key, f"expected a string, not {value!r}; quote it")
             return ""
         if required and not value.strip():
             self.say(key, "must not be blank")
@@ -90,7 +90,7 @@ class Fields:
         for index, value in enumerate(self._list(key)):
             value = "" if value is None else value
             if not isinstance(value, str):
-                self.say(f"{key}[{index}]", f"a string is expected, not {value!r}; quote it")
+                self.say(f"{key}[{index}]", f"expected a string, not {value!r}; quote it")
             elif choices and value not in choices:
                 self.say(f"{key}[{index}]", f"{value!r} is none of {', '.join(choices)}")
             elif unique and value in found:

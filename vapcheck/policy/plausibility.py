@@ -18,6 +18,7 @@ from vapcheck.server.kinds import Kinds
 
 ANNOTATIONS = ("title", "why", "fix", "pod-templates")
 """What the engine reads, after the prefix."""
+_KNOWN = ", ".join(ANNOTATIONS)
 _OTHERS = ("part-of", "external", "job-field")
 """What others of this project read there."""
 
@@ -53,7 +54,7 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
         if own not in ANNOTATIONS:
             yield (
                 path,
-                f"unknown annotation; {meant(own, ANNOTATIONS) or 'known are ' + ', '.join(ANNOTATIONS)}",
+                f"unknown annotation; {meant(own, ANNOTATIONS) or f'known annotations: {_KNOWN}'}",
             )
         elif own == "pod-templates" and value not in ("true", "false"):
             yield path, f'{value!r} is neither "true" nor "false"; quote it'

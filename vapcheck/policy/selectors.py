@@ -66,7 +66,7 @@ def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
     labels = body.get("matchLabels")
     labels = {} if labels is None else labels
     if not isinstance(labels, dict):
-        problems.append(("matchLabels", "a mapping of label to value is expected"))
+        problems.append(("matchLabels", "expected a mapping of label to value"))
         labels = {}
     for key, value in labels.items():
         path = f"matchLabels[{key}]"
@@ -75,7 +75,7 @@ def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
     rows = body.get("matchExpressions")
     rows = [] if rows is None else rows
     if not isinstance(rows, list):
-        problems.append(("matchExpressions", "a list is expected"))
+        problems.append(("matchExpressions", "expected a list"))
         rows = []
     for index, row in enumerate(rows):
         requirement, wrong = _expression(row, f"matchExpressions[{index}]")
@@ -87,7 +87,7 @@ def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
 
 def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str, str]]]:
     if not isinstance(row, dict):
-        return None, [(path, "a mapping of key, operator and values is expected")]
+        return None, [(path, "expected a mapping of key, operator and values")]
     key, operator, values = row.get("key"), row.get("operator"), row.get("values")
     values = [] if values is None else values
     problems = _wrong_key(key, f"{path}.key")
@@ -98,7 +98,7 @@ def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str
         )
         return None, [*problems, (f"{path}.operator", wrong)]
     if not isinstance(values, list):
-        return None, [*problems, (f"{path}.values", "a list is expected")]
+        return None, [*problems, (f"{path}.values", "expected a list")]
     if operator in ("In", "NotIn") and not values:
         problems.append((f"{path}.values", f"{operator} needs at least one value"))
     if operator in ("Exists", "DoesNotExist") and values:

@@ -44,7 +44,7 @@ def _no_such(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, 1, 0.6)
     if near:
         return f"There is no variable {name!r}; did you mean {near[0]!r}?"
-    known = f"there are {', '.join(names)}" if names else "there are none"
+    known = f"defined: {', '.join(names)}" if names else "none is defined"
     return f"Add a variable {name!r} to spec.variables, or correct the name; {known}."
 
 

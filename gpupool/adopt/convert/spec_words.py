@@ -29,11 +29,10 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-def fits(what: str, value: Any) -> bool:
-    """Whether `value` is what the first word says (a key of the table above), as the environment file has
-    it."""
+def fits(form: str, value: Any) -> bool:
+    """Whether `value` has the form that a key of the table above names."""
     try:
-        _ADAPTERS[what].validate_python(value, strict=True)
+        _ADAPTERS[form].validate_python(value, strict=True)
     except ValidationError:
         return False
     return True

@@ -16,7 +16,7 @@ class Moment(NamedTuple):
     """Epoch seconds."""
     number: int
     """Counts them, so that no two are compared further."""
-    what: str
+    kind: str
     """due: a job has waited for as long as `reserve_after`; ripe: one that runs may give way from now on;
     late: it has run for as long as it may; closed: nodes end before the job may have, from now on; pool: they
     end; period: budgets begin again."""
@@ -34,11 +34,11 @@ class Moments:
     _heap: list[Moment] = field(default_factory=list)
     _count: int = 0
 
-    def remember(self, at: float, what: str, of: str, attempt: int = 0) -> None:
+    def remember(self, at: float, kind: str, of: str, attempt: int = 0) -> None:
         """Infinity is never."""
         if at < inf:
             self._count += 1
-            heapq.heappush(self._heap, Moment(at, self._count, what, of, attempt))
+            heapq.heappush(self._heap, Moment(at, self._count, kind, of, attempt))
 
     @property
     def next_at(self) -> float:

@@ -247,9 +247,9 @@ class SchedulerCache:
 
     def _counts(self, moment: Moment) -> bool:
         """Whether anything may still follow from it."""
-        if moment.what in ("due", "closed"):
+        if moment.kind in ("due", "closed"):
             return moment.of in self.waiting
-        if moment.what in ("ripe", "late"):
+        if moment.kind in ("ripe", "late"):
             held = self.held.jobs.get(moment.of)
             return held is not None and held.attempt == moment.attempt
         return True
@@ -259,19 +259,19 @@ class SchedulerCache:
         self.now = now
         while self._moments.next_at <= now:
             moment = self._moments.take()
-            if moment.what == "due":
+            if moment.kind == "due":
                 job = self.waiting[moment.of]
                 name = job.tenant, job.lane
                 if self.lanes[name][0] is job or name in self._exhausted:
                     self._touched[name] = None
-            elif moment.what == "ripe":
+            elif moment.kind == "ripe":
                 self._may_give_way(self.held.jobs[moment.of])
-            elif moment.what == "late":
+            elif moment.kind == "late":
                 self._ends_elsewhen(self.held.jobs[moment.of])
-            elif moment.what == "closed":
+            elif moment.kind == "closed":
                 for offer in self.waiting[moment.of].offers:
                     self.touch_pool(offer.pool)
-            elif moment.what == "pool":
+            elif moment.kind == "pool":
                 self.touch_pool(moment.of)
             else:
                 self._end_period(moment.of)

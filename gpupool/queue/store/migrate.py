@@ -74,7 +74,7 @@ def _given(arguments: Sequence[str]) -> str:
         except Unreadable as error:
             raise StoreError(f"the argument is {error}; give postgresql://USER@HOST/DATABASE") from None
         if secret:
-            raise StoreError(f"the argument has a secret in it ({secret}); set {VARIABLE} instead")
+            raise StoreError(f"the argument contains a secret ({secret}); set {VARIABLE} instead")
         return address
     return ""
 

@@ -83,11 +83,11 @@ HASHED = {"hashes": {"sha256": SHA256}}
     [
         (
             {"url": "https://files.example.org/a/gpupool-0.1.0-py3-none-any.whl", "archive_info": HASHED},
-            "gpupool @ https://files.example.org/a/gpupool-0.1.0-py3-none-any.whl",
+            "{0} @ https://files.example.org/a/{1}-0.1.0-py3-none-any.whl",
         ),
         (
             {"url": "file:///some%20where/gpupool-0.1.0%2Bours-py3-none-any.whl", "archive_info": HASHED},
-            "./gpupool-0.1.0+ours-py3-none-any.whl",
+            "./{1}-0.1.0+ours-py3-none-any.whl",
         ),
         # A wheel of another hash than sha256, a source distribution, a checkout, a commit, an index.
         ({"url": "https://files.example.org/gpupool-0.1.0-py3-none-any.whl", "archive_info": {}}, ""),
@@ -101,16 +101,20 @@ def test_what_ci_installs_has_hashes_and_never_a_bare_name(
     noted: dict[str, Any] | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`noted` is what pip notes beside an installed distribution (PEP 610)."""
-    info = tmp_path / "gpupool-0.1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gpupool\nVersion: 0.1.0\n")
-    if noted is not None:
-        (info / "direct_url.json").write_text(json.dumps(noted))
+    names = ("vapcheck", "gpupool", "gpupool-queue")
+    for name in names:
+        info = tmp_path / f"{name.replace('-', '_')}-0.1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+        if noted is not None:
+            text = json.dumps(noted).replace("gpupool", name.replace("-", "_"))
+            (info / "direct_url.json").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     made = files(LOCAL)["requirements-gpupool.txt"]
     assert made.endswith(LOCK)
     lines = [text for text in made.removesuffix(LOCK).splitlines() if not text.startswith("#")]
-    assert lines == ([f"{line} --hash=sha256:{SHA256}"] if line else [])
+    made_of = [(name, name.replace("-", "_")) for name in names]
+    assert lines == [f"{line.format(*name)} --hash=sha256:{SHA256}" for name in made_of if line]
     if not line:
         assert f"pip hash gpupool-{__version__}-py3-none-any.whl" in made
 

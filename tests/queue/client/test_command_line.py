@@ -175,14 +175,14 @@ def test_who_waits_for_a_job_is_told_what_it_waits_for(queue: Any) -> None:
         while not (found := await jobs.jobs(queue.db, jobs.JobFilter(None), None, 1)).jobs:
             await asyncio.sleep(0.05)
         id = found.jobs[0].id
-        for detail in ("policy own: no 1", "policy own: no 2", "no quota"):
-            said = json.dumps({"reason": "capacity", "detail": detail})
+        for reason, detail in (("capacity", "no 1"), ("capacity", "no 2"), ("budget", "none left")):
+            said = json.dumps({"reason": reason, "detail": detail})
             await sql(queue.db, "UPDATE gpu_jobs SET waiting = %s::jsonb RETURNING id", said)
             await asyncio.sleep(4)
         await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
         done = await waiting
         lines = [line.rstrip(" 12") for line in done.stderr.splitlines()]
-        assert lines == [f"{id}  capacity: policy own: no", f"{id}  capacity: no quota"]
+        assert lines == [f"{id}  capacity: no", f"{id}  budget: none left"]
 
     queue(test)
 

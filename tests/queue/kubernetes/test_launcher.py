@@ -407,7 +407,7 @@ def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypa
         assert loop.late([launches.ROLE]) == [launches.ROLE]
         monkeypatch.setattr(world.cluster, "list_all", list_all)
         await launcher.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while loop.late([launches.ROLE]):
                 await asyncio.sleep(0.1)
         running.cancel()

@@ -68,8 +68,8 @@ def test_circles_say_the_order_too() -> None:
 def test_validations() -> None:
     path, said = refused(policy({"a": "1", "b": "2"}, validation="variables.unknown == 1"))
     assert path == "spec.validations[0].expression"
-    assert said == "Add a variable 'unknown' to spec.variables, or correct the name; there are a, b."
-    assert refused(policy({}, validation="variables.x == 1"))[1].endswith("there are none.")
+    assert said == "Add a variable 'unknown' to spec.variables, or correct the name; defined: a, b."
+    assert refused(policy({}, validation="variables.x == 1"))[1].endswith("none is defined.")
 
 
 def test_match_conditions_see_none() -> None:
