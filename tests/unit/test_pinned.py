@@ -46,7 +46,6 @@ EXCUSED = {
         'pip install --find-links . "./gpupool-',
     ): "a reader's choice of the newest; the lines above it have hashes",
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
-    ("docs/ci.md", "pip wheel --no-deps"): "the same",
     ("gpupool/adopt/start/templates/requirements.txt.j2", "pip wheel --no-deps"): "the same",
     ("gpupool/", 'pip install "gpupool['): (
         "advice in a message: the gpupool that is installed, with an extra; pip takes the installed one"
