@@ -11,7 +11,8 @@ from gpupool.findings.json_output import JsonObject, Number, OrNull, read
 from gpupool.review.report.model import Report
 
 T = TypeVar("T")
-SCHEMA = 1
+SCHEMA = 2
+"""Raised by a release that renames or removes a key."""
 
 
 class _BeforeAfter(JsonObject, Generic[T]):
