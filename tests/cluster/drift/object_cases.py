@@ -147,7 +147,7 @@ CASES = (
         "policies",
         "missing",
         "ValidatingAdmissionPolicyBinding one-slice-per-container",
-        "nothing enforces it",
+        "the policy exists but is not enforced",
     ),
     Case(
         "policies' parameters edited",

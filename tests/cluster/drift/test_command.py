@@ -78,7 +78,7 @@ def test_watching_prints_what_changes_until_it_is_stopped(world: World, command:
         reader.start()
         try:
             world.kube.wait(
-                "the first answer", lambda: any("what the file says" in line for line in lines), 60
+                "the first answer", lambda: any("the cluster matches the file" in line for line in lines), 60
             )
             world.label(world.node("notebooks"), "workload-type", None)
             world.kube.wait("the news", lambda: any("it has no label" in line for line in lines), 60)

@@ -14,7 +14,6 @@ from typing import Any
 
 from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.findings import Category
-from gpupool.infra import stack
 from gpupool.live.drift import Drift
 from gpupool.live.drift.check import DriftCheck, assert_environment
 from gpupool.programs import binaries
@@ -155,7 +154,7 @@ class World:
     def wipe(self) -> None:
         """Take everything away at once; `destroy` would wait for nodes to be drained."""
         self.kube.wipe()
-        stacks = Path(stack.__file__).resolve().parents[1] / ".gpupool" / "stacks"
+        stacks = Path(__file__).parents[3] / ".gpupool" / "stacks"
         (stacks / f"Pulumi.{ENVIRONMENT['metadata']['name']}.yaml").unlink(missing_ok=True)
 
     def offers(self, node: str, resource: str, count: int) -> None:

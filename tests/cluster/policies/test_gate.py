@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.infra import stack
-
-ROOT = Path(stack.__file__).resolve().parents[1]
+ROOT = Path(__file__).parents[3]
 RULE = "nodes-go"
 SITE_POLICIES = ROOT / "tests" / "site_policies"
 

@@ -125,7 +125,7 @@ def no_models(world: World) -> Iterator[None]:
 
 def begun(world: World, variables: dict[str, str], verb: str, steps: int) -> subprocess.Popen[bytes]:
     """`gpupool VERB`, when it has begun so many steps: at the same place of a run on any machine."""
-    root = Path(stack.__file__).resolve().parents[2]
+    root = Path(__file__).parents[3]
     process = subprocess.Popen(
         [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"],
         cwd=root,
@@ -171,7 +171,7 @@ class World:
 
     def project(self) -> Path:
         """A project like ours, whose only environment is this one, for the plain Pulumi CLI."""
-        root, project = Path(stack.__file__).resolve().parents[2], self.folder / "project"
+        root, project = Path(__file__).parents[3], self.folder / "project"
         if not project.exists():
             shutil.copytree(root / "infra", project / "infra", ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copy(root / "Pulumi.yaml", project)
@@ -199,7 +199,7 @@ class World:
     def forget(self) -> None:
         """Remove what the stack leaves in the checkout: settings, and where its cluster is not the local one
         also its state."""
-        root, name = Path(stack.__file__).resolve().parents[2], self.spec["metadata"]["name"]
+        root, name = Path(__file__).parents[3], self.spec["metadata"]["name"]
         (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
         for left in (*root.glob(f".pulumi/*/*/{name}"), *root.glob(f".pulumi/*/*/{name}.json*")):
             shutil.rmtree(left) if left.is_dir() else left.unlink()

@@ -16,7 +16,7 @@ from gpupool.environment import shipped
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import gpu_operator, karpenter
 from gpupool.generators.manifest import HelmRelease
-from gpupool.infra import chart_records, stack
+from gpupool.infra import chart_records
 from gpupool.infra.chart_records import ForeignReleaseError
 from gpupool.infra.stack import StackError
 from gpupool.live.cluster.kube_api import MERGE
@@ -99,7 +99,7 @@ def ops(result: Any) -> dict[str, str]:
 
 def killed_at(charted: Any, repository: ChartRepository, variables: dict[str, str], status: str) -> None:
     """`gpupool up`, killed with all that belongs to it once Helm's record of the release has this status."""
-    root = Path(stack.__file__).resolve().parents[1]
+    root = Path(__file__).parents[3]
     process = subprocess.Popen(
         [sys.executable, "-c", UP, repository.url, "up", charted.file, "--yes"],
         cwd=root,

@@ -17,7 +17,7 @@ from gpupool.infra.recovery import ProtectedError
 from tests.cluster.pulumi.conftest import no_models
 from tests.terminal import answered_at_a_terminal
 
-ROOT = Path(stack.__file__).resolve().parents[1]
+ROOT = Path(__file__).parents[3]
 
 
 def ops(result: Any) -> dict[str, str]:

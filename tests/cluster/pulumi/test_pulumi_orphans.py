@@ -13,12 +13,11 @@ import pytest
 from gpupool.environment.plan.model import ENVIRONMENT_LABEL, MANAGED_BY
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
-from gpupool.infra import stack
 from gpupool.infra.recovery import ProtectedError
 from gpupool.live.drift.check import assert_environment
 from gpupool.live.objects import orphans
 
-ROOT = Path(stack.__file__).resolve().parents[1]
+ROOT = Path(__file__).parents[3]
 OURS = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: "trial"}
 
 
