@@ -1,4 +1,4 @@
-"""The environment file and everything that follows from it alone: its models, the catalog, sharing, the Plan.
+"""The environment file and everything derived from it alone: models, the catalog, sharing, the Plan.
 
 `Plan` (`plan.model`) is the interface to everything else: every default filled, every cross-check done,
 frozen values, no I/O. The area knows neither clusters nor Pulumi.

@@ -1,4 +1,4 @@
-"""What gpupool reports: findings with their place and severity, and the errors that carry them.
+"""Findings with their place and severity, and the errors that carry them.
 
 A command that judges something makes a FindingReport of Findings; `gpupool.cli.findings` prints it in every
 format. This package must not read files or depend on what it reports about.

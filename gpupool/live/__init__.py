@@ -1,4 +1,4 @@
-"""The cluster as it is: access to it, gpupool's objects in it, drift, and changes of running nodes.
+"""The live cluster: access to it, gpupool's objects in it, drift, and changes of running nodes.
 
 Needs no Pulumi. Objects are compared with what `gpupool.generators` makes of the Plan.
 """

@@ -1,4 +1,4 @@
-"""Where the programs that gpupool runs come from: found, or built from pinned sources.
+"""Finds or builds the programs that gpupool runs, from pinned sources.
 
 Nothing here depends on what they are used for.
 """

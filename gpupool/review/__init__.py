@@ -1,1 +1,1 @@
-"""What reviewers of a change see: the report of two states of a repository, and promotion between files."""
+"""For reviewers of a change: the report on two states of a repository, and promotion between files."""

@@ -59,7 +59,7 @@ def _area(name: str) -> Iterator[str]:
     folder = ROOT / name.replace(".", "/")
     packages = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
     if packages:
-        yield "| package | what it is for |"
+        yield "| package | purpose |"
         yield "|---|---|"
         for package in packages:
             yield f"| `{package}` | {_says(f'{name}.{package}')} |"

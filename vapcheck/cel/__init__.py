@@ -1,4 +1,4 @@
-"""CEL as Kubernetes has it: cel-expr-python checks, Python evaluates, as the API server would.
+"""CEL as in Kubernetes: cel-expr-python checks expressions, and Python evaluates them as the API server does.
 
 It handles expressions and values only. Its callers handle policies and objects. What they use is in the
 modules environment, program (Program, Scope, Budget), explanation and errors, and is imported from there:

@@ -1,1 +1,1 @@
-"""YAML and JSON files -> documents that remember where they stand, read as kubectl reads them."""
+"""YAML and JSON files as documents that know their positions, read as kubectl reads them."""

@@ -1,1 +1,1 @@
-"""What an API server makes of an object before policies see it: kinds, schemas, defaults, addresses."""
+"""How an API server processes an object before policies see it: kinds, schemas, defaults, addresses."""

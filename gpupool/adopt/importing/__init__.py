@@ -1,1 +1,1 @@
-"""A live cluster -> its environment file, by way of `gpupool.adopt.convert`."""
+"""Writes the environment file of a live cluster, with `gpupool.adopt.convert`."""

@@ -1,4 +1,4 @@
-"""A project of one's own: the files that `gpupool init` writes (`files`), made of what came with gpupool."""
+"""The files of a new project, which `gpupool init` writes (`files`)."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Pictures of what a report says: one GPU and how it is shared, as characters and as SVG, and small bars.
+"""Drawings for reports: one GPU and how it is shared, as characters and as SVG, and small bars.
 
 `gpu` works out what there is to draw and is the only module that knows the sharing modes; `characters` and
 `svg` draw it. Nothing here reads a plan, a report or a file, and nothing here decides where a MIG instance

@@ -1,4 +1,4 @@
-"""What is measured of an environment, and what is made of it: exporter settings, rules, alerts, dashboards.
+"""Monitoring of an environment: exporter settings, recording rules, alerts and dashboards.
 
-Pure values from the Plan. Objects of Kubernetes are made of them in `gpupool.generators.monitoring.objects`.
+Pure values from the Plan; `gpupool.generators.monitoring.objects` makes Kubernetes objects of them.
 """

@@ -1,5 +1,5 @@
-"""What a workload of one's own says to run on a pool: manifests to fill image and command in.
+"""Manifests of workloads that run on a pool, with image and command to fill in.
 
-`wish` is what is asked for, checked against the Plan; `workloads` makes the object of each kind. Both are
-pure. It must not depend on the command line, nor on how an environment's own objects are generated.
+`wish` is the request, checked against the Plan; `workloads` makes the object of each kind. Both are pure.
+Neither depends on the command line, or on how an environment's own objects are generated.
 """

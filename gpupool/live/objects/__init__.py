@@ -1,2 +1,4 @@
-"""Kubernetes objects as plain values: what differs between two of them, who set which field, and whose they
-are. Nothing here asks a cluster."""
+"""Kubernetes objects as plain values: how two of them differ, who set which field, and who owns them.
+
+This package does not query clusters.
+"""

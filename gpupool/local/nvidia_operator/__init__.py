@@ -1,4 +1,4 @@
-"""NVIDIA's own controller of the GPU Operator on the local control plane, and what it needs around it.
+"""NVIDIA's own controller of the GPU Operator on the local control plane, with its prerequisites.
 
 It is the unchanged program of the pinned module. Its rights are those of the account that the chart makes,
 and its operands are DaemonSets whose pods KWOK plays. There are no GPUs: what the operands would do on a node

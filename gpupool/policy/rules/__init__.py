@@ -1,4 +1,4 @@
-"""Rules over a whole bundle: the Plan and its manifests together, for what no single object shows.
+"""Rules over a whole bundle: the Plan and its manifests together, for errors that no single object shows.
 
 They are pure functions. What one object shows by itself belongs into a policy, not here. RULES and
 ENVIRONMENT_RULES are the only places where rules are registered; what they say to people is in rules.yaml.

@@ -1,4 +1,4 @@
-"""The queue's jobs as Jobs of a Kubernetes cluster: how they look, what is seen of them, what that means.
+"""The queue's jobs as Kubernetes Jobs: their manifests, their observed status, and its interpretation.
 
 `roles/launcher` acts on it. It must not decide which job runs, or write to the database.
 """

@@ -1,4 +1,4 @@
-"""What moves jobs along, one role a file: dispatcher, executor, relay, janitor, alerts.
+"""The processes that advance jobs, one module per role: dispatcher, executor, relay, janitor, alerts.
 
 Each runs alone or beside the others in one process; whatever two of them must agree on is in the database.
 """

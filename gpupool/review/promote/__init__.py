@@ -1,4 +1,4 @@
-"""One environment's pools -> the next environment's file, except for the differences that are meant to stay.
+"""Carries one environment's pools over to the next environment's file, except for intended differences.
 
 Pure: texts of environment files in, text and findings out. Nothing here writes files.
 """

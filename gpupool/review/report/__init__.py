@@ -1,4 +1,4 @@
-"""What a change of the environment files would do, reported to its reviewers: read, compare, draw, write.
+"""The report on a change of environment files: read both states, compare them, and render the result.
 
 Nothing here changes a cluster or a file of the project.
 """
