@@ -6,10 +6,12 @@ It must not evaluate anything: see `evaluation`.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import CompileError
+from vapcheck.cel.planner import VARIABLE_PREFIX
 from vapcheck.cel.program import Program
 from vapcheck.policy import unseen_variables
 from vapcheck.policy.model import Expression, Policy, Validation
@@ -42,6 +44,8 @@ class CompiledPolicy:
     audit_annotations: tuple[tuple[Expression, Program], ...]
     messages: int
     """How many validations build their message with an expression."""
+    read_by_messages: frozenset[str]
+    """Variables that those expressions read, directly or through other variables, as "variables.pool"."""
 
     @property
     def reads_namespace(self) -> bool:
@@ -115,6 +119,9 @@ class Compiler:
             validations=tuple(validations),
             audit_annotations=tuple((row, program) for row, program in audits if program),
             messages=sum(item.message is not None for item in validations),
+            read_by_messages=_variables_read(
+                variables, [item.message for item in validations if item.message]
+            ),
         )
 
     def program(self, scope: _Scope, text: str, expects: tuple[str, ...]) -> Program:
@@ -149,6 +156,15 @@ class Compiler:
                 self._environments.clear()
             self._environments[scope] = environment
         return environment
+
+
+def _variables_read(variables: Mapping[str, Program], programs: Iterable[Program]) -> frozenset[str]:
+    """The variables that `programs` read, directly or through others; `variables` in the policy's order."""
+    read = {name for program in programs for name in program.reads}
+    for name, program in reversed(variables.items()):
+        if f"{VARIABLE_PREFIX}{name}" in read:
+            read |= program.reads
+    return frozenset(name for name in read if name.startswith(VARIABLE_PREFIX))
 
 
 @dataclass(frozen=True, slots=True)
