@@ -74,8 +74,8 @@ class Check:
         policies = f"{len(report.matched)} polic{'y' if len(report.matched) == 1 else 'ies'}"
         if report.matched and not report.objects:
             compiled = f"{policies} compile{'s' if len(report.matched) == 1 else ''}"
-            return f"{', '.join(words) or 'fine'}: {objects}; {compiled} ({self.seconds:.1f} s)"
-        return f"{', '.join(words) or 'fine'}: {objects}, {policies}{source} ({self.seconds:.1f} s)"
+            return f"{', '.join(words) or 'passed'}: {objects}; {compiled} ({self.seconds:.1f} s)"
+        return f"{', '.join(words) or 'passed'}: {objects}, {policies}{source} ({self.seconds:.1f} s)"
 
 
 def is_idle(finding: PolicyFinding) -> bool:

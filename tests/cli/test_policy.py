@@ -435,7 +435,7 @@ def test_fixtures_that_pass(place: Path) -> None:
         "POLICY  GOOD  BAD  RESULT",
         "owners     1    1  ok",
         "",
-        "fine: 1 policy of guards, 2 fixtures",
+        "passed: 1 policy, 2 fixtures",
     ]
 
 

@@ -85,7 +85,7 @@ def test_text_has_colour_only_on_a_terminal_and_obeys_nothing_in_a_message() -> 
 
 
 def test_text_of_nothing_found() -> None:
-    assert written(clean(), "text") == "fine: 1 object, 1 policy from x.yaml (0.0 s)\n"
+    assert written(clean(), "text") == "passed: 1 object, 1 policy from x.yaml (0.0 s)\n"
 
 
 def test_findings_come_in_the_order_of_files_and_denials_first() -> None:

@@ -150,10 +150,10 @@ def test_policies_alone_are_compiled(project: Path) -> None:
     (project / "guards" / "owners.yaml").write_text(POLICY)
     done = gpupool("check", "guards", folder=project)
     assert done.returncode == 0
-    assert done.stdout.startswith("fine: 0 objects; 1 policy compiles (")
+    assert done.stdout.startswith("passed: 0 objects; 1 policy compiles (")
     assert json.loads(gpupool("check", "guards", "-o", "json", folder=project).stdout)["findings"] == []
     (project / "guards" / "more.yaml").write_text(POLICY.replace("owners", "more"))
-    assert "fine: 0 objects; 2 policies compile (" in gpupool("check", "guards", folder=project).stdout
+    assert "passed: 0 objects; 2 policies compile (" in gpupool("check", "guards", folder=project).stdout
     (project / "guards" / "more.yaml").write_text(POLICY.replace("owners", "more").replace("!= ''", "!="))
     assert gpupool("check", "guards", folder=project).returncode == 1
 

@@ -1,8 +1,9 @@
-"""The checker's input: the API server's functions and the types of `request` and `namespaceObject`.
+"""Declarations for the checker: the API server's functions and the types of variables.
 
-The checker is configured with the YAML (here JSON) of cel-go's and cel-cpp's environment files, because
-only this format supports opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go
-and pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
+The checker is the type checker of cel-expr-python, which wraps cel-cpp. It is configured with an environment
+file, a format of cel-go and cel-cpp, because only this format supports opaque types and type parameters; the
+file is YAML, written here as JSON. Facts: apiserver 0.36 pkg/cel/environment/base.go and
+pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ EXTENSIONS: list[dict[str, Any]] = [
     {"name": "sets"},
     {"name": "two-var-comprehensions"},
 ]
-"""Libraries of the checker that Kubernetes has; their functions are declared by them."""
+"""Libraries that come with the checker and that Kubernetes has; they declare their functions themselves."""
 _LISTS = {"name": "lists"}
-"""The checker's list library: its macro sortBy is needed, but its types are looser than the API server's."""
+"""The list library that comes with the checker. Its types are looser than the API server's, so it is used
+only for expressions with sortBy(), a macro that nothing else defines."""
 _IN_LISTS = frozenset(
     ("slice", "flatten", "sort", "@sortByAssociatedKeys", "lists.range", "reverse", "distinct")
 )
+"""Functions that `_LISTS` declares; where it is used, declaring them again would be an error."""
+_UNWRAPPING = frozenset(("optional.unwrap", "unwrapOpt"))
+"""Functions of optionals that the checker's own library `optional` does not declare."""
 _ARITHMETIC = (
     "_*_ multiply: double, int, uint",
     "_/_ divide: double, int, uint",
@@ -39,15 +44,19 @@ _ARITHMETIC = (
     "_+_ add: bytes, double, duration-duration, duration-timestamp, timestamp-duration, "
     "int, list, string, uint",
 )
-"""The overloads of operators in cel-go's order (common/stdlib/standard.go): an operand whose type nothing
-else determines, as in `[].map(x, x * x)`, takes that of the first. The checker's own order differs."""
+"""The arithmetic operators, each as `OPERATOR VERB: OPERANDS, ...`.
+
+OPERANDS is one type for all operands, or `LEFT-RIGHT` (durations and timestamps); `_result` gives the type of
+the result. VERB begins the overload's id. The overloads are in cel-go's order (common/stdlib/standard.go): an
+operand whose type nothing else determines, as in `[].map(x, x * x)`, takes that of the first. The checker's
+own order differs."""
 _SIZED = {"int": "int64", "uint": "uint64"}
 _NUMBERS = {**_SIZED, "double": "double"}
 _ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
 
 
 def type_entry(signature: str) -> dict[str, Any]:
-    """A type as the environment file has it."""
+    """The entry for a type in the environment file."""
     name, parameters = split_type(signature)
     if len(name) == 1 and name.isupper():
         return {"type_name": name, "is_type_param": True}
@@ -77,7 +86,7 @@ def _functions(overloads: Iterable[Overload], without: frozenset[str]) -> list[d
 
 
 def _arithmetic() -> Iterator[dict[str, Any]]:
-    """The operators of `_ARITHMETIC` as the environment file has them."""
+    """The entries for the operators of `_ARITHMETIC` in the environment file."""
     for line in _ARITHMETIC:
         head, _, kinds = line.partition(": ")
         operator, verb = head.split()
@@ -85,21 +94,34 @@ def _arithmetic() -> Iterator[dict[str, Any]]:
         for kind in kinds.split(", "):
             one, _, other = kind.partition("-")
             operands = [one] if operator == "-_" else [one, other or one]
-            result = "duration" if one == other else "timestamp" if other else one
-            types = [type_entry("list(A)" if name == "list" else name) for name in operands]
-            returned = type_entry("list(A)" if result == "list" else result)
+            *types, returned = (
+                type_entry("list(A)" if name == "list" else name) for name in (*operands, _result(one, other))
+            )
             name = f"{verb}_{one}_{other}" if other else f"{verb}_{_SIZED.get(one, one)}"
             overloads.append({"id": name, "args": types, "return": returned})
         yield {"name": operator, "overloads": overloads}
 
 
+def _result(one: str, other: str) -> str:
+    """The type of an operation of `_ARITHMETIC`: that of its operands, `one`, if there is no `other`.
+
+    Of two times, equal ones (duration and duration, or the difference of timestamps) give a duration, a
+    timestamp and a duration give a timestamp.
+    """
+    if not other:
+        return one
+    return "duration" if one == other else "timestamp"
+
+
 @lru_cache(maxsize=4)
 def configuration(sorting: bool, minor: str = ALL) -> Any:
-    """The checker's configuration without variables; `sorting`: for expressions with sortBy(); `minor`: of
-    which Kubernetes (`libraries.overloads`)."""
+    """The checker's configuration without variables.
+
+    `sorting`: for expressions with sortBy(). `minor`: the version of Kubernetes (`libraries.overloads`).
+    """
     declared = overloads(minor)
     sorting = sorting and any(overload.function == "sort" for overload in declared)
-    optionals = [overload for overload in OPTIONALS if "unwrap" in overload.function]
+    optionals = [overload for overload in OPTIONALS if overload.function in _UNWRAPPING]
     strings = [overload for overload in CONVERSIONS if overload.function == "string"]
     arithmetic = list(_arithmetic())
     document = {
@@ -117,11 +139,15 @@ def configuration(sorting: bool, minor: str = ALL) -> Any:
 
 @lru_cache(maxsize=1)
 def number_orders() -> Any:
-    """`<`, `<=`, `>`, `>=` between different kinds of numbers, which Kubernetes allows."""
+    """Declares `<`, `<=`, `>` and `>=` between int, uint and double, which Kubernetes allows."""
     declared = []
     for operator, order in _ORDERS.items():
         overloads = [
-            cel.Overload(f"{order}_{one_name}_{other_name}", cel.Type.BOOL, [PLAIN[one], PLAIN[other]])
+            cel.Overload(
+                f"{order}_{one_name}_{other_name}",
+                cel.Type.BOOL,
+                [PRIMITIVE_TYPES[one], PRIMITIVE_TYPES[other]],
+            )
             for one, one_name in _NUMBERS.items()
             for other, other_name in _NUMBERS.items()
             if one != other
@@ -130,7 +156,7 @@ def number_orders() -> Any:
     return cel.CelExtension("kubernetes-number-orders", declared)
 
 
-PLAIN = {
+PRIMITIVE_TYPES = {
     "bool": cel.Type.BOOL,
     "bytes": cel.Type.BYTES,
     "double": cel.Type.DOUBLE,
@@ -142,17 +168,16 @@ PLAIN = {
     "timestamp": cel.Type.TIMESTAMP,
     "uint": cel.Type.UINT,
 }
-
-
+"""The checker's types without parameters, by name."""
 _DEEPEST_TYPE = 12
-"""Levels that the checker takes of the type of a name; deeper levels are declared as dyn."""
+"""Nesting depth up to which the checker accepts a variable's type; deeper levels are declared as dyn."""
 
 
 def checker_type(signature: str, messages: Collection[str] = (), level: int = 1) -> Any:
-    """A type as the checker's variables have it; `messages` are the types that have fields."""
+    """The checker's type of a variable; `messages` are the names of types that have fields."""
     name, parameters = split_type(signature)
-    if name in PLAIN:
-        return PLAIN[name]
+    if name in PRIMITIVE_TYPES:
+        return PRIMITIVE_TYPES[name]
     if level > _DEEPEST_TYPE:
         return cel.Type.DYN
     if name in messages:

@@ -16,7 +16,7 @@ from cel_expr_python import cel
 
 from vapcheck.cel import refusals, validators
 from vapcheck.cel.checked_expression import read_tree
-from vapcheck.cel.declarations import PLAIN, checker_type, configuration, number_orders
+from vapcheck.cel.declarations import PRIMITIVE_TYPES, checker_type, configuration, number_orders
 from vapcheck.cel.dispatch import split_type
 from vapcheck.cel.errors import CompileError
 from vapcheck.cel.libraries import ALL
@@ -183,4 +183,4 @@ def kept_type(signature: str, also: Collection[str] = ()) -> str:
     name, parameters = split_type(signature)
     if (name, len(parameters)) in (("list", 1), ("map", 2)):
         return f"{name}({', '.join(kept_type(each, also) for each in parameters)})"
-    return signature if signature in PLAIN or signature in also else "dyn"
+    return signature if signature in PRIMITIVE_TYPES or signature in also else "dyn"

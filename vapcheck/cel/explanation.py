@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vapcheck.cel.errors import EvaluationError
-from vapcheck.cel.frame import LOCALS
+from vapcheck.cel.frame import new_frame
 from vapcheck.cel.parts import deep_stack
 from vapcheck.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from vapcheck.cel.program import PER_CALL_LIMIT, Program, Scope
@@ -71,7 +71,7 @@ class _Explainer:
         scope = self._scope.with_values(place.values)
         try:
             run = planner.plan(place.node).run
-            return run([0, scope.values, PER_CALL_LIMIT, scope, *([None] * (planner.size - LOCALS))])
+            return run(new_frame(planner.size, PER_CALL_LIMIT, scope.values, scope))
         except (EvaluationError, PlanError) as error:
             return error if isinstance(error, EvaluationError) else EvaluationError(str(error))
 

@@ -1,7 +1,7 @@
-"""Where the parts of an expression stand in its text, and how deep they are nested.
+"""Where the parts of an expression are in its text, and how deep they are nested.
 
-Reads the grammar of the CEL specification with cel-go's limit of depth. It must not judge: a text that
-is not CEL has no extents, and the checker reports what is wrong with it.
+Reads the grammar of the CEL specification with cel-go's limit of depth. It must not report errors: a text
+that is not CEL has no extents, and the checker reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -11,57 +11,60 @@ from dataclasses import dataclass, field
 
 from vapcheck.cel.tokens import Token, tokens
 
-MOST_LEVELS = 250
-"""Levels that cel-go's parser takes (parser/options.go: maxRecursionDepth)."""
+_MAX_LEVELS = 250
+"""Levels that cel-go's parser accepts (parser/options.go: maxRecursionDepth)."""
 _OPERATORS = (("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
 """From the loosest to the tightest, below `||` and `&&`."""
 _LONGEST_NAME = 3
-"""Dots in a name that is declared as one: google.protobuf.Timestamp, authorizer.requestResource."""
+"""A chain with at most so many dots may be one declared name, the beginning of which is no expression:
+google.protobuf.Timestamp, authorizer.requestResource."""
+# Macros, by the number of arguments that are not expressions but names of variables.
 _ONE_VARIABLE = frozenset(("all", "exists", "exists_one", "filter", "map", "sortBy"))
 _TWO_VARIABLES = frozenset(
     ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry")
 )
 _OPTIONAL = frozenset(("optMap", "optFlatMap"))
+"""Macros with one variable, on an optional."""
 
 
 class NotCelError(Exception):
-    """The text can't be read as an expression."""
+    """The text is not an expression."""
 
 
 class TooDeepError(Exception):
-    """The expression has more levels than the API server's parser takes."""
+    """The expression has more levels than the API server's parser accepts."""
 
 
 @dataclass(slots=True)
 class Macro:
-    """What gives variables to the arguments of a macro."""
+    """A call of a macro that declares variables for its arguments."""
 
     receiver: Extent
     variables: tuple[str, ...]
     optional: bool
-    """Whether the receiver is an optional, whose value is the variable."""
+    """Whether the receiver is an optional; its value is the variable."""
 
 
 @dataclass(slots=True, eq=False)
 class Extent:
-    """One part of an expression; its parts lie inside it, from left to right."""
+    """One part of an expression, with the parts inside it from left to right."""
 
     start: int
     end: int
     parts: list[Extent] = field(default_factory=list)
     sign: Token | None = None
-    """The operator before its one part, or the first one between its parts; `?:` has none."""
+    """The unary operator, or the first of the binary ones between the parts; None for `?:`."""
     macro: Macro | None = None
-    """The macro that it is an argument of, if that has variables."""
+    """The macro of which this is an argument, if the macro declares variables."""
     whole: bool = True
-    """Whether it is an expression that is valid anywhere, and not a macro's argument that is taken
-    literally."""
+    """Whether the part is an expression by itself, that could be replaced by a variable of its type. Names,
+    chains that may be one name and the arguments of has() are not."""
     copied: bool = False
-    """Whether a macro uses it more than once, as optMap() does with what it is called on."""
+    """Whether a macro uses the part more than once, as optMap() its receiver."""
     two_variables: bool = False
-    """Whether it is a macro with two variables."""
+    """Whether the part is a macro with two variables."""
     levels: int = 0
-    """How deep cel-go's parser goes for it, beside brackets."""
+    """How many levels of cel-go's parser the part takes, brackets not counted."""
 
 
 def extents(text: str) -> Extent:
@@ -70,7 +73,7 @@ def extents(text: str) -> Extent:
 
 
 class _Reader:
-    """Recursive descent over the tokens, from the first one on."""
+    """A recursive descent parser."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[Token] = []
@@ -83,6 +86,7 @@ class _Reader:
         self._at = 0
         self._names = {token.start: token.text for token in self._tokens if token.kind == "name"}
         self._open = 0
+        """Calls of `_expression` that have not returned."""
 
     def read(self) -> Extent:
         extent = self._expression()
@@ -99,7 +103,7 @@ class _Reader:
         return token.kind == "sign" and token.text in signs
 
     def _take(self, sign: str = "") -> Token:
-        """Go on, behind a given sign where one is given."""
+        """Consume the next token, which must be `sign` if that is given. Raises NotCelError."""
         token = self._next
         if token.kind == "end" or (sign and not (token.kind == "sign" and token.text == sign)):
             raise NotCelError
@@ -112,27 +116,30 @@ class _Reader:
         return self._take().text
 
     def _made(self, start: int, parts: list[Extent], *, level: int = 0, sign: Token | None = None) -> Extent:
-        """The extent from a position to the last token taken; `level`: whether cel-go counts it."""
+        """The extent from `start` to the last token consumed; `level` is 1 if cel-go counts it as a level."""
         levels = level + max((part.levels for part in parts), default=0)
-        if levels > MOST_LEVELS:
+        if levels > _MAX_LEVELS:
             raise TooDeepError
         return Extent(start, self._tokens[self._at - 1].end, parts, sign, levels=levels)
 
     def _expression(self) -> Extent:
         self._open += 1
-        if self._open > MOST_LEVELS:
+        if self._open > _MAX_LEVELS:
             raise TooDeepError
-        extent = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+        extent = self._alternatives()
         if self._is("?"):
             self._take()
-            then = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+            then = self._alternatives()
             self._take(":")
             extent = self._made(extent.start, [extent, then, self._expression()], level=1)
         self._open -= 1
         return extent
 
+    def _alternatives(self) -> Extent:
+        return self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+
     def _joined(self, sign: str, operand: Callable[[], Extent]) -> Extent:
-        """Operands of `&&` or `||`, which every parser keeps flat."""
+        """Operands of `&&` or `||`. They take no level, since the grammar has a chain of them as one list."""
         parts, first = [operand()], self._next
         while self._is(sign):
             self._take()
@@ -142,6 +149,7 @@ class _Reader:
         return self._made(parts[0].start, parts, sign=first)
 
     def _operation(self, tightness: int) -> Extent:
+        """Operands of the operators in `_OPERATORS[tightness]`, or of tighter ones."""
         if tightness == len(_OPERATORS):
             return self._unary()
         extent = self._operation(tightness + 1)
@@ -203,7 +211,7 @@ class _Reader:
         return extent
 
     def _word(self, extent: Extent) -> str:
-        """The argument, if it is a plain name."""
+        """The name that the argument consists of; empty if it is no plain name."""
         text = self._names.get(extent.start, "")
         return text if extent.end - extent.start == len(text) else ""
 

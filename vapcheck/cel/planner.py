@@ -16,7 +16,7 @@ from vapcheck.cel.attributes import Qualifier, checked_key, computed_chain, glob
 from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, message_step, text_step
 from vapcheck.cel.conversions import FOLDED
 from vapcheck.cel.errors import EvaluationError
-from vapcheck.cel.frame import LOCALS, Run, Step
+from vapcheck.cel.frame import LOCALS, Run, Step, new_frame
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.operators import BINARY, constant_set, negate
@@ -34,13 +34,15 @@ from vapcheck.cel.syntax import (
 from vapcheck.cel.values import TypeValue
 
 VARIABLE_PREFIX = "variables."
-"""Names that are fields of the API server's object `variables`, and cost one unit more than a plain name."""
+"""Begins the names of a policy's variables. They are fields of the API server's object `variables`, so one
+costs a unit more than a plain name."""
 _INDEXING = {"_[_]": False, "_[?_]": True, "_?._": True}
 """Operators that read an element, and whether they give an optional."""
 
 
 class PlanError(Exception):
-    """What the API server refuses when it prepares a program: a constant that can't be converted."""
+    """The API server refuses the expression when it prepares the program: a constant can't be converted, or a
+    pattern can't be compiled."""
 
     def __init__(self, text: str, node: Node) -> None:
         super().__init__(text)
@@ -53,16 +55,17 @@ def constant(value: Any) -> Step:
 
 
 class Planner:
-    """Compiles one tree. Not to be used twice."""
+    """Compiles one tree to steps. It is used for one tree only, because its slots are numbered once."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._slots: dict[str, int] = {}
+        """The slot of each comprehension's variable that is in scope."""
         self.pending: set[int] = set()
-        """Slots of accumulators that are computed when they are first read."""
+        """Slots of accumulators that are computed when they are first read; `macros` maintains it."""
         self.size = LOCALS
         """How many slots a frame needs."""
-        self._kinds: dict[type, Callable[[Any], Step]] = {
+        self._by_node: dict[type, Callable[[Any], Step]] = {
             Literal: lambda node: constant(node.value),
             Identifier: self._identifier,
             Select: lambda node: Step(self._attribute(node, counted=True)),
@@ -74,7 +77,7 @@ class Planner:
 
     def plan(self, node: Node) -> Step:
         """The step for an expression. Raises PlanError."""
-        return self._kinds[type(node)](node)
+        return self._by_node[type(node)](node)
 
     def _identifier(self, node: Identifier) -> Step:
         return self._constant_name(node) or Step(self._attribute(node, counted=True))
@@ -93,6 +96,7 @@ class Planner:
     # Attributes: names with fields and indexes
 
     def _is_attribute(self, node: Node) -> bool:
+        """Whether cel-go plans `node` as an attribute."""
         if isinstance(node, Identifier):
             return self._constant_name(node) is None
         return isinstance(node, Select) or (
@@ -100,7 +104,11 @@ class Planner:
         )
 
     def _attribute(self, node: Node, counted: bool) -> Run:
-        """The step for a chain; `counted`: with the unit that a chain costs when it stands for itself."""
+        """The step for a chain of fields and indexes.
+
+        `counted`: whether to add the unit that a chain costs by itself, and does not cost as the index of
+        another chain or as a branch of a conditional. A chain that ends in has() never costs it.
+        """
         qualifiers: list[Qualifier] = []
         root = node
         while True:
@@ -118,7 +126,7 @@ class Planner:
         if isinstance(root, Identifier) and self._constant_name(root) is None:
             return self._named(root.name, chain, base)
         if isinstance(root, Call) and root.function == "_?_:_":
-            return computed_chain(self._conditional(root), chain, 0)
+            return computed_chain(self._conditional(root), chain, 0)  # a conditional itself costs nothing
         return computed_chain(self.plan(root).run, chain, base)
 
     def _named(self, name: str, chain: tuple[Qualifier, ...], base: int) -> Run:
@@ -141,6 +149,7 @@ class Planner:
         return Qualifier(run=step.run, optional=optional)
 
     def _uncounted(self, node: Node) -> Run:
+        """The step for a branch of a conditional, which does not pay for an attribute by itself."""
         return self._attribute(node, counted=False) if self._is_attribute(node) else self.plan(node).run
 
     def _conditional(self, node: Call) -> Run:
@@ -196,7 +205,7 @@ class Planner:
         overload = overloads[0] if len(overloads) == 1 else ""
         if overload == "in_list" and right.constant:
             if not right.value:
-                return constant(False)
+                return constant(False)  # folded by cel-go: the left operand is not evaluated
             among = constant_set(right.value)
             if among is not None:
                 return Step(logic.membership(left.run, among))
@@ -204,6 +213,7 @@ class Planner:
 
     def _function(self, node: Call, operands: list[Step]) -> Step:
         overloads = self._overloads(node)
+        single = len(overloads) == 1  # the checker could determine which one is called
         compiled = node.function in PATTERN_FUNCTIONS and len(operands) > 1 and operands[1].constant
         if compiled:
             self._check_pattern(operands[1].value, node)
@@ -212,11 +222,11 @@ class Planner:
             raise PlanError(f"no such overload: {node.function}", node)
         if node.function in FOLDED and len(operands) == 1 and operands[0].constant:
             value = operands[0].value
+            call, _price = called([value])
             try:
-                return constant(called([value])[0](value))
+                return constant(call(value))
             except EvaluationError as error:
                 raise PlanError(str(error), node) from None
-        single = len(overloads) == 1
         simple = unguarded(node.function, overloads, compiled)
         if (
             simple is not None
@@ -258,7 +268,7 @@ class Planner:
         run = map_step([(key.run, value.run, optional) for key, value, optional in pairs])
         if all(key.constant and value.constant and not optional for key, value, optional in pairs):
             try:
-                return constant(run([0, {}, 0, None]))
+                return constant(run(new_frame()))  # constants read nothing of a frame
             except EvaluationError as error:
                 raise PlanError(str(error), node) from None
         return Step(run)
@@ -267,7 +277,7 @@ class Planner:
 
     @contextmanager
     def names(self, **names: str) -> Iterator[dict[str, int]]:
-        """Slots for a comprehension's variables while its body is compiled.
+        """Slots, by role, for a comprehension's variables; in the `with` block the names stand for them.
 
         No slot is used twice, because an accumulator may be computed late, in the middle of other loops.
         """

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vapcheck.cel.errors import BudgetExceeded, CelError, CostExceeded, EvaluationError, Halted
-from vapcheck.cel.frame import COST, Frame, Run
+from vapcheck.cel.frame import COST, SCOPE, VALUES, Run, new_frame
 from vapcheck.cel.parts import deep_stack, roomy
 from vapcheck.cel.planner import VARIABLE_PREFIX
 from vapcheck.cel.syntax import Tree
@@ -123,13 +123,14 @@ class Program:
         self.shared = False
         """Whether several policies have it, so that an outcome is worth keeping; only if it is alone."""
         self._run = run
-        self._frame: Frame = [0, None, PER_CALL_LIMIT, None, *([None] * (slots - 4))]
+        self._frame = new_frame(slots, PER_CALL_LIMIT)
+        """Copied for each evaluation."""
 
     def run(self, scope: Scope) -> Outcome:
         """Value, cost and error of one evaluation; it spends nothing of the scope's budget."""
         frame = self._frame.copy()
-        frame[1] = scope.values
-        frame[3] = scope
+        frame[VALUES] = scope.values
+        frame[SCOPE] = scope
         value, error = None, None
         try:
             value = self._run(frame)

@@ -1,7 +1,7 @@
 """Evaluates one compiled policy on one request with one parameter: what the API server's validator decides.
 
-After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order,
-budgets, messages and what an error leads to.
+After `admission/plugin/policy/validating/validator.go`, `plugin/webhook/matchconditions/matcher.go` and
+`plugin/cel` of the API server 1.36: order, budgets, messages and what an error leads to.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MAX_MESSAGE_BYTES = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
-    """One validation that does not hold, or one error."""
+class Decision:
+    """One validation that does not hold, or one error. A validation that holds has none."""
 
     kind: Literal["violation", "error", "audit-error"]
     message: str
@@ -47,24 +47,25 @@ class Evaluation:
         self.evaluated = 0
         """How many expressions were evaluated."""
 
-    def verdict(self) -> list[Denial] | None:
-        """Decides: no decisions mean that the request may pass, None that a match condition took it out.
+    def verdict(self) -> list[Decision] | None:
+        """None if a match condition excludes the request; otherwise the decisions, empty if it passes.
 
-        An error is a decision too; what it leads to is up to the policy's failurePolicy.
+        Errors are decisions too: failurePolicy says what follows.
         """
         condition = self._conditions()
         if condition is False:
             return None
-        if isinstance(condition, Denial):
+        if isinstance(condition, Decision):
             return [condition]
         decisions = self._validations()
         return [*decisions, *self._audit_errors()] if self._compiled.audit_annotations else decisions
 
-    def _conditions(self) -> bool | Denial:
+    def _conditions(self) -> bool | Decision:
         """Whether all conditions hold; one that is false outweighs errors of the others."""
         compiled = self._compiled
         if not compiled.conditions:
             return True
+        # Match conditions may name namespaceObject, but the server passes them no namespace (matcher.go).
         scope = self._scope.with_values({"namespaceObject": None}, budget=Budget(CONDITIONS_BUDGET))
         errors: list[tuple[Expression, str]] = []
         for row, program in compiled.conditions:
@@ -72,41 +73,39 @@ class Evaluation:
                 if self._run(program, scope) is False:
                     return False
             except BudgetExceeded as error:
-                return Denial("error", str(error), row)
+                return Decision("error", str(error), row)
             except EvaluationError as error:
                 errors.append((row, _failed(row, error)))
         if not errors:
             return True
         texts = list(dict.fromkeys(text for _, text in errors))
         message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return Denial("error", message, errors[0][0], shows_values=True)
+        return Decision("error", message, errors[0][0], shows_values=True)
 
-    def _validations(self) -> list[Denial]:
+    def _validations(self) -> list[Decision]:
         budget = Budget()
         scope = self._scope.with_variables(self._compiled.variables, budget=budget)
-        results: list[Denial | bool] = []
+        results: list[Decision | bool] = []
         for item in self._compiled.validations:
             row = item.validation.expression
             try:
                 results.append(self._run(item.program, scope) is True)
             except BudgetExceeded as error:
-                return [Denial("error", str(error), row)]
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 path, values = self._explained(item, scope)
                 message = _failed(row, error)
-                results.append(Denial("error", message, row, values=values, path=path, shows_values=True))
-        spent = BUDGET - budget.remaining
-        worst = self._compiled.messages * PER_CALL_LIMIT + spent
-        if budget.remaining >= worst and all(result is True for result in results):
+                results.append(Decision("error", message, row, values=values, path=path, shows_values=True))
+        if all(result is True for result in results) and budget.remaining >= self._most_for_messages(scope):
             return []  # no message will be read, and none can run out of what is left
         messages, failed = self._messages(budget)
         decisions = []
         for number, (item, result) in enumerate(zip(self._compiled.validations, results, strict=True)):
             row = item.validation.expression
-            if isinstance(result, Denial):
+            if isinstance(result, Decision):
                 decisions.append(result)
             elif messages is None:
-                decisions.append(Denial("error", f"failed messageExpression: {BudgetExceeded()}", row))
+                decisions.append(Decision("error", f"failed messageExpression: {BudgetExceeded()}", row))
             elif not result:
                 reason = item.validation.reason
                 worded = (
@@ -115,18 +114,29 @@ class Evaluation:
                 path, values = self._explained(item, scope)
                 if item.message and number in failed:
                     values[item.message.expression] = f"({failed[number]})"
-                decisions.append(Denial("violation", worded, row, reason, values, path))
+                decisions.append(Decision("violation", worded, row, reason, values, path))
         return decisions
+
+    def _most_for_messages(self, scope: Scope) -> int:
+        """What the message expressions can cost after the validations, evaluated in `scope`.
+
+        They compute and pay for the variables that they read again: for those that a validation has computed
+        no more than all validations have cost, for the others up to the limit of one expression. A single
+        call with megabytes of arguments may exceed that limit before it stops the expression; policies whose
+        messages make such calls are not covered.
+        """
+        assert scope.budget is not None
+        spent = BUDGET - scope.budget.remaining
+        compiled = self._compiled
+        not_computed = sum(name not in scope.values for name in compiled.read_by_messages)
+        return spent + (compiled.messages + not_computed) * PER_CALL_LIMIT
 
     def _messages(self, budget: Budget) -> tuple[list[str] | None, dict[int, str]]:
         """The text of each message expression, empty where it gives none, and the errors of those that fail.
 
         No texts at all when the budget ran out.
         """
-        seen = {
-            name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
-        }
-        scope = Scope(seen).with_variables(self._compiled.variables, budget=budget)
+        scope = self._without_authorizer(budget)
         texts: list[str] = []
         failed: dict[int, str] = {}
         for number, item in enumerate(self._compiled.validations):
@@ -141,18 +151,26 @@ class Evaluation:
             texts.append(_usable(text))
         return texts, failed
 
-    def _audit_errors(self) -> list[Denial]:
+    def _audit_errors(self) -> list[Decision]:
         """What is wrong with the audit annotations, whose values go to a log of the server's."""
-        wrong: list[Denial] = []
-        scope = self._scope.with_variables(self._compiled.variables, budget=Budget())
+        wrong: list[Decision] = []
+        # They compile with an authorizer, but the server evaluates them without one (validator.go).
+        scope = self._without_authorizer(Budget())
         for row, program in self._compiled.audit_annotations:
             try:
                 self._run(program, scope)
             except BudgetExceeded as error:
-                return [Denial("error", str(error), row)]
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
-                wrong.append(Denial("audit-error", _failed(row, error), row, shows_values=True))
+                wrong.append(Decision("audit-error", _failed(row, error), row, shows_values=True))
         return wrong
+
+    def _without_authorizer(self, budget: Budget) -> Scope:
+        """The request's values without the authorizer; variables are computed anew."""
+        values = {
+            name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
+        }
+        return Scope(values).with_variables(self._compiled.variables, budget=budget)
 
     def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:
         """Where in the object the reason is, and the values that the reader of a finding wants to see."""

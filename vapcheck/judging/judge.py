@@ -1,4 +1,4 @@
-"""Judges objects by policies: the API server's dispatcher, offline.
+"""Judges objects by policies, as the API server's dispatcher does.
 
     requests of one object  x  policies that match  x  bindings that match  x  parameters  ->  findings
 
@@ -17,7 +17,7 @@ from vapcheck.cel.libraries.authorization import Attributes, Authorizer, Resourc
 from vapcheck.cel.program import Scope
 from vapcheck.judging.context_objects import ContextObjects, doubtful
 from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
-from vapcheck.judging.evaluation import Denial, Evaluation
+from vapcheck.judging.evaluation import Decision, Evaluation
 from vapcheck.judging.matching import Matcher, asks_labels, is_exempt
 from vapcheck.judging.request import Request, User
 from vapcheck.judging.tally import Reach, Tally, UnseenNamespace
@@ -47,13 +47,16 @@ class Judge:
         labels = {name: body["metadata"].get("labels") or {} for name, body in namespaces.items()}
         self._matcher = Matcher(kinds, labels)
         self._candidates: dict[Hashable, list[BoundPolicy]] = {}
+        """Policies that may match requests of a kind, by the list of policies asked about and the kind."""
         self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
-        self._asked: set[tuple[str, str]] = set()
+        """Policies that are also applied to the pods that an object leads to."""
+        self._noted: set[tuple[str, str]] = set()
+        """Namespaces that are not given, and kinds of requests in them, for which `_note_unseen` is done."""
         self.tally = self.new_tally()
         """What was counted so far."""
 
     def new_tally(self) -> Tally:
-        """One in which nothing is counted yet."""
+        """A tally of these policies in which nothing is counted yet."""
         return Tally.of(bound.compiled.policy.name for bound in self._policies)
 
     def judge(
@@ -80,12 +83,12 @@ class Judge:
             if subresource:
                 findings.extend(self._of_subresource(document, subresource, old, user))
             else:
-                findings.extend(self._findings(document, operation, old, user, options or {}, templates))
+                findings.extend(self._of_object(document, operation, old, user, options or {}, templates))
         except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
             findings.append(not_judged(document, error))
         return findings
 
-    def _findings(
+    def _of_object(
         self,
         document: Document,
         operation: str,
@@ -104,18 +107,19 @@ class Judge:
         yield from (doubtful(doubt, document) for doubt in doubts)
         if is_exempt(resource):
             return
-        yield from self._on(request, document, "", self._policies)
+        yield from self._judge_request(request, document, "", self._policies)
         if templates and self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
             known = self._kinds.schema(resource.api_version, resource.kind) is not None
             for path, pod in pod_templates(document.body):
-                doubts = []  # of a kind that isn't known, nothing in its templates was looked at above
+                # The templates of a known kind were checked with the object, above.
+                doubts = []
                 inner = self._request(pod, pods, "CREATE", None, user, None if known else doubts)
                 yield from (
                     doubtful(replace(doubt, path=f"{path}.{doubt.path}"), document) for doubt in doubts
                 )
-                yield from self._on(inner, document, path, self._for_templates)
+                yield from self._judge_request(inner, document, path, self._for_templates)
 
     def _of_subresource(
         self, document: Document, asked: str, old: Mapping[str, Any] | None, user: User
@@ -125,13 +129,15 @@ class Judge:
             return []
         body, before = subresource.object_of(document.body), subresource.object_of(dict(old)) if old else None
         operation = subresource.operation
+        # CONNECT has no old object, as CREATE. What it and CREATE of a subresource send is not stored, so the
+        # server adds no defaults.
         request = self._request(
             body, subresource.parent, operation.replace("CONNECT", "CREATE"), before, user
         )
-        if operation != "UPDATE":  # nothing is stored, so that nothing is filled in
+        if operation != "UPDATE":
             request = replace(request, operation=operation, object=subresource.sent(body))
         request = replace(request, subresource=subresource.name, own_kind=subresource.own_kind)
-        return self._on(request, document, "", self._policies)
+        return self._judge_request(request, document, "", self._policies)
 
     def _request(
         self,
@@ -143,6 +149,7 @@ class Judge:
         doubts: list[Doubt] | None = None,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> Request:
+        """The request as admission sees it; what is uncertain about the new object is added to `doubts`."""
         new: Body | None = None
         before: Body | None = None
         if operation != "DELETE":
@@ -163,9 +170,10 @@ class Judge:
             namespace = name
         return Request(operation, resource, name, namespace, new, before, user, options=options)
 
-    def _on(
+    def _judge_request(
         self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
     ) -> list[PolicyFinding]:
+        """What these policies find; `path` leads to the part of the document that the request is about."""
         findings: list[PolicyFinding] = []
         scopes: dict[str, Scope] = {}  # by the apiVersion as which the object matched
         own = request.resource
@@ -174,23 +182,23 @@ class Judge:
             broken = self._parameters.unknown_kind(policy)
             if broken:
                 self.tally.matched[policy.name] += 1
-                decision, level = Denial("error", broken), config_level(policy)
+                decision, level = Decision("error", broken), config_level(policy)
                 finding = finding_of(policy, None, decision, level, document, path)
                 findings.append(replace(finding, remediation=GIVE_THE_CRD))
                 continue
             version = matched.api_version
             if version not in scopes and bindings:
                 scopes[version] = self._scope(request, matched)
-            applied = False
+            applied = False  # until a binding is broken, or its match conditions hold for a parameter
             for binding in bindings:
                 scope = scopes[version]
                 try:
-                    if own != matched and not own.alike_in_versions:
+                    if own != matched and not own.alike_in_versions:  # the server would convert the object
                         raise ParameterError(_unconverted(own, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
-                    decision = Denial("error", f"failed to configure binding: {error}")
+                    decision = Decision("error", f"failed to configure binding: {error}")
                     finding = finding_of(policy, binding, decision, config_level(policy), document, path)
                     findings.append(replace(finding, remediation=error.remediation or finding.remediation))
                     continue
@@ -213,8 +221,9 @@ class Judge:
     def _in_force(
         self, request: Request, document: Document, policies: Sequence[BoundPolicy]
     ) -> Iterator[tuple[BoundPolicy, Resource, list[Binding]]]:
-        """The policies that match, as which resource they do, and those of their bindings that match too."""
-        key = (id(policies), request.kind)  # the two lists of policies live as long as the judge
+        """Each policy that matches, the resource as which the request does, and the bindings that match."""
+        # The identity is a safe key: `_policies` and `_for_templates` live as long as the judge.
+        key = (id(policies), request.kind)
         if key not in self._candidates:
             self._candidates[key] = [
                 bound
@@ -235,26 +244,27 @@ class Judge:
                 self.tally.reach(policy.name, Reach.SELECTORS)
 
     def _note_assumed(self, request: Request, document: Document) -> None:
+        """Note that a kind is not known, and was taken for namespaced."""
         own = request.resource
         if self._kinds.resource(own.api_version, own.kind) is None and not namespace_of(document.body):
             self.tally.assumed.setdefault((own.api_version, own.kind), (document.file, document.line))
 
     def _note_unseen(self, request: Request, document: Document, candidates: Sequence[BoundPolicy]) -> None:
-        """What these policies look up in a namespace that isn't given, once for each kind of request."""
+        """Note what policies look up in a namespace that is not given, once for each kind of request."""
         name = request.namespace
         if (
             not name
             or request.is_namespace
             or name in self.context.namespaces
-            or (name, request.kind) in self._asked
+            or (name, request.kind) in self._noted
         ):
             return
-        self._asked.add((name, request.kind))
+        self._noted.add((name, request.kind))
         for bound in candidates:
             policy = bound.compiled.policy
-            whole = asks_labels(policy.match.namespace_selector, name)
+            by_policy = asks_labels(policy.match.namespace_selector, name)
             selecting = {
-                b.name for b in bound.bindings if whole or asks_labels(b.match.namespace_selector, name)
+                b.name for b in bound.bindings if by_policy or asks_labels(b.match.namespace_selector, name)
             }
             reading = {policy.name} if bound.compiled.reads_namespace else set()
             if selecting or reading:
@@ -296,7 +306,7 @@ class Judge:
 
 
 def _unconverted(own: Resource, wanted: Resource) -> str:
-    """The server converts between versions; offline there is nothing to convert with."""
+    """The message for an object that the server would convert to the version that the rule names."""
     return (
         f"can't be evaluated offline: the policy's rule names {wanted.api_version} {wanted.kind}, the "
         f"object is {own.api_version}; write it as {wanted.api_version}, or also name {own.version} in the "

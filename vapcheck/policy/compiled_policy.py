@@ -1,15 +1,17 @@
 """A policy with all its expressions compiled, or everything that the API server would refuse in it.
 
-It must not evaluate anything: see `evaluation`.
+Nothing here evaluates: see `vapcheck.judging.evaluation`.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from vapcheck.cel.environment import Environment
 from vapcheck.cel.errors import CompileError
+from vapcheck.cel.planner import VARIABLE_PREFIX
 from vapcheck.cel.program import Program
 from vapcheck.policy import unseen_variables
 from vapcheck.policy.model import Expression, Policy, Validation
@@ -18,7 +20,8 @@ from vapcheck.server.minors import MINORS, NEWEST
 _MAX_AUDIT_ANNOTATIONS = 20
 _MAX_AUDIT_EXPRESSION_BYTES = 5 * 1024
 _ENVIRONMENTS = 16
-"""How many are kept, as each takes some 0.5 MiB; policies one after the other share them most."""
+"""How many are kept, since each takes some 0.5 MiB. Mostly it is policies compiled one after the other that
+share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class CompiledPolicy:
     audit_annotations: tuple[tuple[Expression, Program], ...]
     messages: int
     """How many validations build their message with an expression."""
+    read_by_messages: frozenset[str]
+    """Variables that those expressions read, directly or through other variables, as "variables.pool"."""
 
     @property
     def reads_namespace(self) -> bool:
@@ -66,19 +71,20 @@ class Refusal:
 
 
 class Compiler:
-    """Compiles policies. What several of them have in common is compiled once, and can be evaluated once."""
+    """Compiles policies. An expression that several policies have is compiled once and, if it reads no
+    variables, evaluated once for each request (`Program.shared`)."""
 
     def __init__(self) -> None:
-        self._environments: dict[_Scope, Environment] = {}
-        self._programs: dict[tuple[_Scope, str, tuple[str, ...]], Program | CompileError] = {}
+        self._environments: dict[_Visible, Environment] = {}
+        self._programs: dict[tuple[_Visible, str, tuple[str, ...]], Program | CompileError] = {}
 
     def compile(self, policy: Policy, minor: str = NEWEST) -> CompiledPolicy | list[Refusal]:
-        """The policy ready for evaluation; or why a cluster of that minor refuses it, every reason at once.
+        """The policy ready for evaluation, or every reason why a cluster of that minor refuses it.
 
-        Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
+        As in the API server, match conditions see no variables, and message expressions no authorizer.
         """
         compiler = _PolicyCompiler(policy, self)
-        plain = _Scope(params=policy.param_kind is not None, authorizer=True, minor=minor)
+        plain = _Visible(params=policy.param_kind is not None, authorizer=True, minor=minor)
         composed, unauthorized = plain, replace(plain, authorizer=False)
         conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
         variables: dict[str, Program] = {}
@@ -115,9 +121,12 @@ class Compiler:
             validations=tuple(validations),
             audit_annotations=tuple((row, program) for row, program in audits if program),
             messages=sum(item.message is not None for item in validations),
+            read_by_messages=_variables_read(
+                variables, [item.message for item in validations if item.message]
+            ),
         )
 
-    def program(self, scope: _Scope, text: str, expects: tuple[str, ...]) -> Program:
+    def program(self, scope: _Visible, text: str, expects: tuple[str, ...]) -> Program:
         """The program of an expression. Raises CompileError."""
         key = (scope, text, expects)
         found = self._programs.get(key)
@@ -127,13 +136,13 @@ class Compiler:
             except CompileError as error:
                 found = error
             self._programs[key] = found
-        elif isinstance(found, Program):
+        elif isinstance(found, Program):  # this is its second use
             found.shared = found.alone
         if isinstance(found, CompileError):
             raise found
         return found
 
-    def _environment(self, scope: _Scope) -> Environment:
+    def _environment(self, scope: _Visible) -> Environment:
         environment = self._environments.get(scope)
         if environment is None:
             if scope.variables:
@@ -151,28 +160,39 @@ class Compiler:
         return environment
 
 
+def _variables_read(variables: dict[str, Program], programs: Iterable[Program]) -> frozenset[str]:
+    """The variables that `programs` read, directly or through others; `variables` in the policy's order."""
+    read = {name for program in programs for name in program.reads}
+    for name, program in reversed(variables.items()):
+        if f"{VARIABLE_PREFIX}{name}" in read:
+            read |= program.reads
+    return frozenset(name for name in read if name.startswith(VARIABLE_PREFIX))
+
+
 @dataclass(frozen=True, slots=True)
-class _Scope:
-    """What an expression can see besides the object. Programs are compared by identity."""
+class _Visible:
+    """What an expression can see besides the object; for each there is one environment. Programs are compared
+    by identity."""
 
     params: bool
     authorizer: bool
     minor: str
     variables: tuple[tuple[str, Program], ...] = ()
 
-    def having(self, name: str, program: Program) -> _Scope:
+    def having(self, name: str, program: Program) -> _Visible:
+        """This, and one more variable."""
         return replace(self, variables=(*self.variables, (name, program)))
 
 
 class _PolicyCompiler:
-    """Compiles the expressions of one policy and gathers what is refused."""
+    """Compiles the expressions of one policy and collects the refusals."""
 
     def __init__(self, policy: Policy, shared: Compiler) -> None:
         self._policy, self._shared = policy, shared
         self.refusals: list[Refusal] = []
 
     def refuse(self, row: Expression, message: str, first: str | None = None) -> None:
-        """`first`: the first minor that would take it, where this one is too old."""
+        """Note that `row` is refused; `first` is the first minor that accepts it, if this one is too old."""
         fix = unseen_variables.advice(self._policy, row, message)
         if first:
             fix = (
@@ -181,16 +201,16 @@ class _PolicyCompiler:
             )
         self.refusals.append(Refusal(row.path, row.text, message, fix))
 
-    def compile(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> Program | None:
+    def compile(self, scope: _Visible, row: Expression, expects: tuple[str, ...]) -> Program | None:
         try:
             return self._shared.program(scope, row.text, expects)
         except CompileError as error:
             where = f" at {error.line}:{error.column} of the expression" if error.line else ""
             message = f"does not compile{where}: {error.message}"
-            self.refuse(row, message, self._first_that_takes(scope, row, expects))
+            self.refuse(row, message, self._first_that_accepts(scope, row, expects))
             return None
 
-    def _first_that_takes(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> str | None:
+    def _first_that_accepts(self, scope: _Visible, row: Expression, expects: tuple[str, ...]) -> str | None:
         """The first minor after this one in which the expression compiles."""
         for minor in MINORS[MINORS.index(scope.minor) + 1 :]:
             with contextlib.suppress(CompileError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, NamedCluster, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, NamedCluster, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.live.cluster import access
 from gpupool.live.cluster.kube_api import ApiError, KubeApi, UnreachableError
@@ -53,7 +53,7 @@ def _whoami(api: KubeApi) -> str:
     return str(api.create({**review, "metadata": {}})["status"]["userInfo"]["username"])
 
 
-def version(inputs: Inputs) -> Iterator[CheckResult]:
+def version(inputs: DoctorInput) -> Iterator[CheckResult]:
     """The server's Kubernetes against the file's. Whether it is too old shows in the kinds that it serves."""
     assert inputs.api is not None
     assert inputs.target is not None

@@ -11,7 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from gpupool.adopt.doctor import access, components, kinds, machine, references, rights, running, tenant_roles
-from gpupool.adopt.doctor.model import Check, CheckResult, Diagnosis, Inputs, NamedCluster, result
+from gpupool.adopt.doctor.model import Check, CheckResult, Diagnosis, DoctorInput, NamedCluster, result
 from gpupool.adopt.doctor.needed_rights import Right
 from gpupool.adopt.doctor.reading import guarded
 from gpupool.adopt.doctor.reasons import Reason
@@ -103,8 +103,8 @@ def diagnose(env: str, notify: Callable[[str], None]) -> Diagnosis:
     return Diagnosis(name, str(path), tuple(results), rights.grant(lacking, inputs.user))
 
 
-def _read(env: str, path: Path, notify: Callable[[str], None]) -> tuple[Inputs, tuple[Finding, ...]]:
-    inputs = Inputs(env, notify)
+def _read(env: str, path: Path, notify: Callable[[str], None]) -> tuple[DoctorInput, tuple[Finding, ...]]:
+    inputs = DoctorInput(env, notify)
     try:
         loaded = load(path)
         inputs.target = _target(loaded)
@@ -138,7 +138,7 @@ def _of_file(findings: Iterable[Finding]) -> Iterator[CheckResult]:
         )
 
 
-def _run(registered: Registered, inputs: Inputs) -> Iterator[CheckResult]:
+def _run(registered: Registered, inputs: DoctorInput) -> Iterator[CheckResult]:
     delivery = inputs.plan.delivery if inputs.plan else None
     if registered.of_up and delivery is not None and delivery.gitops:
         yield result(registered.name, Reason.NOT_BY_UP, engine=delivery.by.title)
@@ -159,7 +159,7 @@ def _run(registered: Registered, inputs: Inputs) -> Iterator[CheckResult]:
         yield replace(row, grants=granted)
 
 
-def _reads(inputs: Inputs) -> dict[str, tuple[Right, ...]]:
+def _reads(inputs: DoctorInput) -> dict[str, tuple[Right, ...]]:
     """What each check lists, as rights."""
     plan = inputs.plan
     if plan is None:

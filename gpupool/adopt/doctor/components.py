@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.environment.plan.model import SYSTEM_NAMESPACE
 from gpupool.generators.emit import yaml_text
@@ -25,7 +25,7 @@ _RELEASE_NAME, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/r
 """Annotations by which Helm knows its own objects (Helm 3)."""
 
 
-def reservations(inputs: Inputs) -> Iterator[CheckResult]:
+def reservations(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Where Karpenter's gate is on, what is reserved and named nowhere is paid for beside the nodes
     (Karpenter 1.6 and later, ReservedCapacity)."""
     assert inputs.plan is not None
@@ -37,7 +37,7 @@ def reservations(inputs: Inputs) -> Iterator[CheckResult]:
     yield result("reservations", Reason.RESERVATIONS_NAMED, count=count, region=plan.cluster.region)
 
 
-def operator(inputs: Inputs) -> Iterator[CheckResult]:
+def operator(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Which GPU Operator there will be, and whether it would follow the pools."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -83,7 +83,7 @@ def operator(inputs: Inputs) -> Iterator[CheckResult]:
             yield result(subject, Reason.OPERATOR_LACKS, name=patch.name, values=yaml_text(missing))
 
 
-def prometheus(inputs: Inputs) -> Iterator[CheckResult]:
+def prometheus(inputs: DoctorInput) -> Iterator[CheckResult]:
     """The kind that ServiceMonitors are made of, where the file asks for some."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -104,7 +104,7 @@ def prometheus(inputs: Inputs) -> Iterator[CheckResult]:
     yield result("Prometheus operator", reason, version=version, kind=kind, field=" and ".join(asking))
 
 
-def charts(inputs: Inputs) -> Iterator[CheckResult]:
+def charts(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Whether each chart can be pulled from here."""
     assert inputs.bundle is not None
     if not inputs.bundle.releases:
@@ -148,7 +148,7 @@ def _succeeds(helm: Path, arguments: list[str]) -> bool:
     return done.returncode == 0
 
 
-def queue(inputs: Inputs) -> Iterator[CheckResult]:
+def queue(inputs: DoctorInput) -> Iterator[CheckResult]:
     """The queue's image, as far as the cluster shows that it can be pulled."""
     assert inputs.api is not None
     assert inputs.plan is not None

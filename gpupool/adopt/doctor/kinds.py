@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.generators.kinds import kind_of
 from gpupool.generators.manifest import Manifest
@@ -37,7 +37,7 @@ GATES: Mapping[str, Callable[[Manifest], bool]] = {
 """Feature gates of Karpenter, and which manifests need each."""
 
 
-def kinds(inputs: Inputs) -> Iterator[CheckResult]:
+def kinds(inputs: DoctorInput) -> Iterator[CheckResult]:
     """How many kinds are served, and each that is not."""
     assert inputs.api is not None
     assert inputs.bundle is not None
@@ -52,7 +52,7 @@ def kinds(inputs: Inputs) -> Iterator[CheckResult]:
     yield result("kinds", Reason.KINDS_SERVED, count=served, used=len(used))
 
 
-def _unserved(inputs: Inputs, api: KubeApi, version: str, kind: str, charts: set[str]) -> CheckResult:
+def _unserved(inputs: DoctorInput, api: KubeApi, version: str, kind: str, charts: set[str]) -> CheckResult:
     assert inputs.target is not None
     chart = kind_of(kind).chart
     if chart is None:
@@ -75,7 +75,7 @@ def _versions(api: KubeApi, version: str, kind: str) -> Iterator[str]:
             yield from (name for name in names if api.resource(name, kind) is not None)
 
 
-def gates(inputs: Inputs) -> Iterator[CheckResult]:
+def gates(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Whether Karpenter has the gates on that the manifests need."""
     assert inputs.api is not None
     assert inputs.bundle is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.infra import engine
 from gpupool.infra.pulumi_plugins import env as pulumi_env
@@ -18,7 +18,7 @@ from gpupool.programs.failures import LocalError
 _ENGINE = "pulumi"
 
 
-def project(_: Inputs) -> Iterator[CheckResult]:
+def project(_: DoctorInput) -> Iterator[CheckResult]:
     """The folder that states are found by."""
     try:
         yield result("Pulumi.yaml", Reason.PROJECT_FOUND, folder=engine.work_dir())
@@ -26,7 +26,7 @@ def project(_: Inputs) -> Iterator[CheckResult]:
         yield result("Pulumi.yaml", Reason.PROJECT_MISSING, problem=error)
 
 
-def engine_program(_: Inputs) -> Iterator[CheckResult]:
+def engine_program(_: DoctorInput) -> Iterator[CheckResult]:
     """The engine: where it is, or how `up` gets it."""
     program = binaries.programs()[_ENGINE]
     path = binaries.find(_ENGINE)
@@ -49,7 +49,7 @@ def engine_program(_: Inputs) -> Iterator[CheckResult]:
     yield result(_ENGINE, Reason.ENGINE_BUILT, go=go, **values)
 
 
-def kubernetes_plugin(_: Inputs) -> Iterator[CheckResult]:
+def kubernetes_plugin(_: DoctorInput) -> Iterator[CheckResult]:
     """Pulumi's plugin for Kubernetes."""
     subject, pinned = pulumi_env.KUBERNETES_PLUGIN, pulumi_env.pinned_plugin()
     values = {"pinned": pinned, "install": " ".join(pulumi_env.install_plugin())}

@@ -1,4 +1,4 @@
-"""What checks are given and what they say: values alone. Sentences are made in `reasons`."""
+"""Input and results of the doctor's checks, as values; their sentences are made in `reasons`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gpupool.live.cluster.kube_api import KubeApi
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that a check says."""
+    """One result of a check; a check may have several."""
 
     subject: str
-    """What it is about: a program, a kind, a Secret ..."""
+    """What the result is about: a program, a kind, a Secret ..."""
     reason: Reason
     values: Mapping[str, Any]
-    """What the reason's sentences are filled with."""
+    """Values of the placeholders in the reason's sentences."""
     grants: tuple[Right, ...] = ()
-    """Rights to grant where these are what is missing."""
+    """Rights to grant, if missing rights are the reason."""
     check: str = ""
-    """The check's name."""
+    """Name of the check; set by `checks._results`, empty until then."""
 
     @property
     def state(self) -> CheckState:
@@ -36,7 +36,7 @@ class CheckResult:
 
     @property
     def blocks(self) -> bool:
-        """Whether `up` can't succeed as it is."""
+        """Whether `up` would fail."""
         return self.reason.blocks
 
     @property
@@ -45,11 +45,11 @@ class CheckResult:
 
     @property
     def remediation(self) -> str:
-        """What to do; empty where there is nothing to do."""
+        """What to do; empty if there is nothing to do."""
         return self.reason.remediation(self.values)
 
     def finding(self, file: str) -> Finding | None:
-        """It as a finding about `file`; None where nothing is amiss."""
+        """The result as a finding about `file`; None if nothing is wrong."""
         if self.state in (CheckState.OK, CheckState.WILL_BE_INSTALLED):
             return None
         advisory = Category.unknown if self.state is CheckState.UNKNOWN else Category.advisory
@@ -74,32 +74,36 @@ class NamedCluster:
 
 
 @dataclass(slots=True)
-class Inputs:
-    """What a check may look at. What its registration asks for is there when it is run."""
+class DoctorInput:
+    """What a check may read.
+
+    Which of the optional fields are set depends on the check's `Need` in `checks.CHECKS`; a check is not run
+    without them.
+    """
 
     env: str
     """ENV as it was typed."""
     notify: Callable[[str], None]
-    """For what takes long."""
+    """Called with what is being done, before a step that takes long."""
     target: NamedCluster | None = None
-    """None where the file does not say which cluster."""
+    """None if the file does not say which cluster."""
     environment: Environment | None = None
     plan: Plan | None = None
     bundle: Bundle | None = None
-    """What the plan amounts to; like the plan None where the file has findings."""
+    """The plan's objects and charts; None, as the plan, if the file has findings."""
     api: KubeApi | None = None
-    """None where the cluster can't be used."""
+    """None if the cluster can't be used."""
     reads: Mapping[str, tuple[Right, ...]] = field(default_factory=dict)
-    """By check: what it reads of the cluster beyond what `up` reads."""
+    """By check, the rights that it needs to read the cluster beyond those of `up`."""
     user: str = ""
-    """Who the cluster takes us for; empty where it does not say."""
+    """The user that the cluster authenticates us as; empty if it does not say."""
 
 
-Check = Callable[[Inputs], Iterator[CheckResult]]
+Check = Callable[[DoctorInput], Iterator[CheckResult]]
 
 
 def result(subject: str, reason: Reason, /, **values: Any) -> CheckResult:
-    """What a check yields."""
+    """A result whose check is not set yet; this is what checks yield."""
     return CheckResult(subject, reason, values)
 
 
@@ -111,7 +115,7 @@ class Diagnosis:
     file: str
     results: tuple[CheckResult, ...]
     grant: tuple[Mapping[str, Any], ...]
-    """Objects that give the account what it lacks; empty where it lacks nothing."""
+    """Objects that grant the account its missing rights; empty if none is missing."""
 
     @property
     def ready(self) -> bool:
@@ -120,7 +124,7 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """All of it in one line."""
+        """The diagnosis in one line."""
         blocking = sum(row.blocks for row in self.results)
         unknown = sum(row.state is CheckState.UNKNOWN for row in self.results)
         tail = f"; {unknown} could not be checked" if unknown else ""
@@ -129,7 +133,7 @@ class Diagnosis:
         return f"{self.environment}: {blocking} prerequisite{'s' if blocking != 1 else ''} not met{tail}"
 
     def finding_report(self) -> FindingReport:
-        """All of it for machines; JSON has the results of all checks too."""
+        """The results that are wrong, as findings; JSON has all results too."""
         found = [finding for row in self.results if (finding := row.finding(self.file))]
         passed = [row.check for row in self.results if row.finding(self.file) is None]
         return FindingReport(

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.findings import GpupoolError
 from gpupool.live.cluster.kube_api import ApiError, UnreachableError
@@ -18,7 +18,7 @@ _FORBIDDEN = 403
 _PACKAGE = "gpupool"
 
 
-def guarded(subject: str, inputs: Inputs, rows: Iterator[CheckResult]) -> Iterator[CheckResult]:
+def guarded(subject: str, inputs: DoctorInput, rows: Iterator[CheckResult]) -> Iterator[CheckResult]:
     """`rows`, and in place of what could not be read a result about `subject` that says why.
 
     A server that does not answer is waited for once: the cluster counts as out of reach from then on.

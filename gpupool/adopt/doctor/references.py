@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reading import guarded
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.environment.plan.model import SYSTEM_NAMESPACE
@@ -23,7 +23,7 @@ from gpupool.environment.spec.queue import SecretRef
 from gpupool.live.objects import static_nodes
 
 
-def nodes(inputs: Inputs) -> Iterator[CheckResult]:
+def nodes(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Whether the nodes that pools name can be part of them."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -81,7 +81,7 @@ def _references(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Secret
             yield from _references(item, (*path, str(key)))
 
 
-def secrets(inputs: Inputs) -> Iterator[CheckResult]:
+def secrets(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Whether each Secret that the file names is there, with the key that is named."""
     assert inputs.environment is not None
     rows = list(named_secrets(inputs.environment))
@@ -92,7 +92,7 @@ def secrets(inputs: Inputs) -> Iterator[CheckResult]:
             yield from guarded(row.field, inputs, map(partial(_secret, inputs), [row]))
 
 
-def _secret(inputs: Inputs, row: NamedSecret) -> CheckResult:
+def _secret(inputs: DoctorInput, row: NamedSecret) -> CheckResult:
     assert inputs.api is not None
     assert inputs.plan is not None
     key = row.key or "KEY"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpupool.adopt.doctor.components import show
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.needed_rights import EVERYTHING, Escalation, Right, escalations, helpful, needed
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.live.cluster.beforehand import may
@@ -27,7 +27,7 @@ _SHOWN = 3
 _ACCOUNT = "system:serviceaccount:"
 
 
-def check(inputs: Inputs) -> Iterator[CheckResult]:
+def check(inputs: DoctorInput) -> Iterator[CheckResult]:
     """A result for each resource on which verbs are missing, and for each role that can't be made."""
     assert inputs.api is not None
     assert inputs.bundle is not None
@@ -52,7 +52,7 @@ def check(inputs: Inputs) -> Iterator[CheckResult]:
         yield _of_charts(inputs)
 
 
-def _of_checks(inputs: Inputs, reviews: _Reviews, known: frozenset[Right]) -> Iterator[CheckResult]:
+def _of_checks(inputs: DoctorInput, reviews: _Reviews, known: frozenset[Right]) -> Iterator[CheckResult]:
     """What `doctor` itself reads beyond what `up` does, check by check: without it that check is skipped."""
     for name, reads in inputs.reads.items():
         lacking = reviews.lacking(set(reads) - known)
@@ -145,7 +145,7 @@ def _unmade(escalation: Escalation, asked: _Reviews) -> CheckResult:
     return replace(row, grants=(instead,))
 
 
-def _of_charts(inputs: Inputs) -> CheckResult:
+def _of_charts(inputs: DoctorInput) -> CheckResult:
     assert inputs.bundle is not None
     releases = inputs.bundle.releases
     commands = [" ".join(["helm", *show(release, ("template",))]) for release in releases]

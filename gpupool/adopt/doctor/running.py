@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.environment.plan.model import POOL_LABEL, Plan
 from gpupool.live.cluster.gpu_publishers import RESOURCE_SLICES, UnmodelledWay, unmodelled_ways
@@ -24,7 +24,7 @@ _RELEASE = re.compile(r"-(v\d{8})$")
 _SHOWN = 3
 
 
-def workloads(inputs: Inputs) -> Iterator[CheckResult]:
+def workloads(inputs: DoctorInput) -> Iterator[CheckResult]:
     """How many of the running workloads the environment's policies would refuse, and which."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -38,7 +38,7 @@ def workloads(inputs: Inputs) -> Iterator[CheckResult]:
     yield result("workloads", Reason.WORKLOADS_REFUSED, **values)
 
 
-def images(inputs: Inputs) -> Iterator[CheckResult]:
+def images(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Node classes whose image is whatever is newest."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -69,7 +69,7 @@ def _version(node_class: Object) -> str:
     return max((match[1] for name in names if (match := _RELEASE.search(name))), default="")
 
 
-def claims(inputs: Inputs) -> Iterator[CheckResult]:
+def claims(inputs: DoctorInput) -> Iterator[CheckResult]:
     """What else hands out the GPUs of the pools' nodes."""
     assert inputs.api is not None
     assert inputs.plan is not None

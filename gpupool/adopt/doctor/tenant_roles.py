@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.adopt.doctor.model import CheckResult, Inputs, result
+from gpupool.adopt.doctor.model import CheckResult, DoctorInput, result
 from gpupool.adopt.doctor.reading import guarded
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.environment.plan.tenants import Tenant
@@ -66,7 +66,7 @@ def _gravity(allowed: _Allowed) -> tuple[int, int, str, str]:
     return (-1 if resource == "*" else first, verb not in ("*", "create"), resource, group + verb)
 
 
-def check(inputs: Inputs) -> Iterator[CheckResult]:
+def check(inputs: DoctorInput) -> Iterator[CheckResult]:
     """Each binding that gives a tenant more; and how many there are where none does."""
     assert inputs.api is not None
     assert inputs.plan is not None
@@ -100,7 +100,7 @@ def _roles(api: KubeApi, bundle: Bundle) -> _Roles:
     return _Roles(rules, frozenset(allowed for rule in tenant for allowed in _allowed(rule)))
 
 
-def _in_namespaces(inputs: Inputs, roles: _Roles) -> Iterator[CheckResult]:
+def _in_namespaces(inputs: DoctorInput, roles: _Roles) -> Iterator[CheckResult]:
     assert inputs.api is not None
     assert inputs.plan is not None
     for tenant in inputs.plan.tenants:
@@ -111,7 +111,7 @@ def _in_namespaces(inputs: Inputs, roles: _Roles) -> Iterator[CheckResult]:
                 yield from _row(tenant, binding, subjects, roles.beyond(binding, tenant.namespace))
 
 
-def _in_cluster(inputs: Inputs, roles: _Roles) -> Iterator[CheckResult]:
+def _in_cluster(inputs: DoctorInput, roles: _Roles) -> Iterator[CheckResult]:
     assert inputs.api is not None
     assert inputs.plan is not None
     bindings = inputs.api.list(_RBAC, "ClusterRoleBinding")

@@ -25,7 +25,7 @@ Notes = tuple[PolicyFinding, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """One policy with what its fixtures showed."""
+    """One policy with the results of its fixtures."""
 
     suite: Suite
     failures: tuple[Failure, ...]
@@ -33,15 +33,14 @@ class Tested:
 
     @property
     def passed(self) -> bool:
-        """Whether every fixture did what it should, and noticed every mutant that was tried."""
+        """Whether every fixture had its expected verdict, and the fixtures noticed every mutant."""
         return not (self.failures or (self.mutation and self.mutation.unnoticed))
 
 
 def run(folder: Path | None, name: str, mutate: bool, format: Format, kubernetes: str | None = None) -> bool:
-    """Test the policies of `folder` whose names contain `name`, print the outcome, return whether all is
-    well.
+    """Test the policies of `folder` whose names contain `name`, and print the outcome.
 
-    Raises UsageError where there is nothing to test.
+    Returns whether all of them passed. Raises UsageError if there is nothing to test.
     """
     folder = folder or policies_folder()
     if not folder.is_dir():
@@ -61,7 +60,7 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format, kubernetes
     if format == "json":
         print_json(_as_json(folder, tested, stray, notes))
     else:
-        _print(folder, tested, stray, mutate, notes)
+        _print(tested, stray, mutate, notes)
     return all(one.passed for one in tested) and not stray
 
 
@@ -77,16 +76,9 @@ def _test(suite: Suite, kinds: Kinds, mutate: bool, notify: Any) -> Tested:
     return Tested(suite, failures, outcome)
 
 
-def _print(
-    folder: Path, tested: list[Tested], stray: tuple[Failure, ...], mutate: bool, notes: Notes
-) -> None:
-    columns = ["policy", "good", "bad", "result"]
-    rows = [_row(one) for one in tested]
-    if mutate:
-        columns[3:3] = ["mutants", "unnoticed"]
-    else:
-        rows = [row[:3] + row[5:] for row in rows]
-    print_table(columns, rows, right=("good", "bad", "mutants", "unnoticed"))
+def _print(tested: list[Tested], stray: tuple[Failure, ...], mutate: bool, notes: Notes) -> None:
+    rows = [_row(one, mutate) for one in tested]
+    print_table(_columns(mutate), rows, right=("good", "bad", "mutants", "unnoticed"))
     for one in tested:
         named = in_sentence(one.suite.name)
         for failure in one.failures:
@@ -99,21 +91,34 @@ def _print(
         print(f"\n{_said(failure)}")
     for note in notes:
         print(f"\n{note.level}: {note.message}")
-    failed = sum(not one.passed for one in tested)
-    policies = f"{len(tested)} polic{'y' if len(tested) == 1 else 'ies'} of {relative(str(folder))}"
-    fixtures = sum(len(one.suite.cases) for one in tested)
-    well = "fine" if not failed and not stray else f"{failed or 'none'} failed"
-    if not failed and stray:
-        well = "the fixtures have problems"
-    print(f"\n{well}: {policies}, {fixtures} fixtures")
+    print(f"\n{_summary(tested, stray)}")
 
 
-def _row(one: Tested) -> list[str]:
+def _columns(mutate: bool) -> list[str]:
+    """The table's columns, in the order of `_row`."""
+    return ["policy", "good", "bad", *(["mutants", "unnoticed"] if mutate else []), "result"]
+
+
+def _row(one: Tested, mutate: bool) -> list[str]:
     good = sum(case.good for case in one.suite.cases)
-    tried = str(one.mutation.tried) if one.mutation else "-"
-    unnoticed = str(len(one.mutation.unnoticed)) if one.mutation else "-"
-    bad = str(len(one.suite.cases) - good)
-    return [in_sentence(one.suite.name), str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
+    mutants = ["-", "-"]
+    if one.mutation:
+        mutants = [str(one.mutation.tried), str(len(one.mutation.unnoticed))]
+    return [
+        in_sentence(one.suite.name),
+        str(good),
+        str(len(one.suite.cases) - good),
+        *(mutants if mutate else []),
+        "ok" if one.passed else "FAILED",
+    ]
+
+
+def _summary(tested: list[Tested], stray: tuple[Failure, ...]) -> str:
+    """`passed: 39 policies, 869 fixtures`."""
+    failed = sum(not one.passed for one in tested)
+    outcome = f"{failed} failed" if failed else "the fixtures have problems" if stray else "passed"
+    policies = f"{len(tested)} polic{'y' if len(tested) == 1 else 'ies'}"
+    return f"{outcome}: {policies}, {sum(len(one.suite.cases) for one in tested)} fixtures"
 
 
 def _said(failure: Failure) -> str:

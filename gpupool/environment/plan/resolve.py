@@ -102,7 +102,7 @@ def _rests_on_gaps(problem: PlanProblem, gaps: Gaps) -> bool:
     """Whether `problem` only follows from what was left out: that is not a second mistake."""
     if problem.judged_by:
         return any(gaps.covers(loc) for loc in problem.judged_by)
-    return gaps.touches(problem.loc) or gaps.strays(problem.loc)
+    return gaps.touches(problem.loc) or gaps.has_unknown_field_at(problem.loc)
 
 
 def _context(

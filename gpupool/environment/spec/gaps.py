@@ -1,7 +1,7 @@
 """The gaps in an environment file: what was cut out because it is broken, and what still holds without it.
 
-A broken part is cut where it is smallest: an entry, a field. What the format needs gets a neutral value in
-its place, and nothing may be said of that. Knows the fields that can't be left out, and no rule about values.
+The smallest broken part is cut: an entry, a field. A required field gets a neutral value instead, and no
+finding may rest on that value. The module knows which fields are required, and no rule about values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.environment.spec.yaml_source import Loc, value_at
+
+Place = Loc
+"""A path that counts list items as the file does. A plain `Loc` counts them as the environment does, which
+lacks the broken items; `Gaps.place` converts it. Only `Gaps.kept` tells the two apart, the type checker does
+not."""
 
 _NEUTRAL: Mapping[Loc, Any] = {
     ("metadata",): {"name": "x"},
@@ -36,60 +41,64 @@ _NEUTRAL: Mapping[Loc, Any] = {
     ("promotion", "exceptions", 0, "until"): "9999-12-31",
     ("monitoring", "assertion", "image"): "x:1",
 }
-"""What stands in for a field that must be there, so that its neighbours can be judged; 0 is any index. Around
-every other such field the whole section or item is left out."""
+"""Values for required fields that are missing, so that their neighbours can be judged; 0 is any index. Where
+another required field is missing, the section or list item without it is cut. The top level can't be cut:
+each of its required fields needs a value here, except apiVersion and kind, without which nothing is read."""
 
 _KEYED: Mapping[Loc, Any] = {
     ("pools", 0, "labels"): "",
     ("tenants", 0, "pools"): {},
     ("policies", "overrides"): "deny",
 }
-"""What stands in for a broken value whose key is judged by itself."""
+"""Values for broken values of these mappings, so that their keys can be judged."""
 
 
 @dataclass(slots=True)
 class Gaps:
-    """What is broken. Places are asked for as the environment counts them, and kept as the file does."""
+    """What is broken. Questions name a `Loc` of the environment, the answers are stored by `Place`."""
 
-    broken: set[Loc] = field(default_factory=set)
+    broken: set[Place] = field(default_factory=set)
     """Cut out, unread, or given a neutral value."""
-    strayed: set[Loc] = field(default_factory=set)
-    """Where fields stand that there are not. What is read is whole without them, but one of them may be meant
-    for a field that is missing."""
-    kept: dict[Loc, list[int]] = field(default_factory=dict)
-    """Of each list that was cut, the file's index of what is left."""
-    _around: set[Loc] = field(default_factory=set)
-    """Everything that one of `broken` is part of."""
+    has_unknown_field: set[Place] = field(default_factory=set)
+    """Mappings that contain a field the format does not define. The mapping itself was read completely, but
+    the unknown field may be a misspelling of a missing one."""
+    kept: dict[Place, list[int]] = field(default_factory=dict)
+    """For each list with broken items, the indexes in the file of the items that are left."""
+    _around: set[Place] = field(default_factory=set)
+    """Every mapping and list that contains one of `broken`."""
 
-    def add(self, place: Loc) -> None:
+    def add(self, place: Place) -> None:
         """Record that the value at `place` of the file is broken."""
         self.broken.add(place)
         self._around.update(place[:end] for end in range(len(place)))
 
-    def place(self, loc: Loc) -> Loc:
-        """`loc` of the environment as the file counts."""
-        place: Loc = ()
+    def place(self, loc: Loc) -> Place:
+        """Where the file has what the environment has at `loc`."""
+        place: Place = ()
         for part in loc:
             kept = self.kept.get(place) if isinstance(part, int) else None
             place = (*place, kept[part] if kept and isinstance(part, int) else part)
         return place
 
     def covers(self, loc: Loc) -> bool:
-        """Whether nothing is known of `loc`: it is broken, or part of something that is."""
+        """Whether nothing is known about `loc`: it is broken, or part of something broken."""
         place = self.place(loc)
         return any(place[:end] in self.broken for end in range(1, len(place) + 1))
 
     def touches(self, loc: Loc) -> bool:
-        """Whether not all is known of `loc`: it or a part of it is broken, or it is part of what is."""
+        """Whether something about `loc` is unknown: it is broken, contains or is part of something broken."""
         return self.covers(loc) or self.place(loc) in self._around
 
-    def strays(self, loc: Loc) -> bool:
-        """Whether a field that there is not stands at `loc`."""
-        return self.place(loc) in self.strayed
+    def has_unknown_field_at(self, loc: Loc) -> bool:
+        """Whether the mapping at `loc` contains a field that the format does not define."""
+        return self.place(loc) in self.has_unknown_field
 
     def cut(self, data: dict[str, Any], errors: Iterable[tuple[str, Loc]]) -> dict[str, Any]:
-        """`data` without what `errors`, each a kind and a place in `data`, are about; a copy that shares what
-        it can. The kind is pydantic's, or "key" for a mapping's key."""
+        """A copy of `data` without the parts that `errors` name; unchanged parts are shared.
+
+        Each error is a kind and a path in `data` with at least one part; the kind is pydantic's, or "key" for
+        a mapping's key.
+        """
         edits: dict[str | int, Any] = {}
         shorter: dict[Loc, set[int]] = {}
         for kind, loc in errors:
@@ -104,13 +113,13 @@ class Gaps:
                 target, edit = _existing(data, loc), _CUT
             place = self.place(target)
             if kind == "extra_forbidden":
-                self.strayed.add(place[:-1])
+                self.has_unknown_field.add(place[:-1])
             else:
                 self.add(place)
             if edit is _CUT and isinstance(target[-1], int):
                 shorter.setdefault(target[:-1], set()).add(target[-1])
             _note(edits, target, edit)
-        # Only now: the places above are those before anything was cut.
+        # `place` answers by `kept`, which must not change before the places of all errors are found.
         moved = {
             self.place(loc): [self.place((*loc, at))[-1] for at in _rest(data, loc, gone)]
             for loc, gone in shorter.items()
@@ -133,7 +142,7 @@ def _rest(data: Any, loc: Loc, gone: set[int]) -> list[int]:
 
 
 def _existing(data: Any, loc: Loc) -> Loc:
-    """The longest part of `loc` that `data` has."""
+    """The longest beginning of `loc` that exists in `data`."""
     for end, part in enumerate(loc):
         known = part in data if isinstance(data, dict) else isinstance(data, list)
         if not known:
@@ -143,7 +152,7 @@ def _existing(data: Any, loc: Loc) -> Loc:
 
 
 def _note(edits: dict[str | int, Any], loc: Loc, edit: object) -> None:
-    """Put `edit` into the tree `edits`; what is cut as a whole needs no other edit."""
+    """Put `edit` into the tree `edits`; a part that is cut as a whole takes no other edit."""
     for part in loc[:-1]:
         edits = edits.setdefault(part, {})
         if not isinstance(edits, dict):

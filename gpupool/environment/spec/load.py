@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from gpupool.environment.project import environments_folder
 from gpupool.environment.spec.environment import SHARING_VARIANTS, Environment
-from gpupool.environment.spec.gaps import Gaps
+from gpupool.environment.spec.gaps import Gaps, Place
 from gpupool.environment.spec.messages import describe
 from gpupool.environment.spec.tenants import PROJECT_FORMS, UP_TO_FORMS
 from gpupool.environment.spec.yaml_scalars import Unclear
@@ -108,7 +108,7 @@ def check_shape(source: YamlSource) -> Loaded:
         if data is None:  # a document that is only begun has its place after the last line
             finding = replace(finding, line=1, column=1)
         return Loaded(None, source, tuple(findings) or (finding,), gaps)
-    reported: set[Loc] = set()
+    reported: set[Place] = set()
     while True:
         try:
             environment = Environment.model_validate(data)
@@ -127,7 +127,7 @@ def check_shape(source: YamlSource) -> Loaded:
         data = gaps.cut(data, [("key" if _is_key(item) else item["type"], loc) for item, loc in located])
 
 
-def _is_reported(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
+def _is_reported(error: Mapping[str, Any], place: Place, gaps: Gaps) -> bool:
     """Whether `error` is no more than what became of a finding that there is already."""
     if error["type"] == "missing":
         # Cut out in an earlier round, or left out with a merge key that merges nothing.

@@ -22,8 +22,8 @@ from gpupool.review.report.risk_context import RiskContext
 def risks(
     report: EnvironmentReport, before: Plan | None, after: Plan | None, cost_threshold: float
 ) -> tuple[Risk, ...]:
-    """All risks, dangers first, otherwise in the order of the rules. The plans are None where there is none,
-    or where one of the states can't be read."""
+    """All risks, dangers first, otherwise in the order of the rules. A plan is None if its state does not
+    exist; both are None if one of the states can't be read."""
     context = RiskContext(report, before, after, cost_threshold)
     found = [risk for rule in RULES for risk in rule(context)]
     return tuple(sorted(found, key=lambda risk: risk.category is not Category.danger))
@@ -47,7 +47,7 @@ def _elsewhere(old: Plan, new: Plan) -> Iterator[Risk]:
 
 
 def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None], ...]:
-    """What says which cluster is meant: setting, before, after."""
+    """The settings that identify the cluster: name, value before, value after."""
     return (
         ("cluster.platform", old.cluster.platform, new.cluster.platform),
         ("cluster.kubeContext", old.cluster.kube_context, new.cluster.kube_context),
@@ -71,13 +71,14 @@ def _nodes(context: RiskContext) -> Iterator[Risk]:
     old, new = context.before, context.after
     moved = bool(old and new and any(was != now for _, was, now in _identity(old, new)))
     for effect in context.report.effects:
-        # Of another cluster no node is known, so what only may be is nothing to hold beside that.
+        # After a move to another cluster its nodes are unknown, so effects that are merely possible are not
+        # reported next to the move itself.
         if not effect.disruptive or (moved and not effect.certain):
             continue
         where = f"pool {effect.pool}" if effect.pool else "every pool"
         if effect.node_pool and effect.node_pool != effect.pool:
             where += f" ({effect.node_pool})"
-        # Nodes that are not there can't be drained; they may be by the time of the merge.
+        # A pool without nodes has none to drain now, but may have some by the time of the merge.
         category: RiskCategory = "danger" if effect.certain and effect.nodes_now != 0 else "caution"
         pods = len(effect.pods_at_risk)
         if pods:
@@ -139,9 +140,9 @@ def _above_maximum(context: RiskContext) -> Iterator[Risk]:
 
 
 def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
-    """Settings that do nothing today and hurt later."""
+    """Settings with no effect at the change itself, but on running work later."""
     for was, pool in kept_pools(old, new):
-        if was.expire_after == "Never" != pool.expire_after:
+        if was.expire_after == "Never" and pool.expire_after != "Never":
             yield risk(
                 "expire",
                 f"pool {pool.name}: nodes are removed {pool.expire_after} after they start, whatever runs "
@@ -163,7 +164,7 @@ def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
 
 
 def _pool_protection(old: Plan, new: Plan) -> Iterator[Risk]:
-    """What keeps running work from being disturbed, and is less after the change."""
+    """Settings that protect running work, where they protect it less after the change."""
     for was, pool in kept_pools(old, new):
         if was.window is not None and pool.window is None:
             yield risk(
@@ -216,7 +217,7 @@ def _waivers(context: RiskContext) -> Iterator[Risk]:
 
 
 def _both(rule: Callable[[Plan, Plan], Iterator[Risk]]) -> Callable[[RiskContext], Iterator[Risk]]:
-    """A rule that compares two plans, where there are two."""
+    """A rule that compares two plans; it reports nothing if there is only one."""
     return lambda context: (
         rule(context.before, context.after) if context.before and context.after else iter(())
     )

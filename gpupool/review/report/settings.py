@@ -15,9 +15,12 @@ from gpupool.environment.spec.environment import Environment
 
 _ELSEWHERE = {"apiVersion", "kind", "metadata", "pools", "tenants"}
 """Sections that other parts of a report cover, or that nothing reads."""
-_APART = "policies.waivers"
-"""A setting that a report has a part for."""
+_OWN_SECTION = "policies.waivers"
+"""Reported in a section of its own."""
 _LONG = 160
+"""Characters of a value that are shown."""
+_BEFORE_DIFFERENCE = 40
+"""Characters that are shown before the first one that differs, of values that are cut."""
 
 
 def setting_changes(before: Environment | None, after: Environment | None) -> tuple[SettingChange, ...]:
@@ -32,7 +35,12 @@ def setting_changes(before: Environment | None, after: Environment | None) -> tu
         change
         for field in field_changes
         for change in (
-            _items(field.name, old.get(field.name, []), new.get(field.name, [])) or [_short(field)]
+            _items(field.name, old.get(field.name, []), new.get(field.name, []))
+            or [
+                SettingChange(
+                    field.name, _short(field.before, field.after), _short(field.after, field.before)
+                )
+            ]
         )
     )
 
@@ -43,8 +51,8 @@ def _items(name: str, before: Any, after: Any) -> list[SettingChange]:
         return []
     old, new = list(map(_text, before)), list(map(_text, after))
     return [
-        *(_short(SettingChange(name, item, None)) for item in old if item not in new),
-        *(_short(SettingChange(name, None, item)) for item in new if item not in old),
+        *(SettingChange(name, _short(item, *new), None) for item in old if item not in new),
+        *(SettingChange(name, None, _short(item, *old)) for item in new if item not in old),
     ]
 
 
@@ -52,11 +60,20 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _short(field: SettingChange) -> SettingChange:
-    def cut(text: str | None) -> str | None:
-        return text if text is None or len(text) <= _LONG else text[: _LONG - 3] + "..."
+def _short(text: str | None, *others: str | None) -> str | None:
+    """`text` cut to `_LONG` characters, among them the first one that differs from each of `others`."""
+    if text is None or len(text) <= _LONG:
+        return text
+    same = max((_same(text, other) for other in others if other is not None), default=0)
+    start = same - _BEFORE_DIFFERENCE if same + _BEFORE_DIFFERENCE > _LONG else 0
+    shown = text[start:] if start == 0 else "..." + text[start:]
+    return shown if len(shown) <= _LONG else shown[: _LONG - 3] + "..."
 
-    return SettingChange(field.name, cut(field.before), cut(field.after))
+
+def _same(one: str, other: str) -> int:
+    """How many characters both texts begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _flat(environment: Environment) -> Iterator[tuple[str, Any]]:
@@ -67,7 +84,7 @@ def _flat(environment: Environment) -> Iterator[tuple[str, Any]]:
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if value is None or value in ([], {}, "") or path == _APART:
+    if value is None or value in ([], {}, "") or path == _OWN_SECTION:
         return
     if isinstance(value, Mapping):
         for key, item in value.items():

@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.adopt.doctor import checks
 from gpupool.adopt.doctor.checks import CHECKS, Registered
-from gpupool.adopt.doctor.model import Diagnosis, Inputs, result
+from gpupool.adopt.doctor.model import Diagnosis, DoctorInput, result
 from gpupool.adopt.doctor.reasons import Reason
 from tests.adopt.doctor.fake_api import Asked, FakeApi
 from tests.adopt.doctor.files import EKS, HOMELAB
@@ -82,7 +82,7 @@ def test_a_server_that_falls_silent_is_waited_for_once(diagnosed: Any, silent: A
 def test_a_fault_of_a_check_is_a_row_without_what_it_was_about(
     diagnosed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def faulty(inputs: Inputs) -> Iterator[Any]:
+    def faulty(inputs: DoctorInput) -> Iterator[Any]:
         yield result("first", Reason.FILE_VALID)
         raise TypeError("the value hunter2")
 

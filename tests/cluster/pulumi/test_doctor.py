@@ -13,7 +13,7 @@ import yaml
 from gpupool.adopt.doctor import kinds
 from gpupool.adopt.doctor import needed_rights as rights
 from gpupool.adopt.doctor.checks import CHECKS, diagnose
-from gpupool.adopt.doctor.model import Diagnosis, Inputs, NamedCluster
+from gpupool.adopt.doctor.model import Diagnosis, DoctorInput, NamedCluster
 from gpupool.adopt.doctor.reasons import Reason
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.findings import GpupoolError
@@ -305,7 +305,9 @@ def test_kinds_that_a_cluster_lacks_are_told_apart(homelab: Any) -> None:
         ("v1", "Namespace"),
     )
     target = NamedCluster(plan.environment, plan.cluster)
-    inputs = Inputs("trial-nodes", lambda _: None, target, plan=plan, bundle=wanted, api=homelab.kube.api)
+    inputs = DoctorInput(
+        "trial-nodes", lambda _: None, target, plan=plan, bundle=wanted, api=homelab.kube.api
+    )
     said = {row.subject: row for row in kinds.kinds(inputs)}
     assert {name: row.reason for name, row in said.items()} == {
         "NodePool": Reason.KIND_OTHER_VERSION,

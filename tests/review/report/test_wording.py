@@ -84,3 +84,26 @@ def test_days_of_a_window_are_in_the_order_of_a_week(tmp_path: Path) -> None:
     (pool,) = change(tmp_path, EKS, edit).changed_pools
     (field,) = pool.fields
     assert field.after == "Mon,Sat,Sun 02:00-06:00 UTC"
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{LONG}b", f"{LONG}c"),
+        (f"{LONG}b{LONG}", f"{LONG}c{LONG}"),
+        (LONG, f"{LONG}c"),
+        ([f"{LONG}b"], [f"{LONG}c"]),
+        (["x" * 500, f"{LONG}b{LONG}"], ["x" * 500, f"{LONG}c"]),
+    ],
+)
+def test_long_values_that_differ_late_are_cut_around_the_difference(
+    tmp_path: Path, before: Any, after: Any
+) -> None:
+    found = settings(tmp_path, before, after)
+    shown = [text for change in found for text in (change.before, change.after) if text is not None]
+    assert len(shown) == len(set(shown)) == 2
+    assert all(len(text) <= 160 and text.startswith("...") for text in shown)
+    assert "aac" in shown[1]

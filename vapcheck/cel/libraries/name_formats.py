@@ -24,6 +24,8 @@ from vapcheck.cel.libraries.urls import request_uri
 from vapcheck.cel.values import NONE, Opaque, Optional, some
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+# The dot before the fraction of a second is unescaped upstream too (kube-openapi strfmt/time.go,
+# DateTimePattern): the API server takes any character there.
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 Validate = Callable[[str], list[str]]
 
@@ -35,9 +37,9 @@ class Format(Opaque):
     type_name: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
     validate: Validate
-    """What is wrong with a text, empty when nothing is."""
+    """Gives the problems of a text; an empty list if there are none."""
     pattern_size: int
-    """Length of the pattern that the API server counts costs with."""
+    """Length of the pattern by which the API server computes the cost."""
 
     def key(self) -> str:
         """Its name."""
@@ -89,10 +91,12 @@ def _qualified_name(text: str) -> list[str]:
 
 
 def _prefix(rule: str) -> Validate:
-    """Names that something is appended to: a dash at the end is fine."""
+    """Checks names that something is appended to, which may therefore end in a dash."""
 
     def validate(text: str) -> list[str]:
         raw = text.encode()
+        # As apimachinery's maskTrailingDash (pkg/api/validation/generic.go), which replaces the dash and also
+        # the byte before it: "a.-" passes, and a name may be a byte longer than its rule says.
         if len(raw) > 1 and raw.endswith(b"-"):
             text = (raw[:-2] + b"a").decode("utf-8", "replace")
         return _checked(rule, text)
@@ -109,7 +113,7 @@ def _uri(text: str) -> list[str]:
 
 
 def is_date(text: str) -> bool:
-    """Whether it is a day that exists, as `2024-02-29`; the year 0000 counts as one."""
+    """Whether `text` is a date that exists, as `2024-02-29`; there is a year 0000."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -122,7 +126,7 @@ def is_date(text: str) -> bool:
 
 
 def is_datetime(text: str) -> bool:
-    """Whether it is a day and a time with a zone, by the API server's loose rules."""
+    """Whether `text` is a date and a time with a zone, by the API server's loose rules."""
     parts = text.lower().split("t")
     if len(text.encode()) < 4 or len(parts) < 2 or not is_date(parts[0]):
         return False
@@ -153,7 +157,7 @@ _VALIDATORS: Mapping[str, tuple[str, Validate]] = {
     "date": ("date", _plain(is_date, "invalid date")),
     "datetime": ("datetime", _plain(is_datetime, "invalid datetime")),
 }
-"""By the name in CEL: the format's own name, which equality compares, and its check."""
+"""By the name in CEL: the format's own name, which equality compares, and its validator."""
 
 
 @functools.cache
@@ -163,12 +167,12 @@ def _format(name: str) -> Format:
 
 
 def is_service_account_name(text: str) -> bool:
-    """Whether a service account may be called so."""
+    """Whether `text` is a valid name of a service account."""
     return not _checked("dns1123Subdomain", text)
 
 
 def is_namespace_name(text: str) -> bool:
-    """Whether a namespace may be called so."""
+    """Whether `text` is a valid name of a namespace."""
     return not _checked("dns1123Label", text)
 
 
@@ -178,7 +182,7 @@ def named(name: str) -> Optional:
 
 
 def validate(format: Format, text: str) -> Optional:
-    """What is wrong with the text, absent when nothing is."""
+    """The text's problems; none() if there are none."""
     problems = format.validate(text)
     return some(problems) if problems else NONE
 

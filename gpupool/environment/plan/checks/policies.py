@@ -9,7 +9,9 @@ from gpupool.environment.plan.policy_files import policy_names, read_objects
 from gpupool.environment.spec.yaml_source import Loc
 from gpupool.findings import GpupoolError
 
-_CLUSTER_SCOPED = ("nodepools", "nodes", "namespaces")
+_CLUSTER_SCOPED = frozenset(("nodepools", "nodes", "namespaces"))
+"""Resources without a namespace that the shipped policies match. A policy that matches any other resource
+counts as one about objects in namespaces."""
 
 
 def references(context: CheckContext) -> Iterator[PlanProblem]:
@@ -32,9 +34,10 @@ def references(context: CheckContext) -> Iterator[PlanProblem]:
 
 
 def waivers(context: CheckContext) -> Iterator[PlanProblem]:
-    """One waiver for a policy and a namespace; none with a namespace where objects have none."""
+    """A policy has at most one waiver for a namespace, and none with a namespace if its objects have none."""
     seen: dict[tuple[str, str | None], int] = {}
     given = context.environment.policies.waivers
+    cluster_scoped = _cluster_scoped_policies(context) if any(one.namespace for one in given) else set()
     for index, waiver in enumerate(given):
         if context.gaps.covers(("policies", "waivers", index, "namespace")):
             continue
@@ -44,14 +47,15 @@ def waivers(context: CheckContext) -> Iterator[PlanProblem]:
             at = context.gaps.place(("policies", "waivers", first))[-1]
             message = f"policy {waiver.policy!r} is waived for {where} by waivers[{at}] already"
             yield PlanProblem(("policies", "waivers", index), message, "remove one of them")
-        elif waiver.namespace and waiver.policy in _without_namespace(context):
+        elif waiver.namespace and waiver.policy in cluster_scoped:
             message = f"policy {waiver.policy!r} applies to cluster-scoped objects"
             remediation = "remove `namespace` to waive it for the whole cluster"
             yield PlanProblem(("policies", "waivers", index, "namespace"), message, remediation)
 
 
-def _without_namespace(context: CheckContext) -> set[str]:
-    """Policies that match nothing but cluster-scoped kinds that the shipped ones know."""
+def _cluster_scoped_policies(context: CheckContext) -> set[str]:
+    """Names of the policies that match only resources in `_CLUSTER_SCOPED`; none if the files can't be read,
+    which `references` reports."""
     try:
         objects = read_objects(context.policy_files)
     except GpupoolError:
@@ -60,6 +64,6 @@ def _without_namespace(context: CheckContext) -> set[str]:
     for body in objects:
         rules = ((body.get("spec") or {}).get("matchConstraints") or {}).get("resourceRules") or ()
         resources = [resource for rule in rules for resource in rule.get("resources", ())]
-        if resources and all(resource in _CLUSTER_SCOPED for resource in resources):
+        if resources and _CLUSTER_SCOPED.issuperset(resources):
             found.add(body["metadata"]["name"])
     return found

@@ -102,8 +102,8 @@ def _static_nodes(context: CheckContext, loc: Loc, nodes: spec.Nodes) -> Iterato
     chosen_by = ((*loc, "names"), (*loc, "selector"))
     if nodes.names and nodes.selector:
         yield PlanProblem(loc, "both names and a selector select the nodes", remediation, chosen_by)
-    # Broken ones are a finding already, and an unknown field may be meant for one of them.
-    unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
+    # Broken ones have a finding already, and an unknown field may be a misspelling of one of them.
+    unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.has_unknown_field_at(loc)
     if not nodes.names and not nodes.selector and not unknown:
         yield PlanProblem(loc, "neither names nor a selector selects the nodes", remediation, chosen_by)
     if nodes.selector and nodes.max is None:
