@@ -83,7 +83,7 @@ def validate(
         for ready in ready_files(findings):
             print(f"\n{ready}", end="")
         if not findings:
-            print_line(f"{named}: fine")
+            print_line(f"{named}: valid")
     raise typer.Exit(exit_code(finding.category for finding in findings))
 
 

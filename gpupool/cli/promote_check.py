@@ -29,17 +29,17 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
             for path, environment_file in sides.items()
             for one in judged(path, environment_file.environment, base)
         ]
-    fine = all(checked.fine for _, checked in found)
+    passed = all(checked.passed for _, checked in found)
     if format == "json":
-        print_json({"fine": fine, "environments": [_as_dict(checked) for _, checked in found]})
-        return fine
+        print_json({"passed": passed, "environments": [_as_dict(checked) for _, checked in found]})
+        return passed
     for environment_file, checked in found:
         _print(environment_file, checked)
     chained = [environment_file for environment_file, _ in found]
     for environment_file in sides.values():
         if environment_file not in chained and (envs or not chained):
             print_line(f"{environment_file.name}: has no promotion section")
-    return fine
+    return passed
 
 
 def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
@@ -63,9 +63,9 @@ def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
         print_line(
             f"{checked.environment}: {one.part} {verb} behind {checked.origin}, as of {one.since or 'never'}"
         )
-    if checked.fine:
+    if checked.passed:
         rest = f"; {len(behind)} of {len(checked.standings)} parts to promote" if behind else ""
-        print_line(f"{checked.environment}: fine, not ahead of {checked.origin}{rest}")
+        print_line(f"{checked.environment}: passed, not ahead of {checked.origin}{rest}")
 
 
 def _finding(environment_file: EnvironmentFile, checked: Checked, standing: JudgedPart) -> Finding:
@@ -92,7 +92,7 @@ def _as_dict(checked: Checked) -> dict[str, Any]:
     return {
         "environment": checked.environment,
         "from": checked.origin,
-        "fine": checked.fine,
+        "passed": checked.passed,
         "gate": checked.gate,
         "parts": [
             {

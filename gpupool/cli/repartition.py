@@ -77,7 +77,7 @@ def repartition(
         print_json(result.as_dict())
     else:
         _show(result)
-    if not result.status.fine:
+    if not result.status.succeeded:
         raise typer.Exit(130 if result.status == "interrupted" else 1)
 
 
@@ -206,7 +206,7 @@ def _print_rollback(
 
 
 def _fine(results: list[RepartitionResult]) -> bool:
-    return all(result.status.fine for result in results)
+    return all(result.status.succeeded for result in results)
 
 
 def _consent(env: str, when: str) -> None:

@@ -28,7 +28,7 @@ def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
 def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> None:
     file = tmp_path / "environments" / "prod.yaml"
     assert gpupool("convert", str(SOUND), "--output", str(file), folder=tmp_path).returncode == 0
-    assert gpupool("validate", "prod", folder=tmp_path).stdout == "prod: fine\n"
+    assert gpupool("validate", "prod", folder=tmp_path).stdout == "prod: valid\n"
     before = file.read_text(encoding="utf-8")
     again = gpupool("convert", str(PLUGIN), "--output", str(file), folder=tmp_path)
     assert (again.returncode, file.read_text(encoding="utf-8")) == (2, before)

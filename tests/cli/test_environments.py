@@ -24,7 +24,7 @@ def gpupool(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess
 def test_validate_all() -> None:
     done = gpupool("validate")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{', '.join(environment_names())}: fine\n"
+    assert done.stdout == f"{', '.join(environment_names())}: valid\n"
 
 
 def test_validate_prints_findings_and_exits_1() -> None:

@@ -244,7 +244,7 @@ FAILING: dict[str, tuple[Change, str]] = {
 def test_changes_that_pass(reviewed: Project, change: str) -> None:
     PASSING[change](reviewed)
     reviewed.commit(change)
-    assert "prod: fine" in reviewed.run("--check", "--base", "main").stdout
+    assert "prod: passed" in reviewed.run("--check", "--base", "main").stdout
 
 
 @pytest.mark.parametrize("change", list(FAILING))
@@ -255,7 +255,7 @@ def test_changes_that_fail(reviewed: Project, change: str) -> None:
     failed = reviewed.run("--check", "--base", "main", code=1)
     assert said in failed.stderr
     assert "bring it to staging first" in failed.stderr
-    assert "prod: fine" not in failed.stdout
+    assert "prod: passed" not in failed.stdout
 
 
 def test_what_was_ahead_before_is_reported_and_does_not_fail(reviewed: Project) -> None:
@@ -311,7 +311,7 @@ def test_a_source_that_is_renamed_in_the_change_keeps_its_history(reviewed: Proj
     )
     for merged in (False, True):
         said = reviewed.run("--check", "--base", "main").stdout
-        assert "staging: fine, not ahead of first" in said, merged
+        assert "staging: passed, not ahead of first" in said, merged
         reviewed.commit("renamed")
 
 
@@ -378,7 +378,7 @@ def test_a_change_can_not_take_its_own_gate_away(reviewed: Project) -> None:
     assert "prod.yaml:1:1: promotion: this change removes promotion.from (staging)" in refused.stderr
     assert "remove it in a separate pull request" in refused.stderr
     assert "pools.notebooks is ahead of staging" in refused.stderr
-    assert "prod: fine" not in refused.stdout
+    assert "prod: passed" not in refused.stdout
     answer = json.loads(reviewed.run("--check", "prod", "--base", "main", "--format", "json", code=1).stdout)
     assert answer["environments"][0]["gate"]
     reviewed.path("prod").write_text(without_promotion(reviewed, "prod") + "promotion: {keep: [pools]}\n")
@@ -425,10 +425,10 @@ def test_priorities_are_behind(project: Project) -> None:
 def test_check_json(reviewed: Project) -> None:
     FAILING["skips"][0](reviewed)
     answer = json.loads(reviewed.run("--check", "--base", "main", "--format", "json", code=1).stdout)
-    assert answer["fine"] is False
+    assert answer["passed"] is False
     prod, staging = answer["environments"]
-    assert (prod["environment"], prod["from"], prod["fine"]) == ("prod", "staging", False)
-    assert (staging["environment"], staging["fine"]) == ("staging", True)
+    assert (prod["environment"], prod["from"], prod["passed"]) == ("prod", "staging", False)
+    assert (staging["environment"], staging["passed"]) == ("staging", True)
     part = next(one for one in prod["parts"] if one["part"] == "pools.notebooks")
     assert (part["status"], part["changed"]) == ("ahead", True)
     behind = next(one for one in staging["parts"] if one["part"] == "pools.notebooks")

@@ -98,7 +98,7 @@ CHANGES = (
         row="add an environment",
         new={"environments/lab.yaml": (TRIAL % ("", "")).replace("trial", "lab")},
         command=GPUPOOL + "validate lab",
-        shows="lab: fine",
+        shows="lab: valid",
     ),
     Change(
         row="add a sharing mode",

@@ -27,7 +27,7 @@ class RepartitionStatus(StrEnum):
     interrupted = "interrupted"
 
     @property
-    def fine(self) -> bool:
+    def succeeded(self) -> bool:
         return self in (
             RepartitionStatus.nothing,
             RepartitionStatus.planned,

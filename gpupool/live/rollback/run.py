@@ -123,7 +123,7 @@ def nodes_back(
         forward = run.towards(api, bundle, run.pool_of(good, begun.pool))
         first = dataclasses.replace(options, rollback=not forward)
         results.append(run.repartition(api, good, begun.pool, first, notify))
-        if not results[-1].status.fine:
+        if not results[-1].status.succeeded:
             return results
     for pool in good.pools:
         try:
@@ -133,7 +133,7 @@ def nodes_back(
             continue
         if needed:
             results.append(run.repartition(api, good, pool.name, options, notify))
-            if not results[-1].status.fine:
+            if not results[-1].status.succeeded:
                 return results
     return results
 

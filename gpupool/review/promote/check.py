@@ -35,7 +35,7 @@ class Checked:
     """How the change under review breaks the rule itself; empty where it does not."""
 
     @property
-    def fine(self) -> bool:
+    def passed(self) -> bool:
         return not self.failing and not self.gate
 
     @property
