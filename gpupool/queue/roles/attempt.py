@@ -29,7 +29,7 @@ class Attempt:
     """Whether its Service is there, if it needs one."""
     running: bool = False
     running_since: datetime | None = None
-    """When its containers started; the run limit counts from here."""
+    """When its first container started; the run limit counts from here."""
     over: datetime | None = None
     """When this process first saw that it has ended."""
     asked: Outcome | None = None
@@ -43,10 +43,10 @@ class Attempt:
     """When this process first saw the present `has_nodes`; the limits of an attempt that does not start count
     from here."""
     refusals: int = 0
-    """Of its Job, or of its Service, one after another."""
+    """Of its Job, or of its Service, one after another; 0 once the cluster takes it."""
     refused_since: datetime | None = None
     """When the cluster first refused what it refuses now."""
-    refused: Waiting | None = None
+    service_refused: Waiting | None = None
     """Why its Service is not there yet."""
     service_due: datetime | None = None
     """When to ask for its Service again."""

@@ -209,7 +209,7 @@ class Launcher(LeaderRole):
         changed = self.cluster.changed()
         if changed:
             await self.close()
-        elif not self.claim.wants_to_read_again():
+        elif not self.claim.start_reading_again():
             return
         try:
             await self.cluster.renew()

@@ -67,17 +67,17 @@ class Progress:
             return None
         if attempt.service_due is not None and self.clock() < attempt.service_due:
             attempt.look_by(attempt.service_due)
-            return attempt.refused
+            return attempt.service_refused
         try:
             await self.cluster.create(service)
         except ObjectRefused as error:
             reason = warnings.sentence(f"the cluster refuses its Service: {error}")
             if self.note_refusal(attempt, error):
                 attempt.asked = attempt.asked or self._not_started(reason, error.passing)
-            attempt.refused = Waiting(WaitReason.REFUSED, reason)
+            attempt.service_refused = Waiting(WaitReason.REFUSED, reason)
             attempt.service_due = self.schedule_retry(attempt)
-            return attempt.refused
-        attempt.served, attempt.refused, attempt.refusals, attempt.refused_since = True, None, 0, None
+            return attempt.service_refused
+        attempt.served, attempt.service_refused, attempt.refusals, attempt.refused_since = True, None, 0, None
         return None
 
     def note_refusal(self, attempt: Attempt, error: ObjectRefused) -> bool:

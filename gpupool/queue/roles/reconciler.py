@@ -123,7 +123,7 @@ class Reconciler:
             self.again(key)
             return
         attempt, job, pods = self.attempts.get(key), self.mirror.jobs.get(key), self.mirror.pods_of(key)
-        if attempt is None and not await self.orphans.is_ours(key, [*pods, *([job] if job else [])]):
+        if attempt is None and not await self.orphans.should_delete(key, [*pods, *([job] if job else [])]):
             self.mirror.forget(key)
             return
         if attempt is not None:
