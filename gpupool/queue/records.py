@@ -220,9 +220,9 @@ class Job(NewJob):
     pool: str | None = None
     resource: str | None = None
     capacity_type: str | None = None
+    """spot or on-demand."""
     borrowed: bool = False
     """Whether its attempt started beyond its tenant's grant."""
-    """spot or on-demand."""
     placement: Placement = ()
     gpu_micro: int | None = None
     rate_micro: int | None = None
@@ -240,6 +240,11 @@ class Job(NewJob):
     exit_code: int | None = None
     cost_micro: int = 0
     """Settled cost of all attempts."""
+
+    @property
+    def attempt_limit_s(self) -> int:
+        """How long its attempt may run."""
+        return self.run_limit_s or self.timeout_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.local.pods.output import PodOutput, Wanted
+from gpupool.local.pods.output import LogOptions, PodOutput
 
 
 def test_each_line_has_a_time_of_its_own(tmp_path: Path) -> None:
     """Who reads on from the time of a line would leave out others with the same."""
 
     async def read() -> bytes:
-        return b"".join([part async for part in output.read(Wanted(timestamps=True))])
+        return b"".join([part async for part in output.read(LogOptions(timestamps=True))])
 
     output = PodOutput(tmp_path / "log")
     for number in range(200):
@@ -34,16 +34,16 @@ def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     output = PodOutput(tmp_path / "log")
 
     async def read() -> tuple[bytes, bytes]:
-        following = asyncio.create_task(whole(Wanted(follow=True)))
+        following = asyncio.create_task(whole(LogOptions(follow=True)))
         for number in range(500):
             output.write(b"%d\n" % number)
             if number % 7 == 0:
                 await asyncio.sleep(0.001)
         output.finish()
-        return await following, await whole(Wanted())
+        return await following, await whole(LogOptions())
 
-    async def whole(wanted: Wanted) -> bytes:
-        return b"".join([part async for part in output.read(wanted)])
+    async def whole(options: LogOptions) -> bytes:
+        return b"".join([part async for part in output.read(options)])
 
     monkeypatch.setattr("gpupool.local.pods.output._POLL_SECONDS", 0.0)
     followed, later = asyncio.run(read())
@@ -55,6 +55,6 @@ def test_the_latest_output_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     again = PodOutput(tmp_path / "log", finished=True)
 
     async def restarted() -> bytes:
-        return b"".join([part async for part in again.read(Wanted())])
+        return b"".join([part async for part in again.read(LogOptions())])
 
     assert asyncio.run(restarted()) == later

@@ -86,7 +86,7 @@ async def _grown(url: str, present: Current) -> int:
             decision = decide(await take_snapshot(db, now, 64), present.supply)
             await dispatch.claim(db, epoch, decision, present.hash, 60, now)
             for job in await attempts.take(db, "bench", 64, 60):
-                await attempts.started(db, job.id, job.attempt, now)
+                await attempts.record_start(db, job.id, job.attempt, now)
                 await logs.append(db, job.id, job.attempt, ["a line of output"] * 3)
                 end = now + timedelta(seconds=1)
                 await attempts.finish(db, job.id, job.attempt, Outcome("succeeded"), end, (5, 300))

@@ -23,26 +23,32 @@ Record = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogOptions:
     """Which part of an output, as PodLogOptions say it."""
 
     follow: bool = False
     timestamps: bool = False
     tail: int | None = None
+    """Only so many records at the end of what is there."""
     since: datetime | None = None
+    """Whole seconds; fractions are cut off."""
 
 
 class PodOutput:
-    """The file of one pod."""
+    """The output of one pod: the present file and the one before it. A reader that falls two rotations behind
+    loses what lay between."""
 
     def __init__(self, path: Path, finished: bool = False) -> None:
         self._path = path
         self._older = path.with_name(f"{path.name}.1")
         self._file = 0
         """Number of the present file."""
-        self._rest = b""
         self._size = 0
-        self._latest = 0
+        """Bytes of it."""
+        self._rest = b""
+        """The beginning of a line that has not ended yet."""
+        self._next_time = 0
+        """Nanoseconds; no record before has so late a time."""
         self.finished = finished
         """Whether nothing more will come."""
 
@@ -67,8 +73,8 @@ class PodOutput:
         if not records:
             return
         # Each has a time of its own, so that reading can go on from there.
-        first = max(time.time_ns(), self._latest + 1)
-        self._latest = first + len(records)
+        first = max(time.time_ns(), self._next_time)
+        self._next_time = first + len(records)
         text = b"".join(
             b"%s %s %s\n" % (_stamp(first + number), tag, line) for number, (tag, line) in enumerate(records)
         )
@@ -79,20 +85,21 @@ class PodOutput:
         with self._path.open("ab") as stream:
             stream.write(text)
 
-    async def read(self, wanted: Wanted) -> AsyncIterator[bytes]:
+    async def read(self, options: LogOptions) -> AsyncIterator[bytes]:
         """Pieces of the wanted part; with `follow` until the output is finished."""
-        since = _stamp(int(wanted.since.timestamp()) * 10**9) if wanted.since else b""
-        place, tail, fresh_line = (self._file - 1, 0), wanted.tail, True
+        since = _stamp(int(options.since.timestamp()) * 10**9) if options.since else b""
+        cursor = (self._file - 1, 0)  # one file back, to include the older file
+        tail, fresh_line = options.tail, True
         while True:
-            last = self.finished or not wanted.follow
-            records, place = self._records(*place)
+            last = self.finished or not options.follow
+            records, cursor = self._records(*cursor)
             if tail is not None:
                 records = records[len(records) - min(tail, len(records)) :]
                 tail = None
             parts: list[bytes] = []
             for stamp, tag, line in records:
                 if stamp >= since:
-                    parts += (stamp, b" ") if wanted.timestamps and fresh_line else ()
+                    parts += (stamp, b" ") if options.timestamps and fresh_line else ()
                     fresh_line = tag == b"F"
                     parts += (line, b"\n") if fresh_line else (line,)
             if parts:
@@ -102,9 +109,10 @@ class PodOutput:
             await asyncio.sleep(_POLL_SECONDS)
 
     def _records(self, file: int, offset: int) -> tuple[list[Record], tuple[int, int]]:
-        """The records from a place on, number of a file and offset, and where the next ones will begin."""
+        """The records from a cursor on (number of a file, byte offset), and the cursor of the next ones."""
         records: list[Record] = []
         if file < self._file:
+            # Of a file before the older one nothing is left: what is, is all after the cursor.
             records, _ = _read(self._older, offset if file == self._file - 1 else 0)
             offset = 0
         more, offset = _read(self._path, offset)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from gpupool.local.pods.output import Wanted
+from gpupool.local.pods.output import LogOptions
 from gpupool.local.pods.runner import Runner
 
 
@@ -52,7 +52,7 @@ async def _logs(runner: Runner, request: web.Request) -> web.StreamResponse:
     answer = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     left = int(request.query.get("limitBytes", 0)) or None
     await answer.prepare(request)
-    async for piece in life.output.read(_wanted(request.query)):
+    async for piece in life.output.read(_log_options(request.query)):
         await answer.write(piece[:left])
         if left is not None:
             left -= len(piece)
@@ -61,12 +61,12 @@ async def _logs(runner: Runner, request: web.Request) -> web.StreamResponse:
     return answer
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def _log_options(query: Mapping[str, str]) -> LogOptions:
     """The API server has checked the values."""
     since = datetime.fromisoformat(query["sinceTime"]) if "sinceTime" in query else None
     if "sinceSeconds" in query:
         since = datetime.now(UTC) - timedelta(seconds=int(query["sinceSeconds"]))
-    return Wanted(
+    return LogOptions(
         follow=query.get("follow") == "true",
         timestamps=query.get("timestamps") == "true",
         tail=int(query["tailLines"]) if "tailLines" in query else None,

@@ -232,6 +232,27 @@ def offer_json(offer: Offer) -> dict[str, Any]:
     }
 
 
+def offers_json(job: Job) -> list[dict[str, Any]]:
+    return [offer_json(offer) for offer in job.offers]
+
+
+def decision_json(job: Job) -> dict[str, Any] | None:
+    """How the latest attempt was dispatched; None before the first."""
+    if job.dispatched_at is None:
+        return None
+    return {
+        **{name: getattr(job, name) for name in _OF_DECISION},
+        "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),
+        "hold_usd": None if job.hold_micro is None else usd(job.hold_micro),
+        "run_limit_seconds": job.run_limit_s,
+    }
+
+
+_OF_DECISION = (
+    *("attempt", "dispatched_at", "pool", "resource", "capacity_type", "borrowed", "placement", "plan_hash"),
+)
+
+
 def of_text(media_types: Sequence[str], description: str) -> dict[str, Any]:
     """How an operation is documented whose answer is text, in one of these forms."""
     content = {media_type: {"schema": {"type": "string"}} for media_type in media_types}

@@ -8,19 +8,18 @@ round.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.answers import time_text
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.request_limits import AtOnce
 from gpupool.queue.domain.current import Current
 from gpupool.queue.domain.explain import ExplainedJob, Explanation, View, explain
 from gpupool.queue.domain.lanes import lane_of
 from gpupool.queue.domain.projection import Projection
-from gpupool.queue.domain.state import BudgetUsage, Queued, Snapshot
-from gpupool.queue.records import Job, Level, Principal
+from gpupool.queue.domain.state import Queued, Snapshot
+from gpupool.queue.records import Job, Principal
 from gpupool.queue.store import order
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import Known, take_snapshot
@@ -33,27 +32,36 @@ ASKED_EACH, ASKED_ALL = 8, 32
 
 
 class Explanations:
+    """Explains jobs, each once for each view of the queue.
+
+    A view is of one snapshot and one supply; it is replaced when either is another, and `_explained` with it.
+    `_explained` holds explanations of `_view` alone: what was being worked out for an older view while that
+    was replaced is answered and not kept.
+    """
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self._working = asyncio.Lock()
-        self._seen = Cache[None, Snapshot](FRESH_SECONDS)
+        """Held while one explanation is worked out."""
+        self._snapshots = Cache[None, Snapshot](FRESH_SECONDS)
         self._known = Known()
+        """What the last snapshot read, so that the next one reads the changes alone."""
         self._asked = AtOnce("explanations", ASKED_EACH, ASKED_ALL)
+        self._view: View | None = None
         self._explained = dict[Queued, Explanation]()
-        self._explained_of: View | None = None
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
-        return await self._seen.get(
+        return await self._snapshots.get(
             None, at.timestamp(), lambda: take_snapshot(self._db, at, PER_LANE, self._known)
         )
 
     async def view(self, current: Current, at: datetime) -> View:
         """The same, as it is explained."""
-        seen = await self.snapshot(at)
-        view = self._explained_of
-        if view is None or view.snapshot is not seen or view.supply is not current.supply:
-            view = self._explained_of = View(seen, current.supply, PER_LANE)
+        snapshot = await self.snapshot(at)
+        view = self._view
+        if view is None or view.snapshot is not snapshot or view.supply is not current.supply:
+            view = self._view = View(snapshot, current.supply, PER_LANE)
             self._explained = {}
         return view
 
@@ -68,8 +76,8 @@ class Explanations:
                 return await self._once(view, known, at)
 
     async def _once(self, view: View, job: Queued, at: datetime) -> Explanation:
-        """Work an explanation out, once for each view of the queue."""
-        explained = self._explained if view is self._explained_of else {}
+        """Work an explanation out, unless it is known of this view."""
+        explained = self._explained if view is self._view else {}
         if job not in explained:
             case = ExplainedJob(view, job)
             places, rivals = await asyncio.to_thread(lambda: (case.places, case.to_count))
@@ -120,77 +128,13 @@ def projection_json(projection: Projection | None) -> dict[str, Any]:
 
 
 def _hide_others(terms: dict[str, Any], tenant: str) -> None:
-    """Other tenants' clocks without their names, and no ids of their jobs."""
+    """Replace other tenants' names by their sorted clock values, and another job's id by "another job"."""
     clocks = terms.get("fair_clock", {}).get("gpu_hours", {})
-    others = [hours for name, hours in sorted(clocks.items()) if name != tenant]
     if clocks:
         terms["fair_clock"] = {
             **terms["fair_clock"],
             "gpu_hours": {tenant: clocks[tenant]} if tenant in clocks else {},
-            "gpu_hours_of_others": sorted(others),
+            "gpu_hours_of_others": sorted(hours for name, hours in clocks.items() if name != tenant),
         }
-    terms["reserved_for"] = "another job" if terms.get("reserved_for") and not terms.get("reserved") else None
-
-
-def decision_json(job: Job) -> dict[str, Any] | None:
-    """How the latest attempt was dispatched; None before the first."""
-    if job.dispatched_at is None:
-        return None
-    same = (
-        "attempt",
-        "dispatched_at",
-        "pool",
-        "resource",
-        "capacity_type",
-        "borrowed",
-        "placement",
-        "plan_hash",
-    )
-    return {
-        **{name: getattr(job, name) for name in same},
-        "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),
-        "hold_usd": None if job.hold_micro is None else usd(job.hold_micro),
-        "run_limit_seconds": job.run_limit_s,
-    }
-
-
-def offers_json(job: Job) -> list[dict[str, Any]]:
-    return [offer_json(offer) for offer in job.offers]
-
-
-def allowances_json(
-    current: Current,
-    budget_usage: Mapping[str, BudgetUsage],
-    tenant: str,
-    project: str | None = None,
-    overrun: bool = False,
-) -> list[dict[str, Any]]:
-    """Budgets of a tenant and its projects, or of one project, in the present period."""
-    allowances = current.supply.tenants[tenant].budgets
-    wanted = allowances if project is None else (tenant, f"{tenant}/{project}")
-    listed = []
-    for scope in wanted:
-        if scope not in allowances:
-            continue
-        allowance, usage = allowances[scope], budget_usage.get(scope, BudgetUsage(0, 0))
-        limit = allowance.limit_micro + (allowance.overrun_micro if overrun else 0)
-        listed.append(
-            {
-                "scope": scope,
-                "period": allowance.period,
-                "limit_usd": usd(limit),
-                "spent_usd": usd(usage.spent_micro),
-                "held_usd": usd(usage.held_micro),
-                "left_usd": usd(limit - usage.spent_micro - usage.held_micro),
-            }
-        )
-    return listed
-
-
-def budgets_json(
-    current: Current, budget_usage: Mapping[str, BudgetUsage], job: Job, estimate_micro: int
-) -> list[dict[str, Any]]:
-    """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
-    overrun = job.level is Level.CRITICAL
-    found = allowances_json(current, budget_usage, job.tenant, job.project or "", overrun)
-    return [{**budget, "allows": usd(estimate_micro) <= budget["left_usd"]} for budget in found]
+    held_by_other = terms.get("reserved_for") and not terms.get("reserved")
+    terms["reserved_for"] = "another job" if held_by_other else None

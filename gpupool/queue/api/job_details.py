@@ -15,16 +15,10 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from gpupool.queue.api import streaming
-from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
+from gpupool.queue.api.answers import EventList, WaitingBody, decision_json, job_json, of_text, offers_json
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import RequestContext
-from gpupool.queue.api.explanations import (
-    decision_json,
-    explanation_json,
-    offers_json,
-    projection_json,
-    queued_of,
-)
+from gpupool.queue.api.explanations import explanation_json, projection_json, queued_of
 from gpupool.queue.api.jobs import Chosen, Present, ReadableJob
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.streaming import EVENT_STREAM, UNBUFFERED, Stream, allowed, sse

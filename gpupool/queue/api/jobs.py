@@ -29,8 +29,9 @@ from gpupool.queue.api.accept import (
     tenant_of,
 )
 from gpupool.queue.api.auth import Reader, Writer, check_commands, principal
+from gpupool.queue.api.budgets_json import job_budgets_json
 from gpupool.queue.api.context import RequestContext, present
-from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
+from gpupool.queue.api.explanations import explanation_json, queued_of
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.api.requests import KEY, UUID, JobRequest, PriorityChange, State
 from gpupool.queue.domain.current import Current
@@ -189,7 +190,7 @@ async def _check_budget(context: RequestContext, current: Current, job: Job, at:
     rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
     if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
         return
-    for budget in budgets_json(current, await spending.totals(context.db, at), job, 1):
+    for budget in job_budgets_json(current, await spending.totals(context.db, at), queued_of(job), 1):
         if budget["scope"] in rejecting and not budget["allows"]:
             spent, held, limit = (usd_exact(budget[f"{name}_usd"]) for name in ("spent", "held", "limit"))
             ends = period_end(budget["period"], at.timestamp())
@@ -240,12 +241,12 @@ async def validate_job(
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     explanation = await context.explanations.of(current, queued_of(job), at, principal)
-    budgets = budgets_json(current, await spending.totals(context.db, at), job, estimate)
+    budgets = job_budgets_json(current, await spending.totals(context.db, at), queued_of(job), estimate)
     return {
         "fits": True,
         "priority": job.level.name.lower(),
         "isolation_level": job.isolation,
-        "offers": offers_json(job),
+        "offers": answers.offers_json(job),
         "estimate_usd": answers.usd(estimate),
         "budgets": budgets,
         "budget_allows": all(budget["allows"] for budget in budgets),

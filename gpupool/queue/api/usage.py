@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from gpupool.queue.api.accept import tenant_of
 from gpupool.queue.api.answers import usd
 from gpupool.queue.api.auth import UsageReader
-from gpupool.queue.api.explanations import allowances_json
+from gpupool.queue.api.budgets_json import tenant_budgets_json
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import ApiProblem
 from gpupool.queue.store import spending
@@ -80,7 +80,7 @@ async def tenant_usage(
         "usage": [
             {**asdict(row), "gpu_hours": row.gpu_seconds / 3600, "cost_usd": usd(row.micro)} for row in rows
         ],
-        "budgets": allowances_json(current, totals, found.name),
+        "budgets": tenant_budgets_json(current, totals, found.name),
     }
 
 

@@ -75,7 +75,7 @@ def never(job: Queued, rate_micro: int, rule: TenantRule) -> Never | None:
     if isinstance(needed, Waiting):
         left = max(0, (job.budget_limit_micro or 0) - job.spent_micro)
         return Never(None, "", left, hold_for(rate_micro, 1), rate_micro)
-    tightest = min(_budgets(job, rule, {}), key=lambda budget: budget[2], default=None)
+    tightest = min(budgets_of(job, rule, {}), key=lambda budget: budget[2], default=None)
     if tightest is None or needed.micro <= tightest[2]:
         return None
     scope, allowance, limit, _ = tightest
@@ -89,7 +89,7 @@ def refusal(
     where both allow it. `now`: epoch seconds."""
     lacking = [
         (usage.spent_micro + usage.held_micro + amount - limit, scope, allowance, limit, usage)
-        for scope, allowance, limit, usage in _budgets(job, rule, budget_usage)
+        for scope, allowance, limit, usage in budgets_of(job, rule, budget_usage)
         if usage.spent_micro + usage.held_micro + amount > limit
     ]
     if not lacking:
@@ -105,11 +105,11 @@ def refusal(
 
 def missing(job: Queued, amount: int, rule: TenantRule, budget_usage: Mapping[str, BudgetUsage]) -> int:
     """What `amount` exceeds the room by of the budget that has least; 0 where each has enough."""
-    budgets = _budgets(job, rule, budget_usage)
+    budgets = budgets_of(job, rule, budget_usage)
     return max((a.spent_micro + a.held_micro + amount - limit for *_, limit, a in budgets), default=0)
 
 
-def _budgets(
+def budgets_of(
     job: Queued, rule: TenantRule, budget_usage: Mapping[str, BudgetUsage]
 ) -> Iterator[tuple[str, Allowance, int, BudgetUsage]]:
     """The budgets that a job counts against: name, allowance, the job's limit, and what is used."""

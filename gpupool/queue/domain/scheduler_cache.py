@@ -19,7 +19,7 @@ from math import inf
 
 from gpupool.queue.domain import budget, fairness
 from gpupool.queue.domain.decide import run
-from gpupool.queue.domain.moments import Moment, Moments, closing, reached
+from gpupool.queue.domain.moments import Moment, Moments, first_passed, first_too_late
 from gpupool.queue.domain.periods import period_end
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.possible import Possible
@@ -96,7 +96,7 @@ class SchedulerCache:
         return cache
 
     def __post_init__(self) -> None:
-        self._moments = Moments(self._counts)
+        self._moments = Moments(self._may_matter)
         pools = self.supply.pools.values()
         self._ending = frozenset(pool.name for pool in pools if pool.ending)
         for pool in pools:
@@ -128,13 +128,13 @@ class SchedulerCache:
                 self._activate(offer.pool, job.tenant)
         if not at or name in self._exhausted:
             self._touched[name] = None
-        due = reached(job.enqueued, self.supply.rules.reserve_after_s)
+        due = first_passed(job.enqueued, self.supply.rules.reserve_after_s)
         if due > self.now:
             self._moments.remember(due, "due", job.job)
         for pool in self._ending & {offer.pool for offer in job.offers} if self._ending else ():
             for until in {node.until for node in self.supply.pools[pool].ending} - {inf}:
-                if (at_last := closing(until, job.timeout_s)) > self.now:
-                    self._moments.remember(at_last, "closed", job.job)
+                if (too_late := first_too_late(until, job.timeout_s)) > self.now:
+                    self._moments.remember(too_late, "closed", job.job)
 
     def withdraw(self, job: str) -> None:
         """`job`, which waits, does so no longer."""
@@ -234,7 +234,7 @@ class SchedulerCache:
     def _watch(self, held: Held) -> None:
         """When something follows from its running for so long."""
         if held.preemptible:
-            ripe = reached(held.since, self.supply.rules.minimum_runtime_s)
+            ripe = first_passed(held.since, self.supply.rules.minimum_runtime_s)
             if ripe > self.now:
                 self._moments.remember(ripe, "ripe", held.job, held.attempt)
         if held.ends > self.now:
@@ -245,36 +245,35 @@ class SchedulerCache:
         """When time alone may bring something about; infinity where it does not."""
         return self._moments.next_at
 
-    def _counts(self, moment: Moment) -> bool:
+    def _may_matter(self, moment: Moment) -> bool:
         """Whether anything may still follow from it."""
         if moment.kind in ("due", "closed"):
-            return moment.of in self.waiting
+            return moment.subject in self.waiting
         if moment.kind in ("ripe", "late"):
-            held = self.held.jobs.get(moment.of)
+            held = self.held.jobs.get(moment.subject)
             return held is not None and held.attempt == moment.attempt
         return True
 
     def advance(self, now: float) -> None:
         """It is `now`, in epoch seconds; what ended by then has been said."""
         self.now = now
-        while self._moments.next_at <= now:
-            moment = self._moments.take()
+        while (moment := self._moments.take_due(now)) is not None:
             if moment.kind == "due":
-                job = self.waiting[moment.of]
+                job = self.waiting[moment.subject]
                 name = job.tenant, job.lane
                 if self.lanes[name][0] is job or name in self._exhausted:
                     self._touched[name] = None
             elif moment.kind == "ripe":
-                self._may_give_way(self.held.jobs[moment.of])
+                self._may_give_way(self.held.jobs[moment.subject])
             elif moment.kind == "late":
-                self._ends_elsewhen(self.held.jobs[moment.of])
+                self._ends_elsewhen(self.held.jobs[moment.subject])
             elif moment.kind == "closed":
-                for offer in self.waiting[moment.of].offers:
+                for offer in self.waiting[moment.subject].offers:
                     self.touch_pool(offer.pool)
             elif moment.kind == "pool":
-                self.touch_pool(moment.of)
+                self.touch_pool(moment.subject)
             else:
-                self._end_period(moment.of)
+                self._end_period(moment.subject)
 
     def _may_give_way(self, held: Held) -> None:
         """It has run for long enough: that is of use to who takes its place, or its tenant's money."""

@@ -159,7 +159,7 @@ def deadline_s(job: Job, plan: Plan) -> int:
     """The Job's own deadline, which counts from its creation: a net below the launcher, which counts from the
     container's start. Never above what the environment's policies allow."""
     queue = plan.queue
-    wanted = (job.run_limit_s or job.timeout_s) + queue.unscheduled_s + queue.not_started_s + GRACE_S
+    wanted = job.attempt_limit_s + queue.unscheduled_s + queue.not_started_s + GRACE_S
     return min(wanted, queue.longest_timeout_s)
 
 

@@ -1,8 +1,10 @@
 """A copy of what the cluster has: the queue's Jobs and pods, nodes, and what other pods hold of GPUs.
 
 Listed, then watched, and listed again from time to time: the list is the truth, the watch only faster. A
-watch that ends, is cut, says 410 or stays silent is opened again. A pod of ours that vanishes stays here in
-its last form until its attempt is recorded. It must not interpret what it keeps, and writes nothing.
+watch that ends, is cut, says 410 or stays silent is opened again. A pod of ours that vanishes stays here
+until its attempt is recorded: in its last form if it had ended, as a failed one if not (`_as_failed`). Which
+pods of others hold GPUs is judged here, because little of them is kept (`_foreign`). What an attempt's Job
+and pods mean, `observe` judges. This module writes nothing to the cluster.
 """
 
 from __future__ import annotations
@@ -93,12 +95,20 @@ class Mirror:
     nodes: dict[str, Object] = field(default_factory=dict)
     foreign: dict[str, Object] = field(default_factory=dict)
     """uid -> pod that holds GPUs on a node of a pool and is not the queue's."""
-    foreign_changed: bool = True
-    """Whether `foreign` or `nodes` changed since somebody set it to False."""
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once everything has been listed."""
     failing: dict[tuple[str, str], GpupoolError] = field(default_factory=dict)
     """What is not followed at present, and why not."""
+    _foreign_changed: bool = field(default=True, init=False)
+
+    def note_created(self, key: Key, job: Object) -> None:
+        """The launcher has created this Job; the watch may be ahead of the answer, or behind it."""
+        self.jobs.setdefault(key, job)
+
+    def take_foreign_changed(self) -> bool:
+        """Whether `foreign` or `nodes` have changed since this was last called."""
+        changed, self._foreign_changed = self._foreign_changed, False
+        return changed
 
     def pods_of(self, key: Key) -> list[Object]:
         pods = (*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values())
@@ -199,11 +209,7 @@ class Mirror:
             return
         uid = pod["metadata"]["uid"]
         if type == "DELETED":
-            if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-                # Nothing of it runs any longer, whatever it said last, and it did not end by itself.
-                pod["status"] = {**pod.get("status", {}), "phase": "Failed"}
-                pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
-            self.gone.setdefault(key, {})[uid] = pod
+            self.gone.setdefault(key, {})[uid] = pod if _has_ended(pod) else _as_failed(pod)
             left = self.pods.get(key, {})
             left.pop(uid, None)
             if not left:
@@ -222,12 +228,14 @@ class Mirror:
             self.nodes[name] = {**slim, "spec": {"taints": node.get("spec", {}).get("taints") or []}}
         if self.nodes.get(name) == before:
             return
-        self.foreign_changed = True
+        self._foreign_changed = True
         for key, pods in self.pods.items():
             if any(pod["spec"].get("nodeName") == name for pod in pods.values()):
                 self.changed(key)
 
     def _foreign(self, type: str, pod: Object) -> None:
+        """Keep of a pod of others what `foreign_pods` counts, while it holds GPUs: it has a node, asks for
+        some, and has not ended."""
         uid, spec = pod["metadata"]["uid"], pod.get("spec", {})
         slim = {
             "metadata": {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]},
@@ -240,15 +248,15 @@ class Mirror:
         holds = (
             type != "DELETED"
             and spec.get("nodeName")
-            and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+            and not _has_ended(pod)
             and "nvidia.com/" in str(slim["spec"])
         )
         if holds:
             if self.foreign.get(uid) != slim:
                 self.foreign[uid] = slim
-                self.foreign_changed = True
+                self._foreign_changed = True
         elif self.foreign.pop(uid, None) is not None:
-            self.foreign_changed = True
+            self._foreign_changed = True
 
 
 def key_of(thing: Object) -> Key | None:
@@ -261,6 +269,18 @@ def key_of(thing: Object) -> Key | None:
 def is_held(thing: Object) -> bool:
     """Whether our finalizer is on it: its end is not recorded yet."""
     return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
+
+
+def _has_ended(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _as_failed(pod: Object) -> Object:
+    """A pod that vanished before its end was seen: nothing of it runs any longer, whatever it said last, and
+    it did not end by itself. Where nobody was seen to delete it, the time of its deletion is unknown; that of
+    its creation is before all that it did, so that no end counts as its own."""
+    metadata = {"deletionTimestamp": pod["metadata"]["creationTimestamp"], **pod["metadata"]}
+    return {**pod, "metadata": metadata, "status": {**pod.get("status", {}), "phase": "Failed"}}
 
 
 def _version(thing: Object) -> str:

@@ -28,8 +28,8 @@ class Attempt:
     served: bool = False
     """Whether its Service is there, if it needs one."""
     running: bool = False
-    began: datetime | None = None
-    """When it began to run."""
+    running_since: datetime | None = None
+    """When its first container started; the run limit counts from here."""
     over: datetime | None = None
     """When this process first saw that it has ended."""
     asked: Outcome | None = None
@@ -37,25 +37,29 @@ class Attempt:
     stopped: bool = False
     due: datetime | None = None
     """When to look at it again whatever happens."""
-    begun: tuple[bool, datetime] | None = None
-    """Whether its pods have nodes, and since when this process has seen that."""
+    has_nodes: bool | None = None
+    """Whether each of its pods has a node, before it runs; None until this process has looked."""
+    phase_since: datetime | None = None
+    """When this process first saw the present `has_nodes`; the limits of an attempt that does not start count
+    from here."""
     refusals: int = 0
-    """Of its Job, or of its Service, one after another."""
+    """Of its Job, or of its Service, one after another; 0 once the cluster takes it."""
     refused_since: datetime | None = None
     """When the cluster first refused what it refuses now."""
-    refused: Waiting | None = None
+    service_refused: Waiting | None = None
     """Why its Service is not there yet."""
     service_due: datetime | None = None
     """When to ask for its Service again."""
-    early_since: datetime | None = None
-    """Since when it waits for this process to read the leader's Plan."""
-    plan: str | None = None
-    """The Plan under which it was last found to be as that Plan would make it."""
+    plan_awaited_since: datetime | None = None
+    """When it first had to wait for this process to read the leader's Plan."""
+    fits_plan: str | None = None
+    """Hash of the Plan that it was last found to agree with."""
     waiting: Waiting | None = None
     """As last written."""
 
-    def ask(self, cancelled: bool, preempted: str | None) -> bool:
-        """Note that it is to stop, and how it then ends; whether that is new."""
+    def ask_to_stop(self, cancelled: bool, preempted: str | None) -> bool:
+        """Note that it is to stop, and how it then ends. False where there is no reason to, or it was asked
+        before: the first reason stays."""
         if self.asked is not None or not (cancelled or preempted is not None):
             return False
         self.asked = Outcome("cancelled" if cancelled else "preempted", preempted)

@@ -83,18 +83,18 @@ class Notes:
         self._clear()
         try:
             if launched:
-                await launches.launched(self.db, [launch for _, launch in launched.values()])
+                await launches.record_launches(self.db, [launch for _, launch in launched.values()])
                 for attempt, _ in launched.values():
                     attempt.launched = True
             if started:
-                written = await attempts.started_all(self.db, [start for _, start in started.values()])
+                written = await attempts.record_starts(self.db, [start for _, start in started.values()])
                 for key, (attempt, start) in started.items():
                     if key in written and self.measures:
-                        self.measures.started(start.now, attempt.job)
+                        self.measures.started(start.since, attempt.job)
                     attempt.running, attempt.waiting = True, None
             if waits and epoch is not None:
                 given = {key: waiting for key, (_, waiting) in waits.items()}
-                await launches.waits(self.db, epoch, given)
+                await launches.record_waits(self.db, epoch, given)
                 for attempt, waiting in waits.values():
                     attempt.waiting = waiting
         except StoreError as error:  # the next look at these attempts notes the same again

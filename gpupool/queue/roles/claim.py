@@ -61,6 +61,7 @@ class Claim:
     """When the last look began."""
     _due: float = field(default=float("-inf"), init=False)
     _read: float = field(default=float("-inf"), init=False)
+    """When `start_reading_again` last said yes."""
     _task: asyncio.Task[None] | None = field(default=None, init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
@@ -105,12 +106,13 @@ class Claim:
             same = self._identity is not None and self._identity.lease == lease
             return same and self._failing is None
 
-    def wants_to_read_again(self) -> bool:
-        """Whether it is time to read address and credential of the cluster again."""
-        failing = self._failing is not None and self.clock() - max(self._answered, self._read) > ANEW_S
-        if failing:
+    def start_reading_again(self) -> bool:
+        """Whether to read address and credential of the cluster again now, because it has not answered for
+        long: at most once in `ANEW_S`, which counts from here."""
+        is_time = self._failing is not None and self.clock() - max(self._answered, self._read) > ANEW_S
+        if is_time:
             self._read = self.clock()
-        return failing
+        return is_time
 
     async def _check(self, epoch: int) -> None:
         again, self._began = self._failing is not None, self.clock()

@@ -35,6 +35,8 @@ LEASE_S = 15.0
 """Without a renewal for so long the attempt counts as disrupted."""
 AT_ONCE = 256
 """Jobs that one executor runs at most."""
+TAKEN = 64
+"""Jobs taken from the queue at one time."""
 INTERVAL_S = 3.0
 """A wake-up tells it of decisions; it looks for itself in case one was lost."""
 BACKOFF_S = (5.0, 300.0)
@@ -43,6 +45,8 @@ REPORTS_S = (0.2, 1.0, 3.0, 5.0)
 """Between tries to report an end; the last one again and again."""
 CLOSING_S = 10.0
 """What a process that stops has for reports that the database does not take."""
+LOST = "lost"
+"""Kind of outcome of an attempt that somebody else runs by now: it is never reported."""
 
 
 @dataclass(slots=True)
@@ -52,14 +56,14 @@ class RunningAttempt:
     job: Job
     task: asyncio.Task[None]
     stop: asyncio.Future[Outcome]
-    """How it is to end before its time; with `lost` somebody else runs it, and nothing is reported."""
-    began: float | None = None
-    """When it started, by `Executor.clock`."""
+    """How it is to end before its time; done once it is asked to."""
+    running_since: float | None = None
+    """By `Executor.clock`; None until the database has its start."""
     ran: timedelta | None = None
     """For how long, once it has ended."""
 
-    def ask(self, kind: str, reason: str | None = None) -> None:
-        """It is to stop. The first reason stays."""
+    def ask_to_stop(self, kind: str, reason: str | None = None) -> None:
+        """Have it end so. The first reason stays."""
         if not self.stop.done():
             self.stop.set_result(Outcome(kind, reason))
 
@@ -67,7 +71,7 @@ class RunningAttempt:
 @dataclass
 class Executor:
     """Takes up jobs. `name` must be unique to the process. Without `containers` it leaves container jobs to
-    the launcher."""
+    the launcher. `ended` is called after each attempt; `log_bytes` gives how much output of one is kept."""
 
     db: Database
     name: str
@@ -97,58 +101,62 @@ class Executor:
         free = AT_ONCE - len(self.running)
         if free <= 0:
             return False
-        taken = await attempts.take(self.db, self.name, min(free, 64), LEASE_S, containers=self.containers)
+        limit = min(free, TAKEN)
+        taken = await attempts.take(self.db, self.name, limit, LEASE_S, containers=self.containers)
         for job in taken:
             stop = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._attempt(job, stop))
             self.running[job.id, job.attempt] = RunningAttempt(job, task, stop)
-        return len(taken) == 64
+        return len(taken) == TAKEN
 
     async def renew(self) -> bool:
         """Renew the leases of what runs; stop what was cancelled, is preempted or is no longer ours."""
         held = dict(self.running)  # `step` may take more while the database answers
         if not held:
             return False
-        ran = {key: self._ran(running).total_seconds() for key, running in held.items()}
+        ran = {key: self._time_run(running).total_seconds() for key, running in held.items()}
         ours = await attempts.heartbeat(self.db, self.name, ran, LEASE_S)
         still = {(claim.job, claim.attempt): claim for claim in ours}
         for key, running in held.items():
             state = still.get(key)
             if state is None:
-                running.ask("lost")
+                running.ask_to_stop(LOST)
             elif state.cancelled:
-                running.ask("cancelled")
+                running.ask_to_stop("cancelled")
             elif state.preempted:
-                running.ask("preempted", state.preempted)
+                running.ask_to_stop("preempted", state.preempted)
         return False
 
     async def close(self) -> None:
         """Stop everything; attempts are reported as disrupted, so that they run again elsewhere."""
         for running in self.running.values():
-            running.ask("disrupted", "the executor is stopping")
+            running.ask_to_stop("disrupted", "the executor is stopping")
         self._closes_by = self.clock() + CLOSING_S
         if self.running:
             await asyncio.gather(*(one.task for one in list(self.running.values())), return_exceptions=True)
 
-    def _ran(self, running: RunningAttempt) -> timedelta:
-        if running.ran is not None or running.began is None:
+    def _time_run(self, running: RunningAttempt) -> timedelta:
+        """For how long it has run so far, or did."""
+        if running.ran is not None or running.running_since is None:
             return running.ran or timedelta()
-        return timedelta(seconds=self.clock() - running.began)
+        return timedelta(seconds=self.clock() - running.running_since)
 
     async def _attempt(self, job: Job, stop: asyncio.Future[Outcome]) -> None:
+        """Run one attempt from start to report. Raises nothing: without a report its lease ends, and the job
+        runs again."""
         key = (job.id, job.attempt)
         try:
             now = self.now()
-            if await attempts.started(self.db, job.id, job.attempt, now):
+            if await attempts.record_start(self.db, job.id, job.attempt, now):
                 if self.measures:
                     self.measures.started(now, job)
                 running = self.running[key]
-                running.began = self.clock()
+                running.running_since = self.clock()
                 outcome, result = await self._outcome(job, stop)
-                running.ran = self._ran(running)
-                if outcome.kind != "lost":
+                running.ran = self._time_run(running)
+                if outcome.kind != LOST:
                     await self._report(job, outcome, result, running.ran)
-        except StoreError as error:  # the lease will end, and the job run again
+        except StoreError as error:
             log.error("attempt.lost", job=job.id, attempt=job.attempt, error=str(error))
         except Exception:
             log.exception("attempt.lost", job=job.id, attempt=job.attempt)
@@ -171,17 +179,18 @@ class Executor:
             return Outcome("failed", f"{type(error).__name__}: {error}"), None
 
     async def _report(self, job: Job, outcome: Outcome, result: HttpAnswer | None, ran: timedelta) -> None:
-        """Until the database has it, or knows the attempt as another's: an end that is not recorded would run
-        the job again."""
+        """Report until the database has it, or knows the attempt as another's: an end that is not recorded
+        would run the job again. Raises the database's error where that does not go away by itself, or this
+        process stops."""
         for number in itertools.count():
             try:
                 ended = await attempts.finish(
                     self.db, job.id, job.attempt, outcome, self.now(), BACKOFF_S, result, ran=ran
                 )
             except Exception as error:
-                closes = self._closes_by is not None and self.clock() > self._closes_by
-                hopeless = not isinstance(error, Unavailable) and number >= len(REPORTS_S)
-                if closes or hopeless:
+                stops = self._closes_by is not None and self.clock() > self._closes_by
+                lasts = not isinstance(error, Unavailable) and number >= len(REPORTS_S)
+                if stops or lasts:
                     raise
                 log.warning("attempt.unreported", job=job.id, attempt=job.attempt, error=str(error))
                 await asyncio.sleep(REPORTS_S[min(number, len(REPORTS_S) - 1)])

@@ -68,12 +68,12 @@ class HttpJobs:
         sending = asyncio.create_task(self._exchange(url, job.request.get("request_json"), headers))
         either: set[asyncio.Future[Any]] = {sending, stop}
         try:
-            await asyncio.wait(either, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=job.attempt_limit_s, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 return _judged(sending, self.now())
             if stop.done():
                 return stop.result(), None
-            return Outcome("timeout", f"no answer within {job.run_limit_s} s", retry=False), None
+            return Outcome("timeout", f"no answer within {job.attempt_limit_s} s", retry=False), None
         finally:
             sending.cancel()
 

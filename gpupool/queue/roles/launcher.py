@@ -35,7 +35,8 @@ TAKEN = 256
 
 @dataclass
 class Launcher(LeaderRole):
-    """Launches and watches while it leads. `current` gives the present Plan."""
+    """Launches and watches while it leads. `current` gives the present Plan; `ended` is called when slots
+    have become free, or may have. `now` and `clock` as in `Reconciler`."""
 
     cluster: Cluster
     current: Callable[[], Current]
@@ -44,7 +45,9 @@ class Launcher(LeaderRole):
     ended: Callable[[], None] = lambda: None
     measures: Measures | None = None
     _epoch: int | None = field(default=None, init=False)
+    """The epoch for which the attempts were read from the database; None: they are to be read again."""
     _following: asyncio.Task[None] | None = field(default=None, init=False)
+    """Runs `mirror`."""
 
     interval_s = 1.0
 
@@ -55,6 +58,7 @@ class Launcher(LeaderRole):
         self._forget()
 
     def _forget(self) -> None:
+        """Begin with a mirror, a reconciler and a claim that know nothing."""
         self.mirror = Mirror(self.cluster.reader, self._enqueue)
         self.reconciler = Reconciler(
             self.db,
@@ -72,8 +76,8 @@ class Launcher(LeaderRole):
         self.claim.forget()
         self._missed: set[Key] = set()
         """What changed while the lead was in doubt."""
-        self._counted: str | None = None
-        """By which Plan the pods of others were counted last."""
+        self._counted_by: str | None = None
+        """Hash of the Plan by which the pods of others were counted last; None until that is written."""
 
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled. What runs on the cluster goes on without this process."""
@@ -115,72 +119,97 @@ class Launcher(LeaderRole):
                 await self.close()
             return False
         self.reconciler.orphans.database = identity.database
+        if not self.mirror.synced.is_set():  # neither is it when nothing follows the cluster
+            return await self._follow()
+        if epoch != self._epoch:
+            await self._take_over(epoch, identity.lease_since)
+        more = await self._take_up(epoch)
+        await self._pass_on_stops()
+        self._enqueue_due()
+        await self._count_foreign(epoch)
+        return more
+
+    async def _follow(self) -> bool:
+        """Follow the cluster, and wait a while for what it has; whether that is known now. Raises what has
+        ended the following, which begins anew the next time."""
         if self._following is None:
             self._following = asyncio.create_task(self.mirror.run())
         if self._following.done():
             ended = self._following
             await self.close()
-            ended.result()  # raises what ended it
-        if not self.mirror.synced.is_set():
-            synced = asyncio.create_task(self.mirror.synced.wait())
-            await asyncio.wait(
-                {synced, self._following},
-                timeout=self.leadership.ttl_s / 3,
-                return_when=asyncio.FIRST_COMPLETED,
+            ended.result()
+        synced = asyncio.create_task(self.mirror.synced.wait())
+        await asyncio.wait(
+            {synced, self._following}, timeout=self.leadership.ttl_s / 3, return_when=asyncio.FIRST_COMPLETED
+        )
+        synced.cancel()
+        return self.mirror.synced.is_set()
+
+    async def _take_over(self, epoch: int, lease_since: datetime | None) -> None:
+        """Go on with the attempts that the last leader had; all that the cluster has is looked at once."""
+        attempts = {}
+        for job in await launches.held(self.db):
+            attempts[job.id, job.attempt] = attempt = Attempt(
+                job, running=job.started_at is not None, waiting=job.waiting
             )
-            synced.cancel()
-            return self.mirror.synced.is_set()
-        if epoch != self._epoch:
-            held = {}
-            for job in await launches.held(self.db):
-                held[job.id, job.attempt] = attempt = Attempt(
-                    job, running=job.started_at is not None, waiting=job.waiting
-                )
-                attempt.served = attempt.running
-                attempt.ask(job.cancel_requested, job.preempt_reason)
-                began, since = job.dispatched_at, identity.lease_since
-                attempt.elsewhere = began is not None and since is not None and began < since
-            self.reconciler.attempts = held
-            self._epoch = epoch
-            for key in {*self.reconciler.attempts, *self.mirror.jobs, *self.mirror.pods, *self.mirror.gone}:
-                self._enqueue(key)
+            attempt.served = attempt.running
+            attempt.ask_to_stop(job.cancel_requested, job.preempt_reason)
+            dispatched = job.dispatched_at
+            attempt.elsewhere = (
+                dispatched is not None and lease_since is not None and dispatched < lease_since
+            )
+        self.reconciler.attempts = attempts
+        self._epoch = epoch
+        for key in {*attempts, *self.mirror.jobs, *self.mirror.pods, *self.mirror.gone}:
+            self._enqueue(key)
+
+    async def _take_up(self, epoch: int) -> bool:
+        """Take up attempts that were dispatched; whether there may be more."""
         try:
             taken = await launches.take(self.db, epoch, TAKEN)
         except StoreError:
             self._epoch = None  # what was taken nevertheless is found when everything is read again
             raise
-        known = self.reconciler.attempts
         for job in taken:
-            known[job.id, job.attempt] = Attempt(job)
+            self.reconciler.attempts[job.id, job.attempt] = Attempt(job)
             self._enqueue((job.id, job.attempt))
-        for one in await launches.asked(self.db) if known else ():
-            found = known.get((one.job, one.attempt))
-            if found is not None and found.ask(one.cancelled, one.preempted):
-                self._enqueue((one.job, one.attempt))
-        missed, self._missed = self._missed, set()
-        now = self.clock()
-        due = {key for key, attempt in known.items() if attempt.due and attempt.due <= now}
-        for key in missed | due:
-            self._enqueue(key)
-        present = self.current()
-        if self.mirror.foreign_changed or present.hash != self._counted:
-            pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
-            foreign = foreign_pods(pods, nodes, present.plan, present.supply)
-            self.mirror.foreign_changed, self._counted = False, present.hash
-            try:
-                await launches.replace_foreign(self.db, epoch, foreign)
-            except StoreError:
-                self._counted = None
-                raise
-            self.ended()
         return len(taken) == TAKEN
 
+    async def _pass_on_stops(self) -> None:
+        """Ask the attempts to stop that were cancelled or are preempted."""
+        known = self.reconciler.attempts
+        for one in await launches.asked(self.db) if known else ():
+            found = known.get((one.job, one.attempt))
+            if found is not None and found.ask_to_stop(one.cancelled, one.preempted):
+                self._enqueue((one.job, one.attempt))
+
+    def _enqueue_due(self) -> None:
+        """Look at what changed while the lead was in doubt, and at what is due."""
+        missed, self._missed = self._missed, set()
+        now = self.clock()
+        due = {key for key, attempt in self.reconciler.attempts.items() if attempt.due and attempt.due <= now}
+        for key in missed | due:
+            self._enqueue(key)
+
+    async def _count_foreign(self, epoch: int) -> None:
+        """Write what the pods of others hold, if they, their nodes or the Plan have changed."""
+        present = self.current()
+        if self.mirror.take_foreign_changed() or present.hash != self._counted_by:
+            self._counted_by = None  # until it is written: what fails is done again
+            foreign = foreign_pods(
+                self.mirror.foreign.values(), self.mirror.nodes, present.plan, present.supply
+            )
+            await launches.replace_foreign(self.db, epoch, foreign)
+            self._counted_by = present.hash
+            self.ended()
+
     async def _read_again(self) -> None:
-        """The file that says where the cluster is may have changed; then it may be another one."""
+        """Read the file that says where the cluster is, if it has changed or the claim wants that. Where it
+        has changed, everything is forgotten: it may be another cluster."""
         changed = self.cluster.changed()
         if changed:
             await self.close()
-        elif not self.claim.wants_to_read_again():
+        elif not self.claim.start_reading_again():
             return
         try:
             await self.cluster.renew()

@@ -69,14 +69,14 @@ async def _run(
     ending = asyncio.create_task(process.wait())
     either: set[asyncio.Future[Any]] = {ending, stop}
     try:
-        await asyncio.wait(either, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, timeout=job.attempt_limit_s, return_when=asyncio.FIRST_COMPLETED)
         if ending.done() and not stop.done():
             code = ending.result()
             return Outcome("succeeded", None, 0) if code == 0 else Outcome("failed", _ended(code), code)
         await _terminate(process)
         if stop.done():
             return replace(stop.result(), exit_code=process.returncode)
-        reason = f"it ran for longer than {job.run_limit_s} s"
+        reason = f"it ran for longer than {job.attempt_limit_s} s"
         return Outcome("timeout", reason, process.returncode, False)
     finally:
         await _kill(process)

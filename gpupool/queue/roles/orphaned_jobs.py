@@ -21,15 +21,16 @@ log = structlog.get_logger()
 
 @dataclass
 class Orphans:
-    """`database`: the id of this one."""
+    """`database`: the id of this queue's, as its Jobs have it in a label."""
 
     db: Database
     database: str = ""
     _left: set[Key] = field(default_factory=set, init=False)
     """Jobs of another queue that the log has named."""
 
-    async def is_ours(self, key: Key, things: Sequence[Object]) -> bool:
-        """Whether to delete this Job and these pods, of an attempt that is not known to run."""
+    async def should_delete(self, key: Key, things: Sequence[Object]) -> bool:
+        """Whether to delete this Job and these pods, of an attempt that is not known to run. The log says
+        which are deleted, and once which are left because they are another queue's."""
         if not any(map(is_held, things)):
             return False
         # A process that no longer leads without knowing it must not take the new leader's for orphans.

@@ -12,10 +12,11 @@ from gpupool.queue.kubernetes import job_manifest
 from gpupool.queue.roles.attempt import Attempt
 
 
-def changed(attempt: Attempt, made: job_manifest.Object | None, current: Current) -> str | None:
-    """Why the attempt can't go on under this Plan; None where it can. `made`: its Job, if there is one."""
+def conflict(attempt: Attempt, made: job_manifest.Object | None, current: Current) -> str | None:
+    """Why the attempt can't go on under this Plan; None where it can, which is noted in `attempt.fits_plan`
+    so that it is worked out once. `made`: its Job, if there is one."""
     job = attempt.job
-    if attempt.plan == current.hash:
+    if attempt.fits_plan == current.hash:
         return None
     if job.plan_hash != current.hash:
         why = fit.stale_reason(current.plan, current.supply, current.tenants, job)
@@ -29,7 +30,7 @@ def changed(attempt: Attempt, made: job_manifest.Object | None, current: Current
         # Others may add to what was made under this Plan; what another one made must be alike in all.
         if present != wanted if job.plan_hash != current.hash else _lacks(present, wanted):
             return f"the environment file has changed: nodes of {job.pool} are chosen in another way"
-    attempt.plan = current.hash
+    attempt.fits_plan = current.hash
     return None
 
 

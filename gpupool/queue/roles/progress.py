@@ -67,27 +67,29 @@ class Progress:
             return None
         if attempt.service_due is not None and self.clock() < attempt.service_due:
             attempt.look_by(attempt.service_due)
-            return attempt.refused
+            return attempt.service_refused
         try:
             await self.cluster.create(service)
         except ObjectRefused as error:
             reason = warnings.sentence(f"the cluster refuses its Service: {error}")
-            if self.gives_up(attempt, error):
+            if self.note_refusal(attempt, error):
                 attempt.asked = attempt.asked or self._not_started(reason, error.passing)
-            attempt.refused = Waiting(WaitReason.REFUSED, reason)
-            attempt.service_due = self.pause(attempt)
-            return attempt.refused
-        attempt.served, attempt.refused, attempt.refusals, attempt.refused_since = True, None, 0, None
+            attempt.service_refused = Waiting(WaitReason.REFUSED, reason)
+            attempt.service_due = self.schedule_retry(attempt)
+            return attempt.service_refused
+        attempt.served, attempt.service_refused, attempt.refusals, attempt.refused_since = True, None, 0, None
         return None
 
-    def gives_up(self, attempt: Attempt, error: ObjectRefused) -> bool:
-        """Whether it does not help to ask again, or that has been tried for long."""
+    def note_refusal(self, attempt: Attempt, error: ObjectRefused) -> bool:
+        """Note that the cluster refuses an object of the attempt; whether to give up, because it does not
+        help to ask again or that has been tried for long."""
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         attempt.refused_since = attempt.refused_since or self.clock()
         return not error.passing or self.clock() - attempt.refused_since > limit
 
-    def pause(self, attempt: Attempt) -> datetime:
-        """When to ask again for what was refused."""
+    def schedule_retry(self, attempt: Attempt) -> datetime:
+        """Count the refusal, and look at the attempt by the time that is returned: when to ask again for what
+        was refused."""
         attempt.refusals += 1
         again = self.clock() + timedelta(
             seconds=min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
@@ -97,17 +99,18 @@ class Progress:
 
     async def _running(self, key: Key, attempt: Attempt, view: RunningJob, refused: Waiting | None) -> None:
         job, now = attempt.job, self.clock()
-        if attempt.began is None:
-            attempt.began = now - max(timedelta(), self.cluster.now() - view.since)
+        if attempt.running_since is None:
+            attempt.running_since = now - max(timedelta(), self.cluster.now() - view.since)
         if not attempt.running:
             since = max(job.dispatched_at or view.since, min(view.since, self.now()))
             self.notes.started(attempt, self.start_of(key, attempt.job, since, view.node, view.node_since))
         self.output.follow(key, self.mirror.pods_of(key))
         self.notes.waits(attempt, view.waiting or refused)
-        ends = attempt.began + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        limit_s = job.attempt_limit_s
+        ends = attempt.running_since + timedelta(seconds=limit_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
-            reason = f"it ran for longer than {job.run_limit_s} s"
+            reason = f"it ran for longer than {limit_s} s"
             attempt.asked = Outcome("timeout", reason, retry=False)
         elif attempt.asked is None and view.failed is not None:
             attempt.asked = view.failed
@@ -127,13 +130,14 @@ class Progress:
             rate = min(rate, pool.spot_rate_micro.get(job.resource, 0) * units)
         return attempts.AttemptStart(*key, since, node, node_since, type, rate)
 
-    async def is_early(self, attempt: Attempt, current: Current) -> bool:
-        """Whether the leader decides by another Plan than this process has, which may not have read a change
-        yet. That is shown, and waited for as long as for a node."""
+    async def wait_for_plan(self, attempt: Attempt, current: Current) -> bool:
+        """Wait while the leader decides by another Plan than this process has, which may not have read a
+        change yet: note that, and look at the attempt again soon. False where there is nothing to wait for,
+        or that has taken for as long as a pod may wait for a node."""
         now = self.clock()
-        attempt.early_since = attempt.early_since or now
+        attempt.plan_awaited_since = attempt.plan_awaited_since or now
         in_force = await plans.in_force(self.db)
-        late = now - attempt.early_since > timedelta(seconds=current.plan.queue.unscheduled_s)
+        late = now - attempt.plan_awaited_since > timedelta(seconds=current.plan.queue.unscheduled_s)
         if late or in_force is None or in_force.hash == current.hash:
             return False
         attempt.due = now + timedelta(seconds=2)
@@ -151,31 +155,54 @@ class Progress:
     ) -> None:
         """`refused`: why its Service is not there, which its pods need before all else. `made`: its Job."""
         current = self.current()
-        if attempt.asked is None and not view.scheduled and made is not None:
-            why = plan_changes.changed(attempt, made, current)
-            if why is not None and not await self.is_early(attempt, current):
-                attempt.asked = Outcome("preempted", why)
-                return
+        if made is not None and await self._stop_if_plan_changed(attempt, view, made, current):
+            return
         self.output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
-        now, queue = self.clock(), self.current().plan.queue
-        if attempt.begun is None or attempt.begun[0] != view.scheduled:
-            attempt.begun = (view.scheduled, now)
-        since = attempt.begun[1]
-        limit = queue.not_started_s if view.scheduled else queue.unscheduled_s
-        over = since + timedelta(seconds=limit)
-        attempt.look_by(over)
-        usual = since + timedelta(seconds=USUAL_S)
-        waiting = refused or view.waiting
+        if attempt.phase_since is None or attempt.has_nodes is not view.scheduled:
+            attempt.has_nodes, attempt.phase_since = view.scheduled, self.clock()
+        waiting = self._report_wait(attempt, view, refused, attempt.phase_since)
+        self._enforce_start_limit(attempt, view, waiting, attempt.phase_since, current)
+
+    async def _stop_if_plan_changed(
+        self, attempt: Attempt, view: PendingJob, made: job_manifest.Object, current: Current
+    ) -> bool:
+        """Ask an attempt without nodes to stop if it can't go on under the Plan; whether it was asked."""
+        if attempt.asked is not None or view.scheduled:
+            return False
+        why = plan_changes.conflict(attempt, made, current)
+        if why is None or await self.wait_for_plan(attempt, current):
+            return False
+        attempt.asked = Outcome("preempted", why)
+        return True
+
+    def _report_wait(
+        self, attempt: Attempt, view: PendingJob, refused: Waiting | None, since: datetime
+    ) -> Waiting:
+        """Note why it does not run, if it has not since long enough; the reason."""
         if refused is not None:
-            self.notes.waits(attempt, waiting)
-        elif now < usual:
+            self.notes.waits(attempt, refused)
+            return refused
+        usual = since + timedelta(seconds=USUAL_S)
+        if self.clock() < usual:
             attempt.look_by(usual)
-        else:
-            if view.about is not None:
-                waiting = self._explained(attempt, waiting, view.about, usual)
-            self.notes.waits(attempt, waiting)
-        if attempt.asked is None and (view.hopeless or now >= over):
-            after = "" if view.hopeless else f" after {limit} s"
+            return view.waiting
+        waiting = view.waiting
+        if view.about is not None:
+            waiting = self._explained(attempt, waiting, view.about, usual)
+        self.notes.waits(attempt, waiting)
+        return waiting
+
+    def _enforce_start_limit(
+        self, attempt: Attempt, view: PendingJob, waiting: Waiting, since: datetime, current: Current
+    ) -> None:
+        """Ask it to stop if it can't start, or has not for too long `since` it got its nodes, or waits for
+        them."""
+        queue = current.plan.queue
+        limit_s = queue.not_started_s if view.scheduled else queue.unscheduled_s
+        over = since + timedelta(seconds=limit_s)
+        attempt.look_by(over)
+        if attempt.asked is None and (view.hopeless or self.clock() >= over):
+            after = "" if view.hopeless else f" after {limit_s} s"
             said = warnings.sentence(f"not started{after}: {waiting.detail}")
             attempt.asked = self._not_started(said, not view.hopeless)
 

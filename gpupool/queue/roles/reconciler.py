@@ -45,12 +45,15 @@ AT_ONCE = 64
 """Attempts that are worked on at one time."""
 AGAIN_S = 30.0
 """An attempt of which nothing changes is looked at again after so long."""
+RETRY_S = 2.0
+"""The same of one where something has failed, or the cluster has not shown everything."""
 
 
 @dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
-    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now.
+    an attempt to look at later; `is_sure` tells whether the cluster is the queue's, as of now; `ended` is
+    called when an attempt has ended, so that its slots are free.
 
     There are three clocks, and no duration lies between two of them: `now` is for what people read, `clock`
     never jumps and says for how long this process has seen something, and the cluster says what ran for how
@@ -92,13 +95,14 @@ class Reconciler:
         )
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel what is under way."""
         self._output.close()
         self._warnings.close()
         await self.work.close()
 
     def _failed(self, key: Key, error: Exception) -> None:
-        """Look at it again in 2 s."""
+        """Log what a look at an attempt has raised, and look again soon. Where the cluster did not take or
+        answer something, an attempt that does not run shows that."""
         expected = isinstance(error, GpupoolError | StoreError)
         said = {"job": key[0], "attempt": key[1], "error": str(error)}
         if expected:
@@ -107,24 +111,24 @@ class Reconciler:
             log.error("launcher.failed", **said, exc_info=error)
         attempt = self.attempts.get(key)
         if attempt is not None:
-            attempt.due = self.clock() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=RETRY_S)
             if isinstance(error, ApiError | UnreachableError) and not attempt.running:
                 detail = warnings.sentence(f"the cluster does not take what it needs: {error}")
                 self._notes.waits(attempt, Waiting(WaitReason.CLUSTER, detail))
         else:
-            asyncio.get_running_loop().call_later(2, self.again, key)
+            asyncio.get_running_loop().call_later(RETRY_S, self.again, key)
 
     async def _reconcile(self, key: Key) -> None:
         if self.epoch() is None:  # it may have waited for its turn for long
             self.again(key)
             return
         attempt, job, pods = self.attempts.get(key), self.mirror.jobs.get(key), self.mirror.pods_of(key)
-        if attempt is None and not await self.orphans.is_ours(key, [*pods, *([job] if job else [])]):
+        if attempt is None and not await self.orphans.should_delete(key, [*pods, *([job] if job else [])]):
             self.mirror.forget(key)
             return
         if attempt is not None:
             attempt.due = self.clock() + timedelta(seconds=AGAIN_S)
-            self._seen(key, attempt)
+            self._note_seen(key, attempt)
         view = None
         if job is not None or pods:
             view = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.cluster.now())
@@ -140,15 +144,15 @@ class Reconciler:
         elif action is AttemptAction.RECORD:
             await self._record(key, attempt, view if isinstance(view, Ended) else None)
 
-    def _seen(self, key: Key, attempt: Attempt) -> None:
-        """Note that the cluster has something of it."""
+    def _note_seen(self, key: Key, attempt: Attempt) -> None:
+        """Note what the cluster has of it, if anything."""
         job = self.mirror.jobs.get(key)
         if job is None and not self.mirror.pods_of(key):
             return
         attempt.seen = True
         attempt.here = attempt.here or job is not None
         if not attempt.launched:
-            self._notes.launched(attempt, self._launched(key, attempt))
+            self._notes.launched(attempt, self._launch_of(key, attempt))
 
     async def _stop(self, attempt: Attempt, job: dict[str, Any]) -> None:
         """Delete its Job, with how the attempt ends where its pods would not say so."""
@@ -160,28 +164,28 @@ class Reconciler:
     async def _record(self, key: Key, attempt: Attempt, ended: Ended | None) -> None:
         """End it as its pods say, None where nothing of it is there, unless the mirror is behind."""
         job, pods = self.mirror.jobs.get(key), self.mirror.pods_of(key)
-        whole = pods and job is not None and key not in self.mirror.gone
+        nothing_is_missing = pods and job is not None and key not in self.mirror.gone
         if ended is None:
             ended = Ended(attempt.lost(), None, None, None)
         elif attempt.here and job is None and ended.outcome.kind == "preempted":
             ended = replace(ended, outcome=attempt.lost())
-        if whole or not await self._is_behind(key, attempt, evidence=bool(pods)):
+        if nothing_is_missing or not await self._wait_if_behind(key, attempt, saw_pods=bool(pods)):
             await self._end(key, attempt, ended)
 
-    async def _is_behind(self, key: Key, attempt: Attempt, *, evidence: bool) -> bool:
-        """Asked before an attempt ends because something of it is not there. Without `evidence` of a pod, the
-        watch of pods may be behind that of Jobs, and an attempt whose pod still runs has not ended. And at
-        this address may be another cluster by now."""
-        behind = (not evidence and await self.mirror.is_behind(key)) or not await self.is_sure()
+    async def _wait_if_behind(self, key: Key, attempt: Attempt, *, saw_pods: bool) -> bool:
+        """Before an attempt ends because something of it is not there: look again soon if the mirror may just
+        not show it; whether that is so. Where no pod was seen, the watch of pods may be behind that of Jobs,
+        and an attempt whose pod still runs has not ended. And this may be another cluster by now."""
+        behind = (not saw_pods and await self.mirror.is_behind(key)) or not await self.is_sure()
         if behind:
-            attempt.due = self.clock() + timedelta(seconds=2)
+            attempt.due = self.clock() + timedelta(seconds=RETRY_S)
         return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
         job, current = attempt.job, self.current()
-        why = plan_changes.changed(attempt, None, current)
+        why = plan_changes.conflict(attempt, None, current)
         if why is not None:
-            if not await self._progress.is_early(attempt, current):
+            if not await self._progress.wait_for_plan(attempt, current):
                 await self._end(key, attempt, Ended(Outcome("preempted", why), None, None, None))
             return
         avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []
@@ -193,27 +197,28 @@ class Reconciler:
             made = job_manifest.manifest(job, current.plan, tenant, avoid, database=self.orphans.database)
             created = await self.cluster.create(made)
         except ObjectRefused as error:
-            await self._refused(key, attempt, error)
+            await self._take_refusal(key, attempt, error)
             return
         attempt.seen, attempt.here, attempt.refusals, attempt.refused_since = True, True, 0, None
-        self.mirror.jobs.setdefault(key, created)
-        self._notes.launched(attempt, self._launched(key, attempt))
+        self.mirror.note_created(key, created)
+        self._notes.launched(attempt, self._launch_of(key, attempt))
 
-    def _launched(self, key: Key, attempt: Attempt) -> Launched:
-        """Whether this process or another one created it, and however the answer to that was lost."""
+    def _launch_of(self, key: Key, attempt: Attempt) -> Launched:
+        """Since when its Job exists, whether this process or another one created it, and however the answer
+        to that was lost."""
         at, job = self.now(), self.mirror.jobs.get(key)
         created = time_of(job["metadata"].get("creationTimestamp")) if job else None
         at = max(attempt.job.dispatched_at or at, min(created or at, at))
         return Launched(*key, job_manifest.name_of(*key), at)
 
-    async def _refused(self, key: Key, attempt: Attempt, error: ObjectRefused) -> None:
-        """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
+    async def _take_refusal(self, key: Key, attempt: Attempt, error: ObjectRefused) -> None:
+        """The cluster does not take its Job: show that, and try again slowly while that may help."""
         reason = warnings.sentence(f"the cluster refuses its Job: {error}")
-        if self._progress.gives_up(attempt, error):
+        if self._progress.note_refusal(attempt, error):
             outcome = Outcome("failed", reason, retry=error.passing)
             await self._end(key, attempt, Ended(outcome, None, None, None))
             return
-        attempt.due = self._progress.pause(attempt)
+        attempt.due = self._progress.schedule_retry(attempt)
         self._notes.waits(attempt, Waiting(WaitReason.REFUSED, reason))
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
@@ -227,13 +232,13 @@ class Reconciler:
         attempt.over = attempt.over or self.clock()
         ran = found.ran
         if ran is None:  # by what this process saw of it, if anything
-            ran = attempt.over - attempt.began if attempt.began is not None else timedelta()
+            ran = attempt.over - (attempt.running_since or attempt.over)
         if attempt.seen and not attempt.launched:
-            await launches.launched(self.db, [self._launched(key, attempt)])
+            await launches.record_launches(self.db, [self._launch_of(key, attempt)])
             attempt.launched = True
         if found.started is not None and not attempt.running:
-            begin = max(job.dispatched_at or now, min(found.started, now))
-            await attempts.started_all(self.db, [self._progress.start_of(key, job, begin, found.node)])
+            since = max(job.dispatched_at or now, min(found.started, now))
+            await attempts.record_starts(self.db, [self._progress.start_of(key, job, since, found.node)])
         await self._output.finish(key, self.mirror.pods_of(key))
         epoch = self.epoch()
         if epoch is None:

@@ -26,14 +26,14 @@ MOST_LINES = 6
 def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
     """The whole page as text; ends with a line break."""
     style = page_style()
-    both = [outcome.figures for outcome in outcomes]
+    figures = [outcome.figures for outcome in outcomes]
     return (
         _templates()
         .get_template("page.html.j2")
         .render(
-            title=f"Simulation of {both[0].jobs:,} jobs on {both[0].environment}",
+            title=f"Simulation of {figures[0].jobs:,} jobs on {figures[0].environment}",
             verdicts=[str(verdict) for verdict in verdicts],
-            differences=list(words.differences(*both[:2])) if len(both) > 1 else [],
+            differences=list(words.differences(*figures[:2])) if len(figures) > 1 else [],
             runs=[_run(number, outcome) for number, outcome in enumerate(outcomes)],
             style=Markup(style),  # noqa: S704 - our own file
             style_hash=style_source(style),
@@ -43,9 +43,11 @@ def page(outcomes: Sequence[Outcome], verdicts: Sequence[Verdict]) -> str:
 
 @functools.cache
 def _templates() -> Environment:
-    return Environment(
+    templates = Environment(
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, finalize=visible
     )
+    templates.filters |= {"hours": words.hours, "seconds": words.seconds}
+    return templates
 
 
 def _run(number: int, outcome: Outcome) -> dict[str, Any]:
@@ -81,13 +83,5 @@ def _run(number: int, outcome: Outcome) -> dict[str, Any]:
         "summary": words.summary(run),
         "times": Markup(picture),  # noqa: S704 - drawn, with its words escaped
         "pools": pools,
-        "groups": [
-            (
-                group.by, group.name, f"{group.jobs:,}", words.hours(group.served_gpu_hours),
-                words.seconds(group.waits.p50), words.seconds(group.waits.p95),
-                words.seconds(group.to_gpu.p95),
-            )
-            for group in run.groups
-        ],
         "left_out": [f"{row.jobs:,} jobs {words.left_out(row.reason)}" for row in run.left_out],
-    }  # fmt: skip
+    }

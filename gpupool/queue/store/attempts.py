@@ -1,7 +1,7 @@
-"""One attempt after its decision: taken by an executor, started, kept alive, ended, with its logs.
+"""One attempt after its decision: taken by an executor, started, kept alive, ended, with an HTTP result.
 
-Everything is guarded by (job, attempt) and the state: who comes late changes nothing, and no epoch
-is checked.
+Every write is guarded by (job, attempt) and the state: one that comes late changes nothing, and no epoch is
+checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SAME = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An attempt that is not over, and whether it is to stop."""
+    """An attempt that is not over, and whether it is asked to stop."""
 
     job: str
     attempt: int
@@ -61,11 +61,11 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStart:
-    """An attempt that runs since `now`."""
+    """An attempt that runs `since` then."""
 
     job: str
     attempt: int
-    now: datetime
+    since: datetime
     node: str | None = None
     node_at: datetime | None = None
     """Since when it has had that node."""
@@ -91,19 +91,21 @@ async def take(
     return sorted(map(job_of, rows), key=lambda job: (job.dispatched_at, job.id))
 
 
-async def started(db: Database, job: str, attempt: int, now: datetime, node: str | None = None) -> bool:
-    """The job runs since `now`. False where it runs already, or the attempt is over and must be stopped."""
-    return bool(await started_all(db, [AttemptStart(job, attempt, now, node)]))
+async def record_start(
+    db: Database, job: str, attempt: int, since: datetime, node: str | None = None
+) -> bool:
+    """Record that an attempt runs. False where it runs already, or is over and must be stopped."""
+    return bool(await record_starts(db, [AttemptStart(job, attempt, since, node)]))
 
 
-async def started_all(db: Database, given: Sequence[AttemptStart]) -> set[tuple[str, int]]:
-    """(job, attempt) of those that did not run yet, and are not over."""
+async def record_starts(db: Database, given: Sequence[AttemptStart]) -> set[tuple[str, int]]:
+    """Record that attempts run; (job, attempt) of those that did not run before, and are not over."""
     values = {
         "ids": [start.job for start in given],
-        "attempts": [one.attempt for one in given],
-        "times": [one.now for one in given],
-        "nodes": [one.node for one in given],
-        "node_times": [one.node_at for one in given],
+        "attempts": [start.attempt for start in given],
+        "times": [start.since for start in given],
+        "nodes": [start.node for start in given],
+        "node_times": [start.node_at for start in given],
         "types": [start.capacity_type for start in given],
         "rates": [start.rate_micro for start in given],
     }
@@ -140,16 +142,17 @@ async def finish(
 
     `backoff`: seconds before the first retry, doubled for each one after it, and their upper limit.
     `node`: where it ended so, if that is known. `ran`: for how long, by the one clock that measured it, which
-    is what it costs and when it ended; None: until `now`, which is then of the clock that gave its start.
+    is what it costs and when it ended; None: until `now`, which is then of the clock that gave its start. An
+    attempt that has not started did not run, whatever `ran` says, and ended at `now`.
     """
     async with db.transaction() as connection:
-        ended = await end(connection, job, attempt, outcome, now, backoff, node, ran)
+        ended = await finish_within(connection, job, attempt, outcome, now, backoff, node, ran)
         if result is not None and ended is not None and ended.state.final:
-            await _keep(connection, job, result)
+            await _keep_result(connection, job, result)
         return ended
 
 
-async def end(
+async def finish_within(
     connection: Connection,
     job: str,
     attempt: int,
@@ -159,22 +162,23 @@ async def end(
     node: str | None = None,
     ran: timedelta | None = None,
 ) -> Job | None:
-    """`finish` within the caller's transaction, without a result."""
+    """`finish` in the caller's transaction, without a result."""
     rows = await fetch(connection, "finish_lock", job=job, attempt=attempt)
     if not rows:
         return None
     row = rows[0]
-    begun = row["started_at"]
-    ran = max(timedelta(), now - begun if ran is None else ran) if begun else timedelta()
-    after = end_of(_attempt(row), outcome, ran, backoff)
+    started_at, lasted = row["started_at"], timedelta()
+    if started_at is not None:
+        lasted = max(lasted, now - started_at if ran is None else ran)
+    after = end_of(_attempt(row), outcome, lasted, backoff)
     outcome, again = after.outcome, after.again
     # A container's own message may have what PostgreSQL can't keep.
     reason = storable(outcome.reason) if outcome.reason else outcome.reason
     unqueued: list[str] = []
     if row["dependents"] and not again:  # first, because lanes come before accounts
-        ending = {job: row["group_id"]}
+        group_of = {job: row["group_id"]}
         cause = FailedParent(job, job, after.state, reason)
-        unqueued = await settle_dependents(connection, row["tenant"], ending, now, cause)
+        unqueued = await settle_dependents(connection, row["tenant"], group_of, now, cause)
     ended = await fetch(
         connection,
         "finish",
@@ -195,7 +199,7 @@ async def end(
         rest=row["hold_micro"] - after.cost_micro,
         clock=after.clock,
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
-        now=begun + ran if begun else now,
+        now=now if started_at is None else started_at + lasted,
     )
     await uncount(connection, unqueued)
     return job_of(ended[0])
@@ -221,6 +225,6 @@ async def of_job(db: Database, job: str, limit: int = 50) -> list[StoredAttempt]
     return [StoredAttempt(**{**row, "placement": placement_of(row["placement"])}) for row in reversed(rows)]
 
 
-async def _keep(connection: Connection, job: str, result: HttpAnswer) -> None:
+async def _keep_result(connection: Connection, job: str, result: HttpAnswer) -> None:
     values: dict[str, Any] = {"status": result.status, "body": result.body, "truncated": result.truncated}
     await run(connection, "result_write", job=job, headers=as_json(result.headers), **values)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpupool.queue.records import Job, Outcome
-from gpupool.queue.store.attempts import end
+from gpupool.queue.store.attempts import finish_within
 from gpupool.queue.store.database import Database, fetch, run
 from gpupool.queue.store.dependents import lock_dependents, settle_dependents, uncount
 from gpupool.queue.store.rows import job_of
@@ -53,7 +53,7 @@ async def expire_leases(
             if not rows:
                 continue
             outcome, ran = Outcome("disrupted", LOST), rows[0]["ran"] or timedelta()
-            job = await end(connection, lease.job, lease.attempt, outcome, now, backoff, ran=ran)
+            job = await finish_within(connection, lease.job, lease.attempt, outcome, now, backoff, ran=ran)
         if job is not None:
             ended.append(job)
     return ended

@@ -57,7 +57,7 @@ async def is_held(db: Database, job: str, attempt: int) -> bool:
 
 
 async def asked(db: Database) -> list[Asked]:
-    """Attempts that are to stop."""
+    """Those of them that are to stop."""
     return [Asked(**row) for row in await db.fetch("launches_asked", executor=EXECUTOR)]
 
 
@@ -71,8 +71,8 @@ class Launched:
     at: datetime
 
 
-async def launched(db: Database, given: Sequence[Launched]) -> None:
-    """These Jobs exist. Written once, and a former leader says the same: no epoch is checked."""
+async def record_launches(db: Database, given: Sequence[Launched]) -> None:
+    """Record that these Jobs exist, once; a former leader says the same, so no epoch is checked."""
     await db.run(
         "launched",
         ids=[one.job for one in given],
@@ -82,9 +82,9 @@ async def launched(db: Database, given: Sequence[Launched]) -> None:
     )
 
 
-async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
-    """Show why attempts (job, attempt) do not run yet, or what is wrong with those that do; None: nothing is.
-    Raises Deposed."""
+async def record_waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
+    """Record why attempts (job, attempt) do not run yet, or what is wrong with those that do; None: nothing
+    is. Raises Deposed."""
     ids, numbers = ([key[column] for key in given] for column in range(2))
     texts = [as_json(waiting.as_dict()) if waiting else None for waiting in given.values()]
     async with db.transaction() as connection:
@@ -107,7 +107,7 @@ async def finish(
     nothing of it."""
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        return await attempts.end(connection, job, attempt, outcome, now, backoff, node, ran)
+        return await attempts.finish_within(connection, job, attempt, outcome, now, backoff, node, ran)
 
 
 async def failed_nodes(db: Database, job: str) -> list[str]:

@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from gpupool.queue.api.answers import job_json, request_json, waiting_of
+from gpupool.queue.api.answers import decision_json, job_json, request_json, waiting_of
 from gpupool.queue.api.auth import check_commands
 from gpupool.queue.api.context import RequestContext
-from gpupool.queue.api.explanations import decision_json
 from gpupool.queue.api.job_details import chunks_of, output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.api.streaming import Stream

@@ -43,7 +43,7 @@ async def running(served: Served, **fields: Any) -> dict[str, Any]:
     made = await served.submit(**fields)
     assert await dispatched(served.db, now=served.clock(), only=made["id"]) == [made["id"]]
     await attempts.take(served.db, "executor", 100, 30, served.clock())
-    assert await attempts.started(served.db, made["id"], 1, served.clock())
+    assert await attempts.record_start(served.db, made["id"], 1, served.clock())
     served.clock.forward(2)
     return made
 

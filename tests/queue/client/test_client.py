@@ -118,7 +118,7 @@ def test_a_job_that_runs_has_logs_and_an_end(queue: Any) -> None:
         job = await asking(queue, lambda client: client.submit_job(**HTTP_JOB))
         assert await dispatched(queue.db, now=now) == [job.id]
         await attempts.take(queue.db, "executor", 10, 30, now)
-        assert await attempts.started(queue.db, job.id, 1, now)
+        assert await attempts.record_start(queue.db, job.id, 1, now)
         await logs.append(queue.db, job.id, 1, ["one", "two"])
         await finished(queue.db, await read(queue.db, job.id), "succeeded", exit_code=0)
 

@@ -123,7 +123,7 @@ async def begun(queue: Queue, id: str, attempt: int, *lines: str) -> None:
     await sql(queue.db, "UPDATE gpu_jobs SET not_before = NULL WHERE id = %s RETURNING id", id)
     assert await dispatched(queue.db, now=now, only=id) == [id]
     await attempts.take(queue.db, "executor", 10, 30, now)
-    assert await attempts.started(queue.db, id, attempt, now)
+    assert await attempts.record_start(queue.db, id, attempt, now)
     await logs.append(queue.db, id, attempt, lines)
 
 

@@ -53,7 +53,7 @@ async def runs(remote: Remote, id: str) -> None:
     now = datetime.now(UTC)
     assert await dispatched(remote.db, now=now, only=id) == [id]
     await attempts.take(remote.db, "executor", 10, 30, now)
-    assert await attempts.started(remote.db, id, 1, now)
+    assert await attempts.record_start(remote.db, id, 1, now)
 
 
 @pytest.mark.parametrize(("how", "code"), [("succeeded", 0), ("failed", 1)])

@@ -62,7 +62,7 @@ class Remote:
         now = datetime.now(UTC)
         assert await dispatched(self.db, now=now, only=id) == [id]
         await attempts.take(self.db, "executor", 10, 30, now)
-        assert await attempts.started(self.db, id, 1, now)
+        assert await attempts.record_start(self.db, id, 1, now)
         await logs.append(self.db, id, 1, lines)
         return str(id)
 

@@ -32,10 +32,10 @@ SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yam
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
-    attempts: ("started", "started_all"),
+    attempts: ("record_start", "record_starts"),
     logs: ("append",),
     launches: (
-        *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
+        *("take", "held", "is_held", "asked", "record_launches", "record_waits", "failed_nodes"),
         *("finish", "logged_until", "replace_foreign"),
     ),
     identity: ("read", "marked", "trouble", "troubled", "unknown"),

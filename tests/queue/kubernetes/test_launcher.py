@@ -294,6 +294,22 @@ def test_the_next_process_takes_back_what_the_last_one_showed(running) -> None:
     running(test)
 
 
+def test_an_attempt_without_a_run_limit_of_its_own_is_stopped_after_its_timeout(running) -> None:
+    """The reason names the limit that was exceeded."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        (known,) = launcher.reconciler.attempts.values()
+        known.job = replace(known.job, run_limit_s=None, timeout_s=120)
+        await later(world, launcher, 1)
+        assert await world.outcomes(id) == [None]
+        for _ in range(5):
+            await later(world, launcher, 1)
+        (attempt,) = await attempts.of_job(world.db, id)
+        assert (attempt.outcome, attempt.reason) == ("timeout", "it ran for longer than 120 s")
+
+    running(test)
+
+
 def test_a_node_where_nothing_starts_is_avoided(dispatched) -> None:
     async def test(world: World, launcher: Launcher, id: str) -> None:
         placed(world, world.pods("Pending")[0], "node-0")

@@ -174,7 +174,7 @@ def test_a_launcher_that_stood_still_does_not_say_again_why_an_attempt_waited(
     database_url, monkeypatch
 ) -> None:
     async def test() -> None:
-        fuse = Fuse("waits", gate=asyncio.Event())
+        fuse = Fuse("record_waits", gate=asyncio.Event())
         async with world_of(database_url) as (world, own):
             id = await world.submit()
             await world.dispatcher.step()

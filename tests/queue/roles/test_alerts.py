@@ -122,7 +122,7 @@ def test_what_is_settled_after_its_period_alerts_for_that_period_once(database) 
             await queue.dispatcher.step()
             began = queue.now()
             await attempts.take(db, "executor", 1, 1e9)
-            assert await attempts.started(db, id, 1, began)
+            assert await attempts.record_start(db, id, 1, began)
             queue.ahead = timedelta(days=40)
             await alerts.step()
             assert texts == []

@@ -166,7 +166,7 @@ class Stored:
             while True:
                 decided = await self.queue.dispatcher.round(epoch)
                 for job in await attempts.take(self.db, "executor", 1000, 3600, self.now):
-                    await attempts.started(self.db, job.id, job.attempt, self.now)
+                    await attempts.record_start(self.db, job.id, job.attempt, self.now)
                     row = (
                         round(now, 3), job.id, job.attempt, str(job.pool), str(job.capacity_type),
                         job.placement, job.hold_micro or 0,

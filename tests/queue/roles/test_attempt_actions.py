@@ -171,6 +171,6 @@ def test_what_the_cluster_has(
 def test_what_is_to_become_of_it() -> None:
     attempt = Attempt(job_of_its_own())
     assert desired(attempt) is DesiredAttempt.RUN
-    attempt.ask(cancelled=True, preempted=None)
+    attempt.ask_to_stop(cancelled=True, preempted=None)
     assert desired(attempt) is DesiredAttempt.END
     assert desired(None) is DesiredAttempt.GONE

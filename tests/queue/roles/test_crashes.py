@@ -27,7 +27,7 @@ from tests.queue.roles.running import SOURCE, Memory, Queue, opened
 CALLS = {
     dispatch: ("lead", "claim"),
     dispatcher: ("take_snapshot",),
-    attempts: ("take", "started", "heartbeat", "finish"),
+    attempts: ("take", "record_start", "heartbeat", "finish"),
     outbox: ("place", "unpublished", "published"),
     housekeeping: ("expire_leases",),
     Memory: ("publish",),

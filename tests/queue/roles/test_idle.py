@@ -139,7 +139,7 @@ async def _running(queue: Queue, *ids: str, ago: float = 60, **request: object) 
     taken = await attempts.take(queue.db, "launcher", 100, 60)
     assert {job.id for job in taken} == set(ids)
     for job in taken:
-        assert await attempts.started(queue.db, job.id, job.attempt, started)
+        assert await attempts.record_start(queue.db, job.id, job.attempt, started)
 
 
 async def _asked_to_stop(queue: Queue, *ids: str) -> dict[str, str]:

@@ -335,7 +335,7 @@ def test_no_wall_clock_and_no_absence_of_the_database_ends_an_attempt(database) 
         await queue.dispatcher.step()
         held = {(id, 1): 4.0}
         assert await attempts.take(db, queue.holder, 1, 15)
-        assert await attempts.started(db, id, 1, queue.now())
+        assert await attempts.record_start(db, id, 1, queue.now())
         for hours in (0, 48, -48, 0):  # the janitor's clock, and that of the database
             queue.ahead = timedelta(hours=hours)
             at = queue.now() + timedelta(hours=hours)

@@ -142,7 +142,7 @@ class Histories(RuleBasedStateMachine):
     def taken_and_started(self, limit: int) -> None:
         for job in self.run(attempts.take(self.db, "executor", limit, 30, self.now)):
             assert self.known[job.id].state is JobState.SCHEDULED
-            if self.run(attempts.started(self.db, job.id, job.attempt, self.now)):
+            if self.run(attempts.record_start(self.db, job.id, job.attempt, self.now)):
                 self.known[job.id].state = JobState.RUNNING
 
     @precondition(lambda self: self.of(JobState.RUNNING))

@@ -22,7 +22,7 @@ MODULES = {
     "executor": ["kubernetes/*.py", *(f"roles/{name}.py" for name in (
         "executor", "launcher", "claim", "orphaned_jobs", "queue_health", "reconciler", "progress",
         "attempt_notes", "callbacks", "http_job", "attempt", "leader", "plan_in_force"))],
-    "keys": ["../cli/keys.py", "../cli/take_over.py"],
+    "keys": ["../cli/queue/keys.py", "../cli/queue/take_over.py"],
 }  # fmt: skip
 RUNNERS = {"fetch", "run", "send", "send_tuples"}
 

@@ -96,7 +96,7 @@ async def running(db: Database, *, now: datetime = NOW, **given: Any) -> Job:
     assert await dispatched(db, now=now, only=id) == [id]
     assert await attempts.take(db, "executor", 100, 30, now)
     job = await read(db, id)
-    assert await attempts.started(db, id, job.attempt, now)
+    assert await attempts.record_start(db, id, job.attempt, now)
     return await read(db, id)
 
 

@@ -38,7 +38,7 @@ def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
         assert (done.pool, done.hold_micro, done.finished_at) == ("t4", None, NOW + timedelta(seconds=60))
         assert done == await read(db, job.id)
         assert await finished(db, job, "failed") is None
-        assert await attempts.started(db, job.id, 1, NOW) is False
+        assert await attempts.record_start(db, job.id, 1, NOW) is False
         entries = await sql(db, "SELECT kind, micro FROM gpu_ledger ORDER BY id")
         assert [tuple(row.values()) for row in entries] == [
             ("hold", 360_000),
@@ -69,7 +69,7 @@ def test_a_job_that_is_queued_again_while_it_is_cancelled_stays_cancelled(databa
     async def test(db: Database) -> None:
         job = await running(db)
         async with db.transaction() as connection:
-            await attempts.end(connection, job.id, 1, Outcome("disrupted"), NOW, (0, 0))
+            await attempts.finish_within(connection, job.id, 1, Outcome("disrupted"), NOW, (0, 0))
             cancelling = asyncio.create_task(store.cancel(db, job.id, "ada", NOW))
             await asyncio.sleep(0.3)
         assert (await cancelling or job).state is JobState.CANCELLED
@@ -110,7 +110,7 @@ def test_failures_count_against_retries_and_disruptions_do_not(
             job = await read(db, id)
             assert job.attempt == number
             await attempts.take(db, "executor", 1, 30)
-            assert await attempts.started(db, id, number, NOW + timedelta(hours=number))
+            assert await attempts.record_start(db, id, number, NOW + timedelta(hours=number))
             await finished(db, await read(db, id), kind, 1)
         job = await read(db, id)
         assert (job.state, job.failures, job.disruptions) == (JobState(state), *counts)
@@ -128,7 +128,7 @@ def test_what_the_platform_keeps_from_starting_is_no_failure_of_the_jobs_own(dat
             assert await dispatched(db, now=now) == [id]
             job = await read(db, id)
             if starts:
-                await attempts.started(db, id, job.attempt, now)
+                await attempts.record_start(db, id, job.attempt, now)
             own = {} if starts else {"platform_retries": 3}
             job = await finished(db, job, kind, 0, **own)
             assert job.state is JobState.QUEUED
@@ -147,7 +147,7 @@ def test_a_failure_of_its_own_ends_a_job_that_asks_for_no_retries(database: Run)
         job = await finished(db, await read(db, id), "failed", 0, platform_retries=3)
         assert job.state is JobState.QUEUED
         await dispatched(db, now=job.not_before)
-        assert await attempts.started(db, id, 2, job.not_before)
+        assert await attempts.record_start(db, id, 2, job.not_before)
         assert (await finished(db, await read(db, id), "failed")).state is JobState.FAILED
 
     database(test)
@@ -221,7 +221,7 @@ def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
             await dispatched(db)
             capacity_type = "spot" if lost else "on-demand"
             await sql(db, f"UPDATE gpu_jobs SET capacity_type = '{capacity_type}' RETURNING 1")
-            await attempts.started(db, id, number, NOW)
+            await attempts.record_start(db, id, number, NOW)
             await finished(db, await read(db, id), "disrupted")
         assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is True
 
@@ -302,7 +302,7 @@ def test_an_answer_is_kept_only_of_the_attempt_that_ends_the_job(database: Run) 
         assert again is not None
         assert again.state is JobState.QUEUED
         await dispatched(db)
-        await attempts.started(db, job.id, 2, NOW)
+        await attempts.record_start(db, job.id, 2, NOW)
         done = await attempts.finish(db, job.id, 2, attempts.Outcome("timeout"), NOW, (0, 0))
         assert done is not None
         assert done.state is JobState.FAILED
@@ -350,7 +350,7 @@ def test_a_job_whose_own_budget_is_spent_is_not_tried_again(database) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db, budget_limit_micro=360_000, retries=5)
         await dispatched(db)
-        await attempts.started(db, id, 1, NOW)
+        await attempts.record_start(db, id, 1, NOW)
         ended = await attempts.finish(
             db, id, 1, Outcome("preempted"), NOW + timedelta(seconds=3600), (1.0, 1.0)
         )

@@ -109,7 +109,7 @@ def test_a_wait_begins_where_an_attempt_or_a_predecessor_ended(database: Run) ->
         assert await dispatched(db, now=at, only=job.id) == [job.id]
         assert await attempts.take(db, "executor", 100, 30, at)
         again = await read(db, job.id)
-        assert await attempts.started(db, job.id, again.attempt, at)
+        assert await attempts.record_start(db, job.id, again.attempt, at)
         await finished(db, await read(db, job.id), "succeeded", after_s=60)
         values = await seen(db, at + timedelta(seconds=90))
         assert values["gpupool_queue_oldest_wait_seconds", "medium", "vision"] == 30

@@ -116,7 +116,7 @@ class World:
 
     async def do_start(self, number: int) -> None:
         if job := await self.one(number):
-            await attempts.started(self.db, job.id, job.attempt, self.now)
+            await attempts.record_start(self.db, job.id, job.attempt, self.now)
 
     async def do_cancel(self, number: int) -> None:
         if job := await self.one(number):

@@ -148,7 +148,7 @@ def test_a_jobs_way_through_the_roles(database: Any) -> None:
         await jobs.reprioritise(api, second, "high", 2)
         assert sorted(await dispatched(deciding)) == sorted([first, second])
         for job in await attempts.take(executor, "executor", 10, 30, NOW):
-            assert await attempts.started(executor, job.id, 1, NOW)
+            assert await attempts.record_start(executor, job.id, 1, NOW)
             await logs.append(executor, job.id, 1, ["line"])
         ended = await jobs.job(api, first)
         assert ended is not None

@@ -107,7 +107,7 @@ def submit(
             forecast = client.validate_job(**spec)
             print_answer(format, forecast.data, lambda: printing.print_forecast(forecast))
             return
-        job = follow_job.submitted(
+        job = follow_job.submit_with_key(
             lambda key: client.submit_job(idempotency_key=key, **spec),
             key,
             lambda key: question(key, server, tenant),
@@ -141,7 +141,7 @@ def rerun(
     with asked(server, tenant, options, wait, _seconds("--lost-after", lost_after)) as client:
         _resolve_dependencies(client, changes, options)
         id = ids.named(client, job).id
-        again = follow_job.submitted(
+        again = follow_job.submit_with_key(
             lambda key: client.rerun_job(id, unsuccessful=unsuccessful, idempotency_key=key, **changes),
             key,
             lambda key: question(key, server, tenant),
@@ -169,7 +169,7 @@ def _submitted(client: Client, job: Job, wait: bool, format: Format, limit_s: in
     if not wait:
         print_answer(format, job.data, lambda: printing.print_submitted(job))
         return
-    jobs = follow_job.all_ended(client, job, limit_s)
+    jobs = follow_job.wait_until_all_ended(client, job, limit_s)
     first = next((each for each in jobs if not each.succeeded), jobs[0])
     answer = {"jobs": [each.data for each in jobs]} if job.group_id else dict(first.data)
     print_answer(format, answer | {"replayed": job.replayed}, lambda: printing.print_ended(jobs))

@@ -52,9 +52,9 @@ def events(client: Client, what: Named) -> Iterator[Event]:
             time.sleep(pause)
 
 
-def submitted(send: Callable[[str], Job], key: str | None, question: Callable[[str], str]) -> Job:
-    """The new job, which `send` submits under a key. Interrupted before there is an answer, it says how to
-    ask what became of it."""
+def submit_with_key(send: Callable[[str], Job], key: str | None, question: Callable[[str], str]) -> Job:
+    """Submit by `send` under `key`, or a new one; the job. If it is interrupted before there is an answer, it
+    prints `question` of the key: how to ask what became of it."""
     key = key or str(uuid.uuid4())
     try:
         return send(key)
@@ -63,16 +63,16 @@ def submitted(send: Callable[[str], Job], key: str | None, question: Callable[[s
         raise
 
 
-def all_ended(client: Client, submitted: Job, limit_s: float | None = None) -> list[Job]:
-    """The jobs of a submission when they have ended. Stopped before, it says how to go on, as the jobs do.
-    Raises GpupoolError after `limit_s`."""
+def wait_until_all_ended(client: Client, submitted: Job, limit_s: float | None = None) -> list[Job]:
+    """Wait until the jobs of a submission have ended, and return them. If it is interrupted before, it prints
+    how to go on, as the jobs do. Raises GpupoolError after `limit_s`."""
     from gpupool.client import LostContact
 
     ids = submitted.job_ids or (submitted.id,)
     until = None if limit_s is None else time.monotonic() + limit_s
     try:
         with lasting():
-            return [_until(client.waiting(), id, lambda job: job.ended, until) for id in ids]
+            return [_wait_until(client.waiting(), id, lambda job: job.ended, until) for id in ids]
     except (KeyboardInterrupt, NoAnswer, LostContact):
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
@@ -84,8 +84,8 @@ def all_ended(client: Client, submitted: Job, limit_s: float | None = None) -> l
         raise
 
 
-def begun(client: Client, id: str) -> None:
-    """Returns when the job runs, has ended or has printed anything."""
+def wait_until_begun(client: Client, id: str) -> None:
+    """Wait until the job runs, has ended or has printed anything."""
 
     def reached(job: Job) -> bool:
         return job.ended or job.state == "running" or next(client.logs(id), None) is not None
@@ -93,12 +93,12 @@ def begun(client: Client, id: str) -> None:
     client.job(id)
     client = client.waiting()
     with lasting():
-        _until(client, id, reached)
+        _wait_until(client, id, reached)
 
 
-def _until(client: Client, id: str, reached: Callable[[Job], bool], until: float | None = None) -> Job:
-    """The job once `reached`. Prints why it waits to stderr whenever the reason changes. Raises GpupoolError
-    at `until`, a time of time.monotonic()."""
+def _wait_until(client: Client, id: str, reached: Callable[[Job], bool], until: float | None = None) -> Job:
+    """Wait until `reached`, and return the job. Prints why it waits to stderr whenever the reason changes.
+    Raises GpupoolError at `until`, a time of time.monotonic()."""
     from gpupool.client.sending import wait_pauses
 
     began = time.monotonic()
@@ -128,15 +128,15 @@ def output(
     since: int | None = None,
 ) -> Iterator[str]:
     """The output of a job, of one attempt or all, or of the jobs of an array, one after the other. Where it
-    has several, stderr says which one follows."""
+    has several, stderr names the one that follows."""
     jobs = jobs_of(client, what)
     client = client.waiting() if follow else client
     with lasting() if follow else nullcontext():
         for job in jobs:
             if what.is_array:
-                _follows(f"job {job.id}, index {job.group_index}")
+                _print_separator(f"job {job.id}, index {job.group_index}")
             if follow:
-                begun(client, job.id)
+                wait_until_begun(client, job.id)
             if attempt or tail or since:
                 yield from client.logs(job.id, follow, attempt, tail, since)
             else:
@@ -147,7 +147,7 @@ def _of_all_attempts(client: Client, id: str, follow: bool) -> Iterator[str]:
     job = client.job(id)
     for attempt in count(1):
         if job.attempt > 1:
-            _follows(f"attempt {attempt}")
+            _print_separator(f"attempt {attempt}")
         yield from client.logs(id, follow, attempt)
         if follow:
             job = client.job(id)
@@ -155,6 +155,7 @@ def _of_all_attempts(client: Client, id: str, follow: bool) -> Iterator[str]:
             return
 
 
-def _follows(what: str) -> None:
+def _print_separator(what: str) -> None:
+    """Print to stderr whose output follows."""
     sys.stdout.flush()  # both may go to one place
     print(f"--- {what}", file=sys.stderr, flush=True)
