@@ -139,7 +139,7 @@ def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
         object=f"pool {pool.name}",
         what=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        remediation=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; "
+        remediation=f"raise pools[{pool.name}].{pool.limit_field} in the file, then {inputs.apply()}; "
         "or end jobs",
         category=Category.drift if longest >= limits.PENDING else Category.settling,
     )
