@@ -54,7 +54,7 @@ installs, or of an operator that somebody else runs."""
 _MILLISECONDS = re.compile(r"[1-9][0-9]{0,6}000")
 """Of whole seconds."""
 _OWN = "it stays in the operator's settings; gpupool only adds the pools' configurations"
-_SHIPPED_MAP = "default-mig-parted-config"
+SHIPPED_MIG_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
 CHART = "gpu-operator"
 _CHART_LABEL = "helm.sh/chart"
@@ -108,7 +108,7 @@ def _pointed_at(name: Part, values: Part, configs: Sequence[NamedPluginConfig | 
         or (not config.config_map and config.part.document.within is values.document)
         for config in configs
     )
-    if read or name.value in ("", _SHIPPED_MAP):
+    if read or name.value in ("", SHIPPED_MIG_MAP):
         name.used()
     else:
         name.left("the input has no ConfigMap of that name with configurations", "convert it too")
