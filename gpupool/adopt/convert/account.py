@@ -185,14 +185,14 @@ class Part:
             else:
                 yield from ((item.loc[-2:], item) for item in inner.each() if item.untouched())
 
-    def carried_over(self, apart: Sequence[Loc] = ()) -> dict[str, Any]:
+    def carry_over(self, but: Sequence[Loc] = ()) -> dict[str, Any]:
         """The values below it that bear no mark yet, which the file has as they are; they are marked as used.
-        Those at and below the paths `apart` stay unmarked."""
+        Those at and below the paths `but` stay unmarked."""
         carried: dict[str, Any] = {}
         for path, leaf in self.unmarked():
             if not is_clear(leaf.value):
                 leaf.left(*_UNCLEAR)
-            elif not any(path[: len(own)] == own for own in apart):
+            elif not any(path[: len(excluded)] == excluded for excluded in but):
                 leaf.used()
                 inner: dict[Any, Any] = carried
                 item = isinstance(path[-1], int)
@@ -257,8 +257,8 @@ class Part:
         """The truth value at `path`, marked as used."""
         return self.take(lambda value: value if isinstance(value, bool) else None, "true or false", *path)
 
-    def says(self, expected: Any, *path: str | int) -> bool:
-        """Whether the value at `path` is `expected`; if so, it is marked as derived."""
+    def mark_derived_if(self, expected: Any, *path: str | int) -> bool:
+        """Mark the value at `path` as derived if it is `expected`; return whether it is."""
         part = self.at(*path)
         if not part or not same(part.value, expected):
             return False

@@ -45,7 +45,7 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
         item.derives("key", "operator", "values")
         _unrelated(item, [one.pool for one, _ in chosen])
     part.at("metadata", "name").derived()
-    part.says(OVERLAY_WEIGHT, "spec", "weight")
+    part.mark_derived_if(OVERLAY_WEIGHT, "spec", "weight")
     for one, sizes in chosen:
         _capacity(part.at("spec", "capacity"), one, sizes, draft)
 

@@ -87,7 +87,7 @@ def _pool(group: Sequence[_Node], gpu: GpuModel, draft: Draft) -> DraftPool | No
     names = sorted(node.document.name for node in nodes)
     for node in nodes:
         node.of_cluster()
-        node.says(node.document.name, "metadata", "name")
+        node.mark_derived_if(node.document.name, "metadata", "name")
     wanted = labels.get(POOL_LABEL) or labels.get(PLUGIN_LABEL) or gpu.key
     pool = DraftPool(node_labels.pool_name(wanted), gpu.key, group[0].sharing, names=names, gpus=state.gpus)
     if problem:

@@ -14,7 +14,7 @@ from typing import Any
 from gpupool.adopt.convert import sharing as sharings
 from gpupool.adopt.convert.account import Part
 from gpupool.adopt.convert.bounds import gpus_of
-from gpupool.adopt.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
+from gpupool.adopt.convert.cluster_objects import TENANT_LABEL, ClusterObjects, list_as_foreign, ours
 from gpupool.adopt.convert.device_plugin import RENAMED
 from gpupool.adopt.convert.draft import Draft, DraftPool
 from gpupool.adopt.convert.quantities import quantity
@@ -56,7 +56,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         elif ours(namespace):
             namespace.of_cluster()
         else:
-            foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
+            list_as_foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
     if draft.priorities and any(
         "upTo" in grant for t in draft.tenants for grant in t.get("pools", {}).values()
     ):
@@ -126,7 +126,7 @@ def _priority(
         row["preempts"] = True
     if text := part.text("description"):
         row["description"] = text
-    part.says(False, "globalDefault")
+    part.mark_derived_if(False, "globalDefault")
     return row
 
 
@@ -357,4 +357,4 @@ def warm(cluster: ClusterObjects, draft: Draft) -> None:
                 draft.karpenter["warmPodImage"] = images[0]
             part.derived()
         else:
-            foreign(part, "a workload, not a pool")
+            list_as_foreign(part, "a workload, not a pool")
