@@ -29,6 +29,7 @@ from gpupool.adopt.convert import (
     static_nodes,
     surroundings,
     tenants,
+    warm_nodes,
     wrappers,
     write,
 )
@@ -284,8 +285,8 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
         draft.operator["namespace"] = given.cluster.operator_namespace
     for part in given.plugin_charts:
         plugin_values.account_for(part, draft)
-    tenants.warm(given.cluster, draft)
-    tenants.jobs_only(given.cluster, draft)
+    warm_nodes.make(given.cluster, draft)
+    policies_in_force.jobs_only(given.cluster, draft)
     tenants.make(given.cluster, draft)
     policies_in_force.make(given.cluster, draft)
     own_check.make(given.cluster, draft)

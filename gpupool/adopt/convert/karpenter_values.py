@@ -38,7 +38,7 @@ def apply(part: Part, draft: Draft) -> None:
             draft.cluster_name = name.value
     if draft.platform == "static":
         part.mark_derived_if(True, *_OVERLAYS)
-        part.leave("nodes of platform static exist already, so gpupool installs no Karpenter for them")
+        part.rest_left("nodes of platform static exist already, so gpupool installs no Karpenter for them")
         return
     for path in _QUEUES:
         queue = part.text(*path)

@@ -130,7 +130,7 @@ def apply(settings: OperatorSettings, draft: Draft) -> None:
     if part.document.source is None:
         part.rest_of_cluster()  # defaults that the server has filled in
     elif settings.origin in ("foreign", "chart"):
-        part.leave(_STAYS)
+        part.rest_left(_STAYS)
 
 
 def _apply_foreign_policy(part: Part, draft: Draft) -> None:

@@ -113,4 +113,4 @@ def account_for(part: Part, draft: Draft) -> None:
     for text in dict(part.at("config", "map").items()).values():
         if text.untouched():
             text.left("not a valid device-plugin configuration", "correct it")
-    part.leave(_CHART)
+    part.rest_left(_CHART)

@@ -84,7 +84,7 @@ def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
                     why = "these values of the chart are not read here"
                     more.left(why, "write all values to one file, and convert that file", "todo")
                     unread.append(f"{part.document.title}: {'.'.join(map(str, place))}: {why}")
-    part.leave(_INSTALLS)
+    part.rest_left(_INSTALLS)
     return unread
 
 
