@@ -178,8 +178,8 @@ class Part:
         return all(self.page.marks[leaf] is None for leaf in self._leaves())
 
     def unmarked(self) -> Iterator[tuple[Loc, Part]]:
-        """What below it bears no mark yet, with its path from here: scalars, lists as a whole, and the unmarked
-        items of a list that is marked in part."""
+        """What below it bears no mark yet, with its path from here: scalars, lists as a whole, and the
+        unmarked items of a list that is marked in part."""
         for key, inner in self.items():
             if isinstance(inner.value, dict) and inner.value:
                 yield from (((key, *path), leaf) for path, leaf in inner.unmarked())
