@@ -26,7 +26,7 @@ from gpupool.live.cluster.live_objects import MIG_LABEL, NO_LAYOUT
 from gpupool.live.objects.managed_fields import rows_of
 from gpupool.live.objects.owner import FIELD_MANAGER
 
-_OWN_TAINTS = "gpupool.dev/own-taints"
+OWN_TAINTS_ANNOTATION = "gpupool.dev/own-taints"
 """Annotation on the node: the taints that it had without us, as JSON."""
 
 RESTORER = "gpupool-restore"
@@ -84,7 +84,7 @@ def fit(node: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """The patch `body` with the node's own taints in front of ours, and annotations that distinguish them."""
     own, ours = own_taints(node), list(body.get("spec", {}).get("taints", ()))
     taken = {_identity(taint) for taint in own}
-    notes = {TAINTS_ANNOTATION: _note(ours), _OWN_TAINTS: _note(own)}
+    notes = {TAINTS_ANNOTATION: _note(ours), OWN_TAINTS_ANNOTATION: _note(own)}
     metadata = {**body["metadata"], "annotations": {**body["metadata"].get("annotations", {}), **notes}}
     merged = own + [taint for taint in ours if _identity(taint) not in taken]
     return {**body, "metadata": metadata, "spec": {"taints": merged}}
@@ -95,7 +95,7 @@ def own_taints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
     annotations = node["metadata"].get("annotations") or {}
     ours = {_identity(taint) for taint in json.loads(annotations.get(TAINTS_ANNOTATION, "[]"))}
     # A taint that was on the node before we asked for the same one stays the node's own.
-    shared = {_identity(taint) for taint in json.loads(annotations.get(_OWN_TAINTS, "[]"))} & ours
+    shared = {_identity(taint) for taint in json.loads(annotations.get(OWN_TAINTS_ANNOTATION, "[]"))} & ours
     live = node.get("spec", {}).get("taints") or []
     foreign = ours - shared
     return [t for t in live if _identity(t) not in foreign and not t["key"].startswith(_LIFECYCLE)]
