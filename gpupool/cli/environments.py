@@ -34,6 +34,7 @@ from gpupool.findings import (
 
 if TYPE_CHECKING:
     from gpupool.environment.plan.model import Plan, Pool
+    from gpupool.environment.plan.pool_cost import MonthlyCost
     from gpupool.environment.plan.tenants import Tenant
     from gpupool.generators.manifest import Bundle
     from gpupool.generators.render import Differences
@@ -119,12 +120,13 @@ def show(
 
     Example: gpupool show prod
     """
+    from gpupool.environment.plan.plan_json import plan_json
     from gpupool.environment.plan.resolve import read_plan
     from gpupool.environment.plan.slot_variables import slot_variables
 
     resolved = read_plan(env)
     if format == "json":
-        print_json(resolved.as_dict() | {"priceRegion": PRICE_REGION})
+        print_json(plan_json(resolved) | {"priceRegion": PRICE_REGION})
     elif format == "env":
         for name, value in slot_variables(resolved.pools).items():
             print(f"{name}={shlex.quote(value)}")
@@ -277,9 +279,10 @@ def _print_start(bundle: Bundle, output: Path, differences: Differences) -> None
 
 
 def _print_plan(plan: Plan) -> None:
+    from gpupool.environment.plan.pool_cost import total_monthly_cost
     from gpupool.generators.monitoring.exporter import shared_pools
 
-    cost = _usd(plan.monthly_usd())
+    cost = _usd(total_monthly_cost(plan.pools))
     pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
     print_line(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month")
     print()
@@ -310,7 +313,7 @@ def _print_plan(plan: Plan) -> None:
         for line in joining:
             print_line(line)
     names = counted([pool.name for pool in shared_pools(plan)], "pools")
-    if names and plan.operates and plan.cluster.platform != "local":
+    if names and plan.uses_gpu_operator and plan.cluster.platform != "local":
         print()
         print_text(
             f"GPU metrics: to attribute use to pods of {names}, the exporter can see all processes of its "
@@ -332,7 +335,7 @@ def _print_lacking(plan: Plan) -> None:
     from gpupool.generators.emit import yaml_text
     from gpupool.generators.gpu_operator import lacking
 
-    if plan.operates and not plan.gpu_operator.install and (missing := lacking(plan)):
+    if plan.uses_gpu_operator and not plan.gpu_operator.install and (missing := lacking(plan)):
         print("\nthe owner of the GPU Operator must set these chart values:")
         print("".join(f"  {line}\n" for line in yaml_text(missing).splitlines()), end="")
 
@@ -378,6 +381,8 @@ def _priced_elsewhere(plan: Plan) -> str | None:
 
 
 def _pool_row(pool: Pool) -> tuple[str, ...]:
+    from gpupool.environment.plan.pool_cost import monthly_cost
+
     alike = pool.one_size
     nodes = counted(pool.node_names, "nodes")
     if not alike:
@@ -394,7 +399,7 @@ def _pool_row(pool: Pool) -> tuple[str, ...]:
         pool.sharing.mode,
         nodes,
         "/".join(str(size) for size in sizes),
-        _usd(pool.monthly_usd()),
+        _usd(monthly_cost(pool)),
     )
 
 
@@ -402,7 +407,7 @@ def _counts(counts: Any) -> str:
     return ", ".join(f"{count} {name.removeprefix('nvidia.com/')}" for name, count in counts.items())
 
 
-def _usd(cost: tuple[float, float] | None) -> str:
+def _usd(cost: MonthlyCost | None) -> str:
     if cost is None:
         return "price unknown"
-    return f"${cost[0]:,.0f} to ${cost[1]:,.0f}" if cost[1] else "$0"
+    return f"${cost.floor:,.0f} to ${cost.ceiling:,.0f}" if cost.ceiling else "$0"

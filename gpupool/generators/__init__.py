@@ -61,7 +61,7 @@ _OF_THE_OPERATOR = {device_plugin.generate, mig_parted.generate, gpu_operator.ge
 
 def generate(plan: Plan) -> Bundle:
     """All manifests of `plan`, in application order."""
-    chosen = [each for each in GENERATORS if plan.operates or each not in _OF_THE_OPERATOR]
+    chosen = [each for each in GENERATORS if plan.uses_gpu_operator or each not in _OF_THE_OPERATOR]
     parts = (part for generator in chosen for part in generator(plan))
     return bundle(plan.environment, parts, plan.delivery, plan.gpu_operator.namespace)
 

@@ -17,7 +17,7 @@ _WARN = "pod-security.kubernetes.io/warn"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    if (plan.gpu_operator.install and plan.operates) or plan.cluster.platform == "local":
+    if (plan.gpu_operator.install and plan.uses_gpu_operator) or plan.cluster.platform == "local":
         # The operator's daemonsets load kernel modules and mount host paths.
         yield _namespace(plan, plan.gpu_operator.namespace, "privileged")
     yield _namespace(plan, SYSTEM_NAMESPACE, "restricted")

@@ -14,8 +14,9 @@ from gpupool.environment.sharing import GPU_RESOURCE
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.metadata import manifest_of, quantities
 
-_WEIGHT = 100
-"""Two overlays of one weight conflict only where both match one type in one NodePool; ours never do."""
+OVERLAY_WEIGHT = 100
+"""Weight of every overlay. Overlays of one weight conflict only where both match one instance type in one
+NodePool, and no two of gpupool's do: each names its pool's NodePools and machines of one size."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -36,7 +37,7 @@ def _overlay(
     # A partitioned node has no whole GPU left to offer, whatever its instance type says.
     capacity = {GPU_RESOURCE: 0} | dict(slices)
     spec = {
-        "weight": _WEIGHT,
+        "weight": OVERLAY_WEIGHT,
         "requirements": [
             {"key": "karpenter.sh/nodepool", "operator": "In", "values": started.node_pools},
             {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": instance_types},

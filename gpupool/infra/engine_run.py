@@ -166,7 +166,7 @@ def _call(ready: Ready, losses: Losses) -> Callable[..., Any]:
 def _marked(ready: Ready) -> Iterator[dict[str, bool]]:
     """Have the engine save the state once, at the end, where what a killed run did is found again."""
     mark, request, marks = {"whole": False}, ready.request, ready.marks
-    chosen = request.plan.existing
+    chosen = request.plan.has_existing_nodes
     safe = marks.possible and run_marks.found_again(
         request.operation, request.bundle, ready.deployment, chosen
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 
 from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.plan_json import plan_json
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
@@ -45,7 +46,7 @@ def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     for manifest in manifests:
         if manifest.patch and manifest.kind == "ClusterPolicy":
             foreign_operator.check(manifest, connect(plan), plan.gpu_operator.namespace)
-    if plan.existing:
+    if plan.has_existing_nodes:
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
     made = apply.register(manifests, bundle.releases, provider(plan), hooks(plan))
     for name, value in outputs(plan).items():
@@ -89,7 +90,7 @@ def provider(plan: Plan) -> pulumi.ProviderResource:
 
 def outputs(plan: Plan) -> dict[str, Any]:
     """Stack outputs: what other stacks and people ask for most."""
-    whole = plan.as_dict()
+    whole = plan_json(plan)
     keys = ("name", "gpu", "mode", "nodesMax", "slicesPerNode", "monthlyUsd")
     return {
         "environment": plan.environment,

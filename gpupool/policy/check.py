@@ -7,6 +7,7 @@ in `gpupool.policy.environments`, and imported for them.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -85,17 +86,22 @@ class Question:
 
 def run(question: Question, notify: Callable[[str], None]) -> Check:
     """Judge every target; `notify` takes the name of each step. Raises UsageError for targets that do not
-    exist or hold nothing to judge."""
+    exist or hold nothing to judge.
+
+    Manifests are judged as one bundle, and once for each environment that is named beside them; environments
+    by what they generate. An environment that is met among manifests, as in a folder, is judged by itself:
+    the manifests are not judged by its policies.
+    """
     started = time.monotonic()
     if question.subresource and question.operation is not Operation.CREATE:
         raise UsageError("--operation follows from --subresource; remove it")
     targets = sort_targets(question.targets)
-    chosen = _read_policies(question.policies)
+    given = _read_policies(question.policies)
     gathered = _Gathered(
-        [Report(chosen.problems, 0, 0, {})], [relative(str(path)) for path in question.policies]
+        [Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies]
     )
     notify("reading")
-    documents, problems = read_manifests(targets, meanwhile=_load)
+    documents, problems = read_manifests(targets, meanwhile=_import_engine)
     gathered.reports.append(Report(unreadable(problems), 0, 0, {}))
     paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
     if paths and question.is_about_manifests:
@@ -116,15 +122,15 @@ def run(question: Question, notify: Callable[[str], None]) -> Check:
         objects = environment_files.without_own(objects, named)
     if objects and (named or not targets.environments):
         notify(f"checking {len(objects):,} objects")
-        _judge_manifests(objects, _beside(objects, chosen, named, targets, question), question, gathered)
+        _judge_manifests(objects, _judged_by(objects, given, named, targets, question), question, gathered)
     for environment in environments:
         notify(f"checking {environment.path.stem}")
-        gathered.reports.append(environment_files.judge(environment, chosen.documents))
+        gathered.reports.append(environment_files.judge(environment, given.documents))
         gathered.sources.append(relative(str(environment.path)))
     if len(environments) > 1:
         gathered.reports.append(environment_files.judge_together(environments))
     sources = tuple(dict.fromkeys(gathered.sources))
-    return Check(_gather(gathered.reports), question.targets, sources, time.monotonic() - started)
+    return Check(_merged(gathered.reports), question.targets, sources, time.monotonic() - started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,28 +178,29 @@ def _read_policies(paths: Iterable[Path]) -> _Policies:
     return _Policies(documents, unreadable(problems))
 
 
-def _beside(
+def _judged_by(
     objects: Sequence[Document],
-    chosen: _Policies,
+    given: _Policies,
     environments: Sequence[ReadEnvironment],
     targets: Targets,
     question: Question,
 ) -> list[_Policies]:
-    """What manifests are judged by besides the policies among them.
+    """What manifests are judged by besides the policies among them. They are judged once by each item.
 
     One item for each environment that was named beside them: its policies with its parameters and namespaces,
-    as the cluster would have them. Without one: the policies that were named, or the shipped ones without
-    parameters. Raises UsageError where what was named holds no policy.
+    as the cluster would have them. Without one: the policies that --policies names (`given`), or the shipped
+    ones without parameters if there is no policy there or among the manifests. Raises UsageError where
+    --policies names files without a policy.
     """
     own = tuple(dict.fromkeys(_origin(document, targets) for document in objects if _is_policy(document)))
     if environments:
         return [
-            _Policies([*environment.documents, *chosen.documents], sources=own, environment=environment)
+            _Policies([*environment.documents, *given.documents], sources=own, environment=environment)
             for environment in environments
         ]
-    if own or any(map(_is_policy, chosen.documents)):
-        return [_Policies(chosen.documents, sources=own)]
-    if question.policies and all(problem.level != "deny" for problem in chosen.problems):
+    if own or any(map(_is_policy, given.documents)):
+        return [_Policies(given.documents, sources=own)]
+    if question.policies and all(problem.level != "deny" for problem in given.problems):
         raise UsageError(
             f"no {POLICY} in {', '.join(map(str, question.policies))}; name a folder or file of policies, "
             "or omit --policies to use those that ship with gpupool"
@@ -201,7 +208,7 @@ def _beside(
     files = default_policies()
     defaults, problems = read_files(files)
     folders = tuple(relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files))
-    return [_Policies([*defaults, *chosen.documents], unreadable(problems), folders)]
+    return [_Policies([*defaults, *given.documents], unreadable(problems), folders)]
 
 
 def _origin(document: Document, targets: Targets) -> str:
@@ -215,7 +222,7 @@ def _is_policy(document: Document) -> bool:
     return document.body.get("kind") == POLICY
 
 
-def _load() -> None:
+def _import_engine() -> None:
     """Import what judging needs, which takes as long as reading a thousand objects."""
     import vapcheck.judging.check
     import vapcheck.judging.redaction
@@ -223,8 +230,9 @@ def _load() -> None:
 
 
 def _judge_manifests(
-    objects: list[Document], beside: Iterable[_Policies], question: Question, gathered: _Gathered
+    objects: list[Document], judged_by: Iterable[_Policies], question: Question, gathered: _Gathered
 ) -> None:
+    """Judge `objects` as one bundle by each of `judged_by`, and add what is found to `gathered`."""
     from vapcheck import check, identity, read_extra, without_secrets
 
     try:
@@ -233,14 +241,16 @@ def _judge_manifests(
         raise UsageError(f"--user-extra {error}: not a pair; write KEY=VALUE") from None
     user = identity(question.user or "", question.groups, question.uid or "", extra)
     context = labelled_namespace(question.namespace, question.namespace_labels, objects)
-    # Ours have been checked against the schemas already.
+    # The shipped policies have been checked against the schemas already.
     typed = bool(question.policies) or any(map(_is_policy, objects))
-    for policies in beside:
-        owner = policies.environment
+    for policies in judged_by:
+        environment = policies.environment
         report = check(
             objects,
             policies=[*policies.documents, *context],
-            kinds=kinds_in(owner.plan.cluster.kubernetes_version if owner else question.kubernetes),
+            kinds=kinds_in(
+                environment.plan.cluster.kubernetes_version if environment else question.kubernetes
+            ),
             user=user,
             operation=question.operation.value,
             typed=typed,
@@ -250,22 +260,20 @@ def _judge_manifests(
         )
         report = without_secrets(report, [*objects, *policies.documents])
         findings = report.findings
-        if policies.environment:
-            findings = tuple(map(policies.environment.placed, findings))
+        if environment:
+            findings = tuple(map(environment.placed, findings))
         gathered.reports.append(replace(report, findings=(*policies.problems, *findings)))
         gathered.sources.extend(policies.sources)
 
 
-def _gather(reports: Sequence[Report]) -> Report:
+def _merged(reports: Sequence[Report]) -> Report:
     """All reports as one. A policy that matched anything anywhere is not reported as unmatched; of one that
     did not, the report in which an object came furthest says why. What is wrong with a policy is reported
     once."""
-    matched: dict[str, int] = {}
-    for report in reports:
-        for name, count in report.matched.items():
-            matched[name] = matched.get(name, 0) + count
+    matched = Counter[str]()
     furthest: dict[str, int] = {}
     for report in reports:
+        matched.update(report.matched)
         for name, reach in report.reached.items():
             furthest[name] = max(reach, furthest.get(name, 0))
     objects = sum(report.objects for report in reports)
@@ -274,13 +282,13 @@ def _gather(reports: Sequence[Report]) -> Report:
     explained: set[str] = set()
     for reached, finding in ((report.reached, row) for report in reports for row in report.findings):
         name = finding.object.name if finding.object else ""
-        if is_idle(finding) and (not objects or matched.get(name)):
+        if is_idle(finding) and (not objects or matched[name]):
             continue
         if finding.rule == UNMATCHED:
             if name in explained or reached.get(name, 0) < furthest.get(name, 0):
                 continue
             explained.add(name)
-        if finding.origin == "engine":
+        if finding.origin == "engine":  # about a policy, which is in more than one report
             key = (finding.rule, finding.object, finding.file, finding.line, finding.path, finding.message)
             if key in reported:
                 continue

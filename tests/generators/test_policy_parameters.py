@@ -81,7 +81,7 @@ def test_owned_keys_are_all_that_pools_put_on_nodes() -> None:
             assert set(pool.labels) <= set(data["labels"].split())
             assert {taint.key for taint in pool.taints} <= set(data["taints"].split())
         queued = {f"{priority.name}-queued" for priority in plan.priorities if priority.preempts}
-        queued |= {BORROWED_CLASS} if plan.borrows else set()
+        queued |= {BORROWED_CLASS} if plan.allows_borrowing else set()
         pools = {pool for tenant in plan.tenants for pool in counted_apart(plan, tenant)}
         assert set(data["queueClasses"].split()) == queued | {
             f"{name}.{pool}" for name in queued for pool in pools

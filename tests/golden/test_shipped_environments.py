@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpupool.environment.plan.plan_json import plan_json
 from gpupool.environment.plan.policy_files import SHIPPED, read_objects
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.environment.spec.load import environment_names
@@ -37,7 +38,7 @@ def test_every_shipped_environment_is_here() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_plan(name: str) -> None:
-    said = json.dumps(read_plan(name).as_dict(), indent=2, ensure_ascii=False) + "\n"
+    said = json.dumps(plan_json(read_plan(name)), indent=2, ensure_ascii=False) + "\n"
     expected = HERE / "plan" / f"{name}.json"
     if WRITING:
         expected.write_text(said, encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.live.objects.static_nodes import OWN, conflicts, fit, own_taints
+from gpupool.live.objects.static_nodes import OWN_TAINTS_ANNOTATION, conflicts, fit, own_taints
 
 taints = st.lists(
     st.fixed_dictionaries(
@@ -63,7 +63,7 @@ def test_applying_twice_is_applying_once(own: Any, ours: Any) -> None:
 def test_lifecycle_taints_are_the_controllers_business() -> None:
     lifecycle = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     assert own_taints(node([lifecycle])) == []
-    assert fit(node([lifecycle]), patch([]))["metadata"]["annotations"][OWN] == "[]"
+    assert fit(node([lifecycle]), patch([]))["metadata"]["annotations"][OWN_TAINTS_ANNOTATION] == "[]"
 
 
 def test_another_value_of_somebody_else_is_a_conflict() -> None:

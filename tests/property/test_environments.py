@@ -17,6 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.plan_json import plan_json
 from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.generators.render import files
@@ -86,7 +87,7 @@ def node_labels(made: Bundle, pool: Data) -> dict[str, str]:
 @given(environments())
 def test_slices_agree_everywhere(environment: Data) -> None:
     plan = plan_of(environment)
-    made, said = generate(plan), plan.as_dict()
+    made, said = generate(plan), plan_json(plan)
     slots = Counter[tuple[str, str]]()
     for slot in said["queue"]["slots"]:
         slots[slot["pool"], slot["resource"]] += slot["slots"]
@@ -94,7 +95,7 @@ def test_slices_agree_everywhere(environment: Data) -> None:
         per_node = times(per_gpu(pool), gpus_per_node(pool))
         assert planned["slicesPerNode"] == per_node
         assert planned["gpusPerNode"] == gpus_per_node(pool)
-        if plan.operates and node_labels(made, pool):
+        if plan.uses_gpu_operator and node_labels(made, pool):
             assert times(configured_per_gpu(made, pool), gpus_per_node(pool)) == per_node
         for resource, count in per_node.items():
             assert slots.pop((pool["name"], resource)) == count // gpus_per_node(pool) * gpus_max(pool)

@@ -27,8 +27,8 @@ _UNCLEAR = "YAML parsers disagree on its meaning", "quote it, or write true or f
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A reason that was given for some leaves."""
+class _Reason:
+    """Why some leaves are not in the result as the input has them."""
 
     kind: Kind
     what: str
@@ -38,7 +38,8 @@ class _Entry:
 
 
 _USED, _DERIVED, _CLUSTER = "used", "derived", "cluster"
-_Mark = str | _Entry
+_Mark = str | _Reason
+"""What happened to a leaf: one of the words above, or the reason with which it is listed."""
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class _Page:
 
     document: Document
     marks: dict[Loc, _Mark | None] = field(default_factory=dict)
+    """None for a leaf without a mark, which no reader has seen so far."""
     empty: set[Loc] = field(default_factory=set)
     """Empty leaves, which do not prevent their parent from being listed as a whole."""
 
@@ -94,10 +96,10 @@ class ConversionAccount:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value of a document, its place, and the methods that record what happened to it.
+    """A value of a document, its place, and the methods that mark what happened to its leaves.
 
-    A part that is not there is false, has nothing in it, and what is recorded of it counts for nothing, so
-    that readers need not ask first.
+    A part that is not there is false and has no leaves, so that readers may mark it without a check. A later
+    mark replaces an earlier one, except by the methods that mark only the rest.
     """
 
     account: ConversionAccount = field(repr=False)
@@ -137,7 +139,7 @@ class Part:
         return leaves(self.value, self.loc) if self.there else iter(())
 
     def _mark(self, mark: _Mark) -> None:
-        """Mark all leaves; the last mark holds."""
+        """Mark all leaves, those with a mark as well."""
         for leaf in self._leaves():
             self.page.marks[leaf] = mark
 
@@ -148,35 +150,36 @@ class Part:
                 self.page.marks[leaf] = mark
 
     def used(self) -> None:
-        """The result says it."""
+        """Mark it as used: the result says it."""
         self._mark(_USED)
 
     def derived(self) -> None:
-        """gpupool derives the same from the result."""
+        """Mark it as derived: gpupool derives the same from the result."""
         self._mark(_DERIVED)
 
     def of_cluster(self) -> None:
-        """The cluster writes it by itself: it is not a setting. Reasons that parts of it have stay."""
+        """Mark it as the cluster's: the cluster writes it by itself, so it is not a setting. Leaves that are
+        listed stay listed."""
         for leaf in self._leaves():
-            if not isinstance(self.page.marks[leaf], _Entry):
+            if not isinstance(self.page.marks[leaf], _Reason):
                 self.page.marks[leaf] = _CLUSTER
 
     def rest_of_cluster(self) -> None:
-        """The cluster writes what below it bears no mark yet."""
+        """Mark the leaves that bear no mark yet as the cluster's."""
         self._mark_rest(_CLUSTER)
 
-    def leave(self, what: str) -> None:
-        """List what of each field bears no mark yet, with one reason."""
+    def rest_left(self, what: str) -> None:
+        """List the leaves that bear no mark yet, by field, with one reason."""
         for section in dict(self.items()).values():
-            section._mark_rest(_Entry("left", what, "", section.loc))
+            section._mark_rest(_Reason("left", what, "", section.loc))
 
     def untouched(self) -> bool:
         """Whether no part of it is marked yet."""
         return all(self.page.marks[leaf] is None for leaf in self._leaves())
 
     def unmarked(self) -> Iterator[tuple[Loc, Part]]:
-        """What below it bears no mark yet, with its path from here: scalars, and lists as a whole, or those
-        items that bear none."""
+        """What below it bears no mark yet, with its path from here: scalars, lists as a whole, and the
+        unmarked items of a list that is marked in part."""
         for key, inner in self.items():
             if isinstance(inner.value, dict) and inner.value:
                 yield from (((key, *path), leaf) for path, leaf in inner.unmarked())
@@ -185,14 +188,14 @@ class Part:
             else:
                 yield from ((item.loc[-2:], item) for item in inner.each() if item.untouched())
 
-    def carried_over(self, apart: Sequence[Loc] = ()) -> dict[str, Any]:
+    def carry_over(self, but: Sequence[Loc] = ()) -> dict[str, Any]:
         """The values below it that bear no mark yet, which the file has as they are; they are marked as used.
-        Those at and below the paths `apart` stay unmarked."""
+        Those at and below the paths `but` stay unmarked."""
         carried: dict[str, Any] = {}
         for path, leaf in self.unmarked():
             if not is_clear(leaf.value):
                 leaf.left(*_UNCLEAR)
-            elif not any(path[: len(own)] == own for own in apart):
+            elif not any(path[: len(excluded)] == excluded for excluded in but):
                 leaf.used()
                 inner: dict[Any, Any] = carried
                 item = isinstance(path[-1], int)
@@ -221,11 +224,11 @@ class Part:
             self.at(name).derived()
 
     def left(self, what: str, remediation: str = "", kind: Kind = "left") -> None:
-        """The result does not say it, and here is why."""
-        self._mark(_Entry(kind, what, remediation, self.loc))
+        """List it: the result does not say it, and `what` says why."""
+        self._mark(_Reason(kind, what, remediation, self.loc))
 
     def wrong(self, what: str, remediation: str) -> None:
-        """It can't have worked as it is written."""
+        """List it as wrong: it can't have worked as it is written."""
         self.left(what, remediation, "wrong")
 
     def note(self, kind: Kind, what: str, remediation: str = "", *path: str | int) -> None:
@@ -257,8 +260,8 @@ class Part:
         """The truth value at `path`, marked as used."""
         return self.take(lambda value: value if isinstance(value, bool) else None, "true or false", *path)
 
-    def says(self, expected: Any, *path: str | int) -> bool:
-        """Whether the value at `path` is `expected`; if so, it is marked as derived."""
+    def mark_derived_if(self, expected: Any, *path: str | int) -> bool:
+        """Mark the value at `path` as derived if it is `expected`; return whether it is."""
         part = self.at(*path)
         if not part or not same(part.value, expected):
             return False
@@ -273,18 +276,19 @@ class Part:
 
     def listed(self) -> Iterator[Leftover]:
         """One entry for each largest part whose leaves all have the same reason, or all have none."""
-        found = {self.page.marks[leaf] for leaf in self._leaves() if leaf not in self.page.empty}
-        reason = found.pop() if len(found) == 1 else _USED
-        if reason is None:
-            reason = _Entry("left", *self._reason(), self.loc)
-        if isinstance(reason, _Entry) and self.loc[: len(reason.loc)] == reason.loc:
-            value = shown(self.value) if self.loc else ""
-            yield self._leftover(reason.kind, reason.what, reason.remediation, value)
-        elif found or isinstance(reason, _Entry):
-            for child in (*dict(self.items()).values(), *self.each()):
-                yield from child.listed()
+        marks = {self.page.marks[leaf] for leaf in self._leaves() if leaf not in self.page.empty}
+        if len(marks) == 1:
+            reason = marks.pop() or _Reason("left", *self._usual_reason(), self.loc)
+            if not isinstance(reason, _Reason):
+                return
+            if self.loc[: len(reason.loc)] == reason.loc:  # given for this part or for one around it
+                value = shown(self.value) if self.loc else ""
+                yield self._leftover(reason.kind, reason.what, reason.remediation, value)
+                return
+        for child in (*dict(self.items()).values(), *self.each()):
+            yield from child.listed()
 
-    def _reason(self) -> tuple[str, str]:
+    def _usual_reason(self) -> tuple[str, str]:
         """Why a field that was not read is left, and what to do: by its name, where that is known."""
         if isinstance(self.value, Unclear):
             return _UNCLEAR

@@ -54,8 +54,9 @@ class ClusterObjects:
         return self.all("Node")
 
     @property
-    def operator_here(self) -> bool:
-        """Whether gpupool installs the operator: then its namespace is gpupool's."""
+    def gpupool_owns_operator_namespace(self) -> bool:
+        """Whether the operator's namespace carries gpupool's label, as it does where gpupool installs the
+        operator."""
         name = self.operator_namespace
         return any(part.document.name == name and ours(part) for part in self.all("Namespace"))
 
@@ -70,8 +71,9 @@ class ClusterObjects:
         return part.word("data", key) if part else ""
 
 
-def foreign(part: Part, why: str, remediation: str = "") -> None:
-    """Record an object that gpupool did not make: of a cluster it is no setting, in a file it is listed."""
+def list_as_foreign(part: Part, why: str, remediation: str = "") -> None:
+    """List an object that gpupool did not make, if it comes from a file: somebody gave it to be converted.
+    Those of a live cluster are too many to list, and count as the cluster's."""
     if part.document.source is None:
         part.of_cluster()
     else:
@@ -79,5 +81,5 @@ def foreign(part: Part, why: str, remediation: str = "") -> None:
 
 
 def ours(part: Part) -> bool:
-    """Whether the object carries gpupool's label."""
+    """Whether gpupool has made the object, by its label."""
     return part.word("metadata", "labels", MANAGED_BY) == "gpupool"

@@ -29,11 +29,12 @@ from gpupool.adopt.convert import (
     static_nodes,
     surroundings,
     tenants,
+    warm_nodes,
     wrappers,
     write,
 )
 from gpupool.adopt.convert.account import ConversionAccount, Part
-from gpupool.adopt.convert.cluster_objects import ClusterObjects, foreign, ours
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, list_as_foreign, ours
 from gpupool.adopt.convert.device_plugin import NamedPluginConfig
 from gpupool.adopt.convert.documents import Document
 from gpupool.adopt.convert.draft import Choices, Draft, DraftPool
@@ -128,8 +129,8 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
             surroundings.account_for(part)
             _sort(part, given)
     for part in given.policies:
-        there: Origin = "chart" if given.cluster.operator_here else "foreign"
-        given.operators.append(operator_values.read(part, "policy" if ours(part) else there))
+        origin: Origin = "chart" if given.cluster.gpupool_owns_operator_namespace else "foreign"
+        given.operators.append(operator_values.read(part, "policy" if ours(part) else origin))
     draft = _draft(given, choices, account)
     draft.left_out += given.unread
     text = write.text(draft)
@@ -183,7 +184,7 @@ def _sort(part: Part, given: _Input) -> None:
     elif document.kind == "KWOKNodeClass":
         given.local = True
         part.derives("apiVersion", "kind")
-        part.says(document.name, "metadata", "name")
+        part.mark_derived_if(document.name, "metadata", "name")
     elif document.kind == "NodeOverlay":
         given.overlays.append(part)
     elif is_cluster_policy(document.data):
@@ -230,14 +231,14 @@ def _configuration(part: Part, given: _Input) -> None:
 def _chart(part: Part, given: _Input) -> None:
     """Helm values: of the operator or of the device plugin, or of both where a chart depends on both."""
     data = part.document.data
-    chart = plugin_values.place(data)
-    if chart is not None:
-        given.plugin_charts.append(part.at(*chart))
+    plugin_loc = plugin_values.values_loc(data)
+    if plugin_loc is not None:
+        given.plugin_charts.append(part.at(*plugin_loc))
     if is_operator_values(data) or part.document.chart == operator_values.CHART:
         given.operators.append(operator_values.read(part, "values"))
-    elif chart is None and (other := plugin_values.other_chart(data)):
+    elif plugin_loc is None and (other := plugin_values.other_chart(data)):
         part.left(f"values of the chart {other}, which is part of the GPU Operator", "uninstall that release")
-    elif chart is None:
+    elif plugin_loc is None:
         fields = ", ".join(data) if isinstance(data, dict) else ""
         what = f"; its fields are {shown(fields)}" if fields else ""
         part.left(
@@ -251,9 +252,9 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
     draft.platform = choices.platform or _platform(given)
     sharings = Sharings(given.plugins, given.layouts)
     for settings in given.operators:
-        operator_values.point(settings, sharings)
+        operator_values.choose_configs(settings, sharings)
     for part in given.plugin_charts:
-        plugin_values.point(part, sharings)
+        plugin_values.choose_config(part, sharings)
     for name, node_class in given.classes.items():
         if own := bottlerocket.read(node_class.part, name):
             sharings.by_class[name] = own
@@ -270,7 +271,7 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
     used = _classes(made, given)
     node_classes.apply(draft, used, choices.kubernetes_version)
     for part in given.controllers:
-        karpenter_values.settle(part, draft)
+        karpenter_values.apply(part, draft)
     for part in given.overlays:
         overlays.account(part, made, draft)
     static_nodes.make(given.cluster, sharings, draft)
@@ -279,13 +280,13 @@ def _draft(given: _Input, choices: Choices, account: ConversionAccount) -> Draft
     _unused(given, sharings, [node_class for _, node_class in used])
     surroundings.place(draft, given.fleets, given.cluster, choices, account)
     for settings in given.operators:
-        operator_values.settle(settings, draft)
+        operator_values.apply(settings, draft)
     if given.cluster.operator_namespace != OPERATOR_NAMESPACE:
         draft.operator["namespace"] = given.cluster.operator_namespace
     for part in given.plugin_charts:
-        plugin_values.settle(part, draft)
-    tenants.warm(given.cluster, draft)
-    tenants.jobs_only(given.cluster, draft)
+        plugin_values.account_for(part, draft)
+    warm_nodes.make(given.cluster, draft)
+    policies_in_force.jobs_only(given.cluster, draft)
     tenants.make(given.cluster, draft)
     policies_in_force.make(given.cluster, draft)
     own_check.make(given.cluster, draft)
@@ -301,7 +302,7 @@ def _others(cluster: ClusterObjects) -> None:
             if ours(part):
                 part.derived()
             else:
-                foreign(part, FOREIGN, "keep it unchanged")
+                list_as_foreign(part, FOREIGN, "keep it unchanged")
 
 
 def _platform(given: _Input) -> str:

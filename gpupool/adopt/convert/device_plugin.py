@@ -55,7 +55,7 @@ class NamedPluginConfig:
 
 def read(part: Part, name: str, config_map: str) -> NamedPluginConfig:
     """The configuration at `part`."""
-    part.says("v1", "version")
+    part.mark_derived_if("v1", "version")
     _strategy(part)
     for key, flag in part.at("flags").items():
         if key in _SHARING:
@@ -124,7 +124,7 @@ def _count(entry: Part) -> int | None:
     elif replicas is not None and replicas < MIN_REPLICAS:
         problem = too_few_replicas(replicas)[0]
         part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.remediation)
-    if not entry.says("all", "devices"):
+    if not entry.mark_derived_if("all", "devices"):
         why = "the plugin shares every GPU of a node and ignores the selection"
         entry.at("devices").wrong(why, "remove it")
     entry.at("rename").wrong("the plugin ignores custom names", "let pods request nvidia.com/gpu")
@@ -136,13 +136,13 @@ def _renamed(section: Part) -> bool:
     if rename.value is True:
         rename.used()
         return True
-    rename.says(False)
+    rename.mark_derived_if(False)
     return False
 
 
 def _behaviour(section: Part) -> None:
     strict = section.at("failRequestsGreaterThanOne")
-    if strict and not strict.says(True):
+    if strict and not strict.mark_derived_if(True):
         strict.left(
             "gpupool refuses pods that request more than one slice, which gives them no benefit",
             "let each container request 1",

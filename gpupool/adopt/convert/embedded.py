@@ -34,7 +34,7 @@ def is_operator_values(data: Any) -> bool:
     """Whether this can be Helm values of the GPU Operator (chart gpu-operator v26.7.0)."""
     if not isinstance(data, dict) or "kind" in data or is_mig_parted(data) or is_device_plugin(data):
         return False
-    if plugin_values.place(data) is not None:
+    if plugin_values.values_loc(data) is not None:
         return isinstance(data.get("gpu-operator"), dict)
     known = {"devicePlugin", "migManager", "dcgmExporter", "gfd", "toolkit", "mig", "gpu-operator"}
     return bool(known & data.keys()) or {"driver", "operator"} <= data.keys()
@@ -51,7 +51,7 @@ def embedded(document: Document) -> Iterator[tuple[Loc, Document]]:
             ("gpu-operator",) if isinstance(document.data, dict) and "gpu-operator" in document.data else ()
         )
         roots = tuple((*outer, *path) for path in _IN_VALUES)
-        chart = plugin_values.place(document.data)
+        chart = plugin_values.values_loc(document.data)
         roots += ((*chart, "config", "map"),) if chart is not None else ()
     for root in roots:
         held = value_at(document.data, root)

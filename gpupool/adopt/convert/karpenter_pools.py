@@ -125,7 +125,7 @@ def _identity(fleet: Fleet) -> None:
     path = fleet.fields.kubelet
     if path and (kubelet := machine_details.of_kubelet(part.at(*path))):
         fleet.details["kubelet"] = kubelet
-    if part.at("metadata", "annotations", EFA).says("true"):
+    if part.at("metadata", "annotations", EFA).mark_derived_if("true"):
         fleet.details["efa"] = True
     for key, annotation in part.at(*fleet.fields.annotations).items():
         if key.startswith("karpenter.sh/"):
@@ -181,7 +181,7 @@ def _old_consolidation(fleet: Fleet, when_empty: bool) -> None:
 
 def _policy(fleet: Fleet, path: tuple[str, ...]) -> None:
     policy = fleet.part.at(*path)
-    if not policy.says("WhenEmpty"):
+    if not policy.mark_derived_if("WhenEmpty"):
         policy.left(
             "gpupool never moves running GPU jobs to save a node; only empty nodes are removed (WhenEmpty)"
         )

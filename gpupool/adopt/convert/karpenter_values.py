@@ -29,22 +29,22 @@ def is_karpenter_values(data: Any) -> bool:
     return isinstance(settings, dict) and bool(known & settings.keys())
 
 
-def settle(part: Part, draft: Draft) -> None:
+def apply(part: Part, draft: Draft) -> None:
     """Put what the values at `part` say on `draft`."""
-    for place in _NAMES:
-        name = part.at(*place)
+    for path in _NAMES:
+        name = part.at(*path)
         if fits("name", name.value):
             name.used()
             draft.cluster_name = name.value
     if draft.platform == "static":
-        part.says(True, *_OVERLAYS)
-        part.leave("nodes of platform static exist already, so gpupool installs no Karpenter for them")
+        part.mark_derived_if(True, *_OVERLAYS)
+        part.rest_left("nodes of platform static exist already, so gpupool installs no Karpenter for them")
         return
-    for place in _QUEUES:
-        queue = part.text(*place)
+    for path in _QUEUES:
+        queue = part.text(*path)
         if queue:
             draft.karpenter["interruptionQueue"] = queue
-    if not part.says(True, *_OVERLAYS):
+    if not part.mark_derived_if(True, *_OVERLAYS):
         part.at(*_OVERLAYS).left("without NodeOverlay Karpenter counts physical GPUs, so gpupool enables it")
     part.at(*_OLD, "defaultInstanceProfile").left(
         "gpupool sets the nodes' IAM role and lets Karpenter create the profile",
@@ -52,5 +52,5 @@ def settle(part: Part, draft: Draft) -> None:
     )
     for _, leaf in part.at(*_OLD).unmarked():
         leaf.left("Karpenter no longer has settings.aws", "see Karpenter's upgrade guide")
-    if values := part.carried_over(apart=_NAMES):
+    if values := part.carry_over(but=_NAMES):
         draft.karpenter["values"] = merged(draft.karpenter.get("values", {}), values)

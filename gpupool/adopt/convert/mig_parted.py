@@ -51,7 +51,7 @@ class MigConfig:
 
 def read(part: Part, config_map: str) -> list[MigConfig]:
     """The configurations at `part`, each unmarked: the caller marks those that it uses."""
-    part.says("v1", "version")
+    part.mark_derived_if("v1", "version")
     return [MigConfig(name, config_map, inner) for name, inner in part.at("mig-configs").items()]
 
 
@@ -180,7 +180,9 @@ def _balanced(gpu: GpuModel) -> dict[str, Any] | None:
 
 def unused(config: MigConfig, reason: str) -> None:
     """List the configuration as one that no pool is made of, but for what gpupool derives anyway."""
-    if config.name == "all-disabled" and config.part.says([{"devices": "all", "mig-enabled": False}]):
+    if config.name == "all-disabled" and config.part.mark_derived_if(
+        [{"devices": "all", "mig-enabled": False}]
+    ):
         return
     if config.disabled():
         config.part.left("it disables MIG, as gpupool does for every pool of whole GPUs", "")

@@ -1,6 +1,6 @@
 """Settings of the GPU Operator -> `gpuOperator` and `monitoring`: Helm values, and ClusterPolicies.
 
-What gpupool derives is compared with what it will derive (`settle`, once the pools are known); everything
+What gpupool derives is compared with what it will derive (`apply`, once the pools are known); everything
 else of Helm values goes to `gpuOperator.values` as it is. Chart gpu-operator v26.7.0.
 """
 
@@ -35,10 +35,11 @@ _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("clusterPolicy", "deployCR"),
     ("migManager", "enabled"),
 )
-_EITHER_WAY: tuple[tuple[str, ...], ...] = (
+_CREATE_CONFIG: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "config", "create"),
     ("migManager", "config", "create"),
 )
+"""Whether the chart makes a ConfigMap of its own: gpupool makes its own in either case."""
 _TOLERATIONS: tuple[tuple[str, ...], ...] = (
     ("daemonsets", "tolerations"),
     ("node-feature-discovery", "worker", "tolerations"),
@@ -53,8 +54,8 @@ Origin = Literal["values", "policy", "chart", "foreign"]
 installs, or of an operator that somebody else runs."""
 _MILLISECONDS = re.compile(r"[1-9][0-9]{0,6}000")
 """Of whole seconds."""
-_OWN = "it stays in the operator's settings; gpupool only adds the pools' configurations"
-_SHIPPED_MAP = "default-mig-parted-config"
+_STAYS = "it stays in the operator's settings; gpupool only adds the pools' configurations"
+SHIPPED_MIG_MAP = "default-mig-parted-config"
 """The layouts that the operator brings, all of which it knows by name."""
 CHART = "gpu-operator"
 _CHART_LABEL = "helm.sh/chart"
@@ -84,13 +85,13 @@ def read(part: Part, origin: Origin) -> OperatorSettings:
     return operator_settings
 
 
-def point(settings: OperatorSettings, sharings: Sharings) -> None:
-    """Which configurations the operator uses where nodes don't say."""
+def choose_configs(settings: OperatorSettings, sharings: Sharings) -> None:
+    """Tell `sharings` which configurations the operator uses for nodes whose labels name none."""
     part = settings.part
     sharings.plugin_map = part.word("devicePlugin", "config", "name") or sharings.plugin_map
     sharings.mig_map = part.word("migManager", "config", "name") or sharings.mig_map
     for operand, configs in (("devicePlugin", sharings.plugins), ("migManager", sharings.layouts)):
-        _pointed_at(part.at(operand, "config", "name"), part, configs)
+        _account_for_map(part.at(operand, "config", "name"), part, configs)
     default = part.at("devicePlugin", "config", "default")
     if isinstance(default.value, str):
         known = any(config.name == default.value for config in sharings.plugins)
@@ -101,40 +102,51 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
             default.wrong("the input has no such device-plugin configuration", "convert its ConfigMap")
 
 
-def _pointed_at(name: Part, values: Part, configs: Sequence[NamedPluginConfig | MigConfig]) -> None:
-    """Mark the name of a ConfigMap as used where its configurations were read."""
+def _account_for_map(name: Part, values: Part, configs: Sequence[NamedPluginConfig | MigConfig]) -> None:
+    """Mark the name of a ConfigMap as used if its configurations were read, and list it otherwise."""
     read = any(
         config.config_map == name.value
         or (not config.config_map and config.part.document.within is values.document)
         for config in configs
     )
-    if read or name.value in ("", _SHIPPED_MAP):
+    if read or name.value in ("", SHIPPED_MIG_MAP):
         name.used()
     else:
         name.left("the input has no ConfigMap of that name with configurations", "convert it too")
 
 
-def settle(settings: OperatorSettings, draft: Draft) -> None:
+def apply(settings: OperatorSettings, draft: Draft) -> None:
     """Put what the settings say on `draft`, whose pools are complete; mark what gpupool derives."""
     part = settings.part
     if settings.version and fits("version", settings.version):
         draft.operator["version"] = settings.version
-    if settings.origin in ("chart", "foreign"):
-        if settings.origin == "foreign":
-            draft.operator["install"] = False
-            if part.document.name != CLUSTER_POLICY:
-                draft.operator["clusterPolicy"] = part.document.name
-            remediation = "remove it from the ClusterPolicy"
-            for setting in undoing(part.value, bool(draft.partitioned)):
-                for loc in setting.locs:
-                    part.at(*loc).wrong(f"gpupool derives it: {setting.why}", remediation)
-        else:
-            _driver(part, draft, chart=True)
-            _monitoring(part, draft)
-        if part.document.source is None:
-            part.rest_of_cluster()
-        part.leave(_OWN)
-        return
+    if settings.origin == "foreign":
+        _apply_foreign_policy(part, draft)
+    elif settings.origin == "chart":
+        _driver(part, draft, chart=True)
+        _monitoring(part, draft)
+    else:
+        _apply_own(settings, draft)
+    if part.document.source is None:
+        part.rest_of_cluster()  # defaults that the server has filled in
+    elif settings.origin in ("foreign", "chart"):
+        part.rest_left(_STAYS)
+
+
+def _apply_foreign_policy(part: Part, draft: Draft) -> None:
+    """Of a ClusterPolicy that stays, only what would undo the pools' sharing needs a change."""
+    draft.operator["install"] = False
+    if part.document.name != CLUSTER_POLICY:
+        draft.operator["clusterPolicy"] = part.document.name
+    for setting in undoing(part.value, bool(draft.partitioned)):
+        for loc in setting.locs:
+            part.at(*loc).wrong(f"gpupool derives it: {setting.why}", "remove it from the ClusterPolicy")
+
+
+def _apply_own(settings: OperatorSettings, draft: Draft) -> None:
+    """Helm values, and the ClusterPolicy that gpupool itself has made of them: what it does not derive is
+    carried over to `gpuOperator.values`."""
+    part = settings.part
     _derived(part, draft)
     if settings.origin == "policy":
         part.derives_as(generated_spec("ClusterPolicy", "local"))
@@ -146,21 +158,19 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
         value = part.at(*owned.path)
         if owned.left and is_clear(value.value) and owned.undoes(part.value, bool(draft.partitioned)):
             value.wrong(f"it conflicts with the pools: {owned.why}", "remove it")
-    if values := part.carried_over(_apart(settings)):
+    if values := part.carry_over(but=_not_carried_over(settings)):
         draft.operator["values"] = merged(draft.operator.get("values", {}), values)
-    if part.document.source is None:
-        part.rest_of_cluster()  # defaults that the server has filled in
 
 
 def _derived(part: Part, draft: Draft) -> None:
     """Values that gpupool derives."""
     for path in _ALWAYS_ON:
-        if not part.says(True, *path) and path != ("migManager", "enabled"):
+        if not part.mark_derived_if(True, *path) and path != ("migManager", "enabled"):
             part.at(*path).left("gpupool needs it enabled", "remove it")
-    for path in _EITHER_WAY:
-        if not part.says(True, *path):
-            part.says(False, *path)
-    part.says(False, "gpuCluster", "deployCR")
+    for path in _CREATE_CONFIG:
+        part.mark_derived_if(True, *path)
+        part.mark_derived_if(False, *path)
+    part.mark_derived_if(False, "gpuCluster", "deployCR")
     layout = part.at("migManager", "config", "default")
     if layout.value in ("", "all-disabled"):
         layout.derived()
@@ -196,11 +206,12 @@ def _strategy(part: Part, draft: Draft) -> None:
 
 
 def _driver(part: Part, draft: Draft, chart: bool) -> None:
-    """`chart`: the chart has written its own defaults in addition to the given values."""
+    """The driver's settings. `chart`: the chart has written its own defaults in addition to the given values,
+    so that the release's own driver version is no choice."""
     driver: dict[str, Any] = {}
     enabled = part.truth("driver", "enabled")
-    if enabled is not None and enabled is not True:
-        driver["enabled"] = enabled
+    if enabled is False:
+        driver["enabled"] = False
     version = part.at("driver", "version")
     if fits("version", version.value):
         version.used()
@@ -223,7 +234,7 @@ def _monitoring(part: Part, draft: Draft) -> None:
     name = part.at("dcgmExporter", "config", "name")
     if isinstance(name.value, str) and name.value.startswith(f"{FIELDS_MAP}-"):
         name.derived()
-        part.says(False, "dcgmExporter", "config", "create")
+        part.mark_derived_if(False, "dcgmExporter", "config", "create")
     variables = part.at("dcgmExporter", "env").value
     for index, row in enumerate(variables if isinstance(variables, list) else ()):
         variable = part.at("dcgmExporter", "env", index)
@@ -239,13 +250,12 @@ def _monitoring(part: Part, draft: Draft) -> None:
             ):
                 variable.derived()
     if draft.shared:
-        part.says(True, "dcgmExporter", "hostPID")
+        part.mark_derived_if(True, "dcgmExporter", "hostPID")
 
 
-def _apart(settings: OperatorSettings) -> list[Loc]:
+def _not_carried_over(settings: OperatorSettings) -> list[Loc]:
     """Fields that do not go to `gpuOperator.values`: gpupool sets them, or a server has filled them in."""
     if settings.origin == "policy":
-        fields = [(key,) for key, _ in settings.part.items()]
-        kept = {("driver",), ("toolkit",), ("dcgmExporter",), ("migManager",)}
-        return [*_CONFIGURATIONS, *(field for field in fields if field not in kept)]
+        carried = {"driver", "toolkit", "dcgmExporter", "migManager"}
+        return [*_CONFIGURATIONS, *((key,) for key, _ in settings.part.items() if key not in carried)]
     return [*_CONFIGURATIONS, *_TOLERATIONS, ("apiVersion",), ("kind",), ("metadata",)]

@@ -19,6 +19,7 @@ from gpupool.adopt.convert.quantities import quantity
 from gpupool.adopt.convert.sharing import slices
 from gpupool.environment.catalog.project import catalog_here
 from gpupool.environment.sharing import GPU_RESOURCE
+from gpupool.generators.node_overlays import OVERLAY_WEIGHT
 
 _NODE_POOL = "karpenter.sh/nodepool"
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -44,7 +45,7 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
         item.derives("key", "operator", "values")
         _unrelated(item, [one.pool for one, _ in chosen])
     part.at("metadata", "name").derived()
-    part.says(100, "spec", "weight")  # generators.node_overlays
+    part.mark_derived_if(OVERLAY_WEIGHT, "spec", "weight")
     for one, sizes in chosen:
         _capacity(part.at("spec", "capacity"), one, sizes, draft)
 

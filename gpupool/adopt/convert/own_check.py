@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.adopt.convert.cluster_objects import ClusterObjects, foreign, ours
+from gpupool.adopt.convert.cluster_objects import ClusterObjects, list_as_foreign, ours
 from gpupool.adopt.convert.draft import Draft
 
 _NAME = "gpupool-assert"
@@ -19,7 +19,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         container = part.at("spec", "jobTemplate", "spec", "template", "spec", "containers", 0)
         image = container.word("image")
         if not ours(part) or part.document.name != _NAME or not image:
-            foreign(part, "a workload, not a pool")
+            list_as_foreign(part, "a workload, not a pool")
             continue
         wanted: dict[str, Any] = {"image": image}
         schedule = part.word("spec", "schedule")

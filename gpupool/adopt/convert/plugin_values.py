@@ -40,15 +40,16 @@ _CHART = "gpupool does not install the device plugin's chart: the plugin is part
 _ADVICE = "uninstall that release when the operator takes over"
 
 
-def place(data: Any) -> Loc | None:
-    """Where in a document without a kind the values of the device plugin's chart are; None where nowhere."""
+def values_loc(data: Any) -> Loc | None:
+    """Where in a document without a kind the values of the device plugin's chart are; None if it has none. An
+    empty path means the whole document, so compare with None."""
     if not isinstance(data, dict) or "kind" in data:
         return None
     if isinstance(data.get(SECTION), dict):
         return (SECTION,)
     config = data.get("config")
-    ours = isinstance(config, dict) and bool(_CONFIG & config.keys())
-    return () if ours or _ITS_OWN & data.keys() else None
+    has_plugin_config = isinstance(config, dict) and bool(_CONFIG & config.keys())
+    return () if has_plugin_config or _ITS_OWN & data.keys() else None
 
 
 def other_chart(data: Any) -> str | None:
@@ -60,9 +61,9 @@ def other_chart(data: Any) -> str | None:
     return None
 
 
-def point(part: Part, sharings: Sharings) -> None:
-    """Which configuration the plugin uses on nodes that don't name one: `config.default`, else by the chart's
-    fallbacks one that is called default, or the only one there is."""
+def choose_config(part: Part, sharings: Sharings) -> None:
+    """Tell `sharings` which configuration the plugin uses on nodes that name none: `config.default`, else, by
+    the chart's fallbacks, one that is called default, or the only one there is."""
     name = part.at("config", "name")
     if isinstance(name.value, str) and name.value:
         sharings.plugin_map = name.value
@@ -94,11 +95,11 @@ def point(part: Part, sharings: Sharings) -> None:
         sharings.choose(names[0], where)
 
 
-def settle(part: Part, draft: Draft) -> None:
+def account_for(part: Part, draft: Draft) -> None:
     """Record what happens to every value of the chart; the pools of `draft` are complete."""
     part.note("assumed", f"{_CHART}, which draws its configuration from the pools", _ADVICE)
     for path in _SWITCHES:
-        if not part.says(True, *path):
+        if not part.mark_derived_if(True, *path):
             part.at(*path).left("gpupool needs it enabled", "remove it")
     strategy = part.at("migStrategy")
     if strategy.value in ("none", "mixed"):
@@ -112,4 +113,4 @@ def settle(part: Part, draft: Draft) -> None:
     for text in dict(part.at("config", "map").items()).values():
         if text.untouched():
             text.left("not a valid device-plugin configuration", "correct it")
-    part.leave(_CHART)
+    part.rest_left(_CHART)

@@ -38,6 +38,12 @@ _DEFAULTS = {
 """`policies.limits` of `gpupool.environment.spec.services`, in seconds, and the ConfigMap that has each."""
 
 
+def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
+    """Pools for Jobs only, by what policies judge by."""
+    for pool in draft.pools:
+        pool.jobs_only = cluster.parameter(_POOLS, f"jobs-only.{pool.name}") == "true"
+
+
 def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Put the policies of the cluster on `draft`; where gpupool has none there, they refuse nothing yet."""
     bindings = {

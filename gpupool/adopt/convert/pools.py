@@ -262,7 +262,7 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
             " or ".join(side.types): side.weight for side in sides if {*side.types} & {*fleet.bought.types}
         }
         weight = fleet.part.at("spec", "weight")
-        if not (len(ours) == 1 and weight.says(*ours.values())):
+        if not (len(ours) == 1 and weight.mark_derived_if(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
             weight.left(
                 f"gpupool sets {written}, and has no other order of pools",

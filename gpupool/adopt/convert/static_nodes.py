@@ -24,12 +24,10 @@ from gpupool.adopt.convert.sharing import Sharings, problem_of, slices, spelled
 from gpupool.adopt.convert.values import as_whole
 from gpupool.environment.catalog.models import GpuModel
 from gpupool.environment.catalog.project import catalog_here
-from gpupool.environment.plan.model import POOL_LABEL
+from gpupool.environment.plan.model import POOL_LABEL, TAINTS_ANNOTATION
 from gpupool.environment.plan.platforms import PLATFORMS
 
 _GROUP_LABELS = tuple(row.group_label for row in PLATFORMS.values() if row.group_label)
-_NOTE = "gpupool.dev/taints"
-"""Annotation with the taints that gpupool has put on a node (`gpupool.live.objects.static_nodes`)."""
 
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
@@ -89,7 +87,7 @@ def _pool(group: Sequence[_Node], gpu: GpuModel, draft: Draft) -> DraftPool | No
     names = sorted(node.document.name for node in nodes)
     for node in nodes:
         node.of_cluster()
-        node.says(node.document.name, "metadata", "name")
+        node.mark_derived_if(node.document.name, "metadata", "name")
     wanted = labels.get(POOL_LABEL) or labels.get(PLUGIN_LABEL) or gpu.key
     pool = DraftPool(node_labels.pool_name(wanted), gpu.key, group[0].sharing, names=names, gpus=state.gpus)
     if problem:
@@ -171,13 +169,13 @@ def _unknown(node: Part, labels: Mapping[str, str], draft: Draft) -> None:
 
 
 def _is_ours(node: Part) -> bool:
-    return bool(node.at("metadata", "annotations", _NOTE))
+    return bool(node.at("metadata", "annotations", TAINTS_ANNOTATION))
 
 
 def _own_taints(node: Part) -> list[dict[str, str]]:
     """The taints that gpupool has put on the node, according to its annotation there."""
     try:
-        taints = json.loads(node.word("metadata", "annotations", _NOTE))
+        taints = json.loads(node.word("metadata", "annotations", TAINTS_ANNOTATION))
     except ValueError:
         return []
     return [taint for taint in taints if isinstance(taint, dict)] if isinstance(taints, list) else []

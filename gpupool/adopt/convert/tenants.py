@@ -1,4 +1,4 @@
-"""Namespaces with quotas -> tenants, and PriorityClasses -> priorities.
+"""Namespaces with quotas -> tenants.
 
 A quota counts a resource over all pools that offer it, so the split among pools is unknown; gpupool's own
 objects show which pools a tenant may use, and the sum is spread over those. Weights, limits in the queue and
@@ -11,36 +11,34 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpupool.adopt.convert import priorities
 from gpupool.adopt.convert import sharing as sharings
 from gpupool.adopt.convert.account import Part
 from gpupool.adopt.convert.bounds import gpus_of
-from gpupool.adopt.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
+from gpupool.adopt.convert.cluster_objects import TENANT_LABEL, ClusterObjects, list_as_foreign, ours
 from gpupool.adopt.convert.device_plugin import RENAMED
 from gpupool.adopt.convert.draft import Draft, DraftPool
 from gpupool.adopt.convert.quantities import quantity
-from gpupool.adopt.convert.spec_words import fits
-from gpupool.adopt.convert.values import as_whole
 from gpupool.environment.catalog.models import mig_resource
 from gpupool.environment.catalog.project import catalog_here
 from gpupool.environment.plan.capacity import overgranted
 from gpupool.environment.plan.checks.names import is_reserved
-from gpupool.environment.plan.checks.priorities import LEVELS
 from gpupool.environment.plan.device_classes import uncounted_devices
-from gpupool.environment.plan.model import LEVEL_LABEL, POOL_LABEL, SYSTEM_NAMESPACE
-from gpupool.environment.plan.pods import BORROWED_CLASS, WARM_CLASS
-from gpupool.environment.spec.environment import QUEUED
-from gpupool.environment.spec.field_types import PAUSE_IMAGE
+from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 
-_TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
+_TENANTS = "gpupool-tenants"
+"""The ConfigMap from which policies know the tenants (generators.policy_parameters)."""
 _QUOTA, _GRANTED, _PRIORITIES = "gpupool", "gpupool-granted", "gpupool-priorities"
+"""Names of gpupool's ResourceQuotas (generators.quotas)."""
 _GRANTS, _UP_TO, _EXTRA = "gpupool.dev/grants", "gpupool.dev/up-to", "gpupool.dev/extra"
-_UNSEEN = "no object of a cluster has weight, projects, limits, budget and the split of quotas among pools"
+"""Annotations of the first of them: what it is the sum of."""
+_NOWHERE = "no object of a cluster has weight, projects, limits, budget and the split of quotas among pools"
 
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Add the cluster's priorities and tenants to `draft`, whose pools are complete."""
-    draft.priorities = _priorities(cluster)
-    first: Part | None = None
+    draft.priorities = priorities.read(cluster)
+    first: Part | None = None  # namespace of the first tenant, where what concerns all tenants is noted
     for namespace in cluster.all("Namespace"):
         name = namespace.document.name
         if any(tenant["namespace"] == name for tenant in draft.tenants):
@@ -56,109 +54,63 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         elif ours(namespace):
             namespace.of_cluster()
         else:
-            foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
-    if draft.priorities and any(
-        "upTo" in grant for t in draft.tenants for grant in t.get("pools", {}).values()
-    ):
-        draft.priorities[-1]["preemptible"] = True
-        name = draft.priorities[-1]["name"]
-        why = f"no object shows which priorities may be preempted; {name} may, since tenants borrow"
-        cluster.all("PriorityClass")[0].note("assumed", why, "complete `priorities`")
+            list_as_foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
+    _make_preemptible(cluster, draft)
     if first is not None:
-        first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
-        _overcommitted(draft, first)
+        first.note("assumed", f"{_NOWHERE}; defaults were written", "complete `tenants`")
+        _allow_overcommit(draft, first)
 
 
-def _overcommitted(draft: Draft, first: Part) -> None:
-    """Marks the pools of which more is granted than they have. `first`: where that is noted."""
+def _make_preemptible(cluster: ClusterObjects, draft: Draft) -> None:
+    """Where tenants borrow, some priority must be preemptible: assume the lowest."""
+    grants = [grant for tenant in draft.tenants for grant in tenant.get("pools", {}).values()]
+    if draft.priorities and any("upTo" in grant for grant in grants):
+        lowest = draft.priorities[-1]
+        lowest["preemptible"] = True
+        why = f"no object shows which priorities may be preempted; {lowest['name']} may, since tenants borrow"
+        cluster.all("PriorityClass")[0].note("assumed", why, "complete `priorities`")
+
+
+def _allow_overcommit(draft: Draft, first: Part) -> None:
+    """Set `overcommit` of the pools of which more is granted than they have. `first`: where that is noted."""
     for pool in draft.pools:
         granted = [tenant.get("pools", {}).get(pool.name) for tenant in draft.tenants]
-        over = overgranted(_offer(pool), [_counts(pool, grant) for grant in granted if grant])
+        over = overgranted(_slices_max(pool), [_counts(pool, grant) for grant in granted if grant])
         for resource, (total, most) in over.items():
             pool.overcommit = True
             why = f"quotas grant {total} x {resource} of pool {pool.name}, which has only {most}"
             first.note("assumed", f"{why}: overcommit was written", "grant less, or raise the pool's limit")
 
 
-def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
-    found: list[tuple[int, Part]] = []
-    values = {part.document.name: part.at("value").value for part in cluster.all("PriorityClass")}
-    for part in cluster.all("PriorityClass"):
-        name = part.document.name
-        number = values[name] if isinstance(values[name], int) else None
-        first = values.get(name.removesuffix(QUEUED))
-        if name.startswith("system-") or name in (WARM_CLASS, BORROWED_CLASS):
-            part.of_cluster()
-        elif ours(part) and (part.at("metadata", "labels", POOL_LABEL) or _of_queue(name, first, number)):
-            part.derived()
-        elif number is None or abs(number) > 10**9 or not fits("name", name):
-            part.left("gpupool supports names of letters, digits and hyphens, and values up to 1000000000")
-        else:
-            found.append((number, part))
-    found.sort(key=lambda pair: -pair[0])
-    rows: list[dict[str, Any]] = []
-    for rank, (number, part) in enumerate(found):
-        if rows and rows[-1]["value"] == number:
-            part.left(f"it has the same value as {rows[-1]['name']}, but gpupool needs different values")
-            continue
-        rows.append(_priority(part, number, rank, len(found), rows))
-    return rows
-
-
-def _of_queue(name: str, first: object, value: int | None) -> bool:
-    """Whether a class of that name and value is the queue's own of a priority whose value is `first`."""
-    return name.endswith(QUEUED) and first is not None and first == value
-
-
-def _priority(
-    part: Part, value: int, rank: int, total: int, above: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    part.named()
-    part.uses("value", "preemptionPolicy")
-    level = part.text("metadata", "labels", LEVEL_LABEL)
-    if level not in LEVELS:
-        level = LEVELS[min(rank * len(LEVELS) // total, 3)]
-        part.note("assumed", f"no object shows its level: {level} was written, from its rank", "correct it")
-    if above:  # levels fall with values
-        level = LEVELS[max(LEVELS.index(level), LEVELS.index(above[-1]["level"]))]
-    row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
-    if part.word("preemptionPolicy") != "Never":
-        row["preempts"] = True
-    if text := part.text("description"):
-        row["description"] = text
-    part.says(False, "globalDefault")
-    return row
-
-
 def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str, Any] | None:
+    """The tenant of the namespace; None where it is none: without a quota of GPUs and gpupool's label."""
     name = namespace.document.name
     quotas = list(cluster.in_namespace("ResourceQuota", name))
-    counts = _least([_quota(quota) for quota in quotas])
+    counts = _allowed_by_all([_counted(quota) for quota in quotas])
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
     if (not label and not any(counts.values())) or is_reserved(name, cluster.operator_namespace):
         return None
-    known = cluster.parameter(_TENANTS, f"pools.{name}").split() or None
+    allowed_pools = cluster.parameter(_TENANTS, f"pools.{name}").split()
     tenant: dict[str, Any] = {"name": str(label.value) if label else name, "namespace": name}
-    highest = _highest(cluster, name, draft)
-    if highest:
+    if highest := _max_priority(cluster, name, draft):
         tenant["maxPriority"] = highest
-    pools = [pool for pool in draft.pools if known is None or pool.name in known]
+    pools = [pool for pool in draft.pools if not allowed_pools or pool.name in allowed_pools]
     grants = _noted_grants(pools, counts, notes.get(_GRANTS, ""), notes.get(_UP_TO, ""))
-    grants = grants or _grants(pools, counts, named=known is not None)
+    if not grants:
+        grants, excess = _spread_grants(pools, counts, each_gets_some=bool(allowed_pools))
+        for resource, count in excess.items():
+            why = f"its quota of {resource} is {count} more than the maximum of all pools"
+            namespace.note("wrong", why, "raise nodes.max or nodes.maxGpus")
     if grants:
         tenant["pools"] = grants
     if extra := _extra(notes.get(_EXTRA, "")):
         tenant["extra"] = extra
-    for resource, count in counts.items():
-        if count:
-            why = f"its quota of {resource} is {count} more than the maximum of all pools"
-            namespace.note("wrong", why, "raise nodes.max or nodes.maxGpus")
     return tenant | _access(cluster, name) | _jobs(cluster, name)
 
 
-def _least(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
-    """Resource -> what all of a namespace's quotas allow: each of them is enforced."""
+def _allowed_by_all(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
+    """Resource -> what all of a namespace's quotas allow together: the least, since each is enforced."""
     counts = Counter[str]()
     for resource in dict.fromkeys(name for quota in quotas for name in quota):
         (allowed, _), *more = sorted(
@@ -170,8 +122,9 @@ def _least(quotas: Sequence[Mapping[str, tuple[int, Part]]]) -> Counter[str]:
     return counts
 
 
-def _quota(quota: Part) -> dict[str, tuple[int, Part]]:
-    """Resource -> GPUs that a quota allows to all pods of its namespace, and where it says so."""
+def _counted(quota: Part) -> dict[str, tuple[int, Part]]:
+    """Resource -> the count that a quota allows to all pods of its namespace, and the part that says so; mark
+    the rest of the quota."""
     quota.named("namespace")
     counts: dict[str, tuple[int, Part]] = {}
     of_pool = quota.at("metadata", "labels", POOL_LABEL)
@@ -213,30 +166,29 @@ def _notes(quota: Part) -> dict[str, str]:
 
 
 def _noted_grants(
-    pools: Sequence[DraftPool], counts: Counter[str], grants: str, up_to: str
+    pools: Sequence[DraftPool], counts: Mapping[str, int], grants: str, up_to: str
 ) -> dict[str, Any]:
-    """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
-    is not the sum of it any more."""
+    """Pool -> grant as gpupool has noted it on its quota; empty where the quota's `counts` are not the sum of
+    it any more."""
     known = {pool.name: pool for pool in pools}
-    granted, most = _noted(known, grants), _noted(known, up_to)
+    granted, most = _parsed(known, grants), _parsed(known, up_to)
     if granted is None or most is None or not most.keys() <= granted.keys():
         return {}
     if sum(map(Counter, {**granted, **most}.values()), Counter()) != counts:
         return {}
-    counts.clear()
     result = {pool: _grant(known[pool], grant) for pool, grant in granted.items()}
     for pool, amounts in most.items():
         (result[pool]["upTo"],) = _grant(known[pool], amounts).values()
     return result
 
 
-def _noted(known: Mapping[str, DraftPool], text: str) -> dict[str, dict[str, int]] | None:
+def _parsed(known: Mapping[str, DraftPool], text: str) -> dict[str, dict[str, int]] | None:
     """Pool -> resource -> count of `pool/resource=count` words; None where one is of no pool here."""
     noted: dict[str, dict[str, int]] = {}
     for word in text.split():
         place, _, count = word.rpartition("=")
         pool, _, resource = place.partition("/")
-        if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
+        if pool not in known or resource not in _slices_max(known[pool]) or not count.isdecimal():
             return None
         noted.setdefault(pool, {})[resource] = int(count)
     return noted
@@ -248,41 +200,47 @@ def _extra(noted: str) -> dict[str, Any]:
     return {"cpus": int(cpus), "memory": memory} if cpus.isdecimal() and memory else {}
 
 
-def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> dict[str, Any]:
-    """Pool -> grant. `counts` is left with what the pools can't take. With `named`, each pool gets something:
-    the sum is spread so that no pool is left without any."""
-    offers = {pool.name: _offer(pool) for pool in pools}
-    given: dict[str, dict[str, int]] = {pool.name: {} for pool in pools}
+def _spread_grants(
+    pools: Sequence[DraftPool], counts: Mapping[str, int], each_gets_some: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
+    """Pool -> grant, and resource -> what is more than the pools have. The `counts` are spread over the
+    pools; with `each_gets_some` so that no pool is left without any, if there is enough."""
+    offers = {pool.name: _slices_max(pool) for pool in pools}
+    granted: dict[str, dict[str, int]] = {pool.name: {} for pool in pools}
+    excess: dict[str, int] = {}
     for resource, total in counts.items():
-        takers = {pool.name: offers[pool.name][resource] for pool in pools if resource in offers[pool.name]}
-        for name, share in _spread(total, takers, 1 if named else 0).items():
+        most = {name: offer[resource] for name, offer in offers.items() if resource in offer}
+        for name, share in _spread(total, most, 1 if each_gets_some else 0).items():
             if share:
-                given[name][resource] = share
-        counts[resource] = max(total - sum(takers.values()), 0)
-    return {pool.name: _grant(pool, given[pool.name]) for pool in pools if given[pool.name]}
+                granted[name][resource] = share
+        if total > sum(most.values()):
+            excess[resource] = total - sum(most.values())
+    return {pool.name: _grant(pool, granted[pool.name]) for pool in pools if granted[pool.name]}, excess
 
 
-def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]:
-    """`total` divided among `takers` in proportion to what each takes at most, and at least `least` to each
-    if there is enough."""
+def _spread(total: int, most: Mapping[str, int], least: int) -> dict[str, int]:
+    """`total` divided in proportion to `most`, what each takes at most, and at least `least` to each if there
+    is enough."""
     shares: dict[str, int] = {}
-    rest, room = total, sum(takers.values())
-    for number, (name, most) in enumerate(takers.items(), start=1):
-        others = room - most
-        wanted = rest * most // room if room else 0
-        kept = least * (len(takers) - number)
-        share = max(min(max(wanted, least, rest - others), most, rest - kept), 0)
-        shares[name] = share
-        rest, room = rest - share, others
+    rest, room = total, sum(most.values())
+    for number, (name, own_room) in enumerate(most.items(), start=1):
+        room_after = room - own_room
+        kept_for_others = least * (len(most) - number)
+        proportional = rest * own_room // room if room else 0
+        # What the following ones have no room for goes here, within this one's own room.
+        share = min(max(proportional, least, rest - room_after), own_room, rest - kept_for_others)
+        shares[name] = max(share, 0)
+        rest, room = rest - shares[name], room_after
     return shares
 
 
-def _offer(pool: DraftPool) -> dict[str, int]:
+def _slices_max(pool: DraftPool) -> dict[str, int]:
     """Extended resource -> what all nodes of the pool have together."""
     return sharings.slices(pool.sharing, catalog_here()[pool.gpu], gpus_of(pool))
 
 
 def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
+    """The grant of the file that amounts to `counts` of the pool's resources, at least one."""
     if pool.sharing["mode"] == "mig":
         spelled = {mig_resource(name): name for name in pool.sharing["layout"]}
         return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
@@ -295,10 +253,10 @@ def _counts(pool: DraftPool, grant: Mapping[str, Any]) -> dict[str, int]:
     """Extended resource -> count of a grant as `_grant` has written it."""
     profiles = {mig_resource(name): count for name, count in grant.get("profiles", {}).items()}
     plain = grant.get("gpus", grant.get("slices"))
-    return profiles if plain is None else dict.fromkeys(_offer(pool), plain)
+    return profiles if plain is None else dict.fromkeys(_slices_max(pool), plain)
 
 
-def _highest(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | None:
+def _max_priority(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | None:
     """The highest priority that the tenant may use; None for the lowest, which is the default."""
     words = cluster.parameter(_TENANTS, f"priorities.{namespace}").split()
     name = words[0].partition("=")[0] if words else None
@@ -307,6 +265,7 @@ def _highest(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | Non
 
 
 def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
+    """Who may use the tenant's namespace, and from where, by gpupool's own objects in it."""
     access: dict[str, list[str]] = {}
     for binding in cluster.in_namespace("RoleBinding", namespace):
         if ours(binding):
@@ -326,8 +285,8 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
             ]
             access["ingressFrom"] = [name for name in names if name not in ("", SYSTEM_NAMESPACE)]
     access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
-    said = {key: value for key, value in access.items() if value}
-    return {"access": said} if said else {}
+    given = {key: value for key, value in access.items() if value}
+    return {"access": given} if given else {}
 
 
 def _jobs(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
@@ -336,25 +295,3 @@ def _jobs(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     found = {key: part.at("data", f"{key}.{namespace}") for key in ("secrets", "claims")} if part else {}
     listed = {key: str(names.value).split() for key, names in found.items() if names}
     return {"jobs": listed} if listed else {}
-
-
-def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
-    """Pools for Jobs only, by what policies judge by."""
-    for pool in draft.pools:
-        pool.jobs_only = cluster.parameter(_POOLS, f"jobs-only.{pool.name}") == "true"
-
-
-def warm(cluster: ClusterObjects, draft: Draft) -> None:
-    """Nodes kept warm, by the Deployments that keep them, and the image that does."""
-    for part in cluster.all("Deployment"):
-        label = part.word("metadata", "labels", POOL_LABEL)
-        replicas = as_whole(part.at("spec", "replicas").value)
-        pool = next((pool for pool in draft.pools if pool.name == label), None)
-        if pool is not None and ours(part) and replicas is not None:
-            pool.warm = replicas
-            images = [row.word("image") for row in part.at("spec", "template", "spec", "containers").each()]
-            if images not in ([], [PAUSE_IMAGE]):
-                draft.karpenter["warmPodImage"] = images[0]
-            part.derived()
-        else:
-            foreign(part, "a workload, not a pool")

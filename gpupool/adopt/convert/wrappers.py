@@ -21,7 +21,7 @@ from gpupool.adopt.convert.embedded import is_operator_values
 from gpupool.adopt.convert.karpenter_values import is_karpenter_values
 from gpupool.adopt.convert.operator_values import CHART as OPERATOR_CHART
 from gpupool.adopt.convert.plugin_values import SECTION as PLUGIN_CHART
-from gpupool.adopt.convert.plugin_values import place as plugin_chart
+from gpupool.adopt.convert.plugin_values import values_loc as plugin_values_loc
 from gpupool.adopt.convert.spec_words import fits
 from gpupool.environment.spec.yaml_source import Loc, path_text, value_at
 
@@ -84,7 +84,7 @@ def account(part: Part, sets: Sequence[Wrapped]) -> list[str]:
                     why = "these values of the chart are not read here"
                     more.left(why, "write all values to one file, and convert that file", "todo")
                     unread.append(f"{part.document.title}: {'.'.join(map(str, place))}: {why}")
-    part.leave(_INSTALLS)
+    part.rest_left(_INSTALLS)
     return unread
 
 
@@ -175,7 +175,7 @@ def _values(document: Document, loc: Loc) -> Document | None:
 
 
 def _concerns_gpus(chart: str, values: Any) -> bool:
-    ours = is_operator_values(values) or is_karpenter_values(values) or plugin_chart(values) is not None
+    ours = is_operator_values(values) or is_karpenter_values(values) or plugin_values_loc(values) is not None
     return chart in _CHARTS or ours
 
 

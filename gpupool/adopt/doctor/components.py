@@ -46,7 +46,7 @@ def operator(inputs: DoctorInput) -> Iterator[CheckResult]:
     if inputs.plan.cluster.platform == "local":
         yield result(subject, Reason.OPERATOR_LOCAL)
         return
-    if not inputs.plan.operates:
+    if not inputs.plan.uses_gpu_operator:
         yield result(subject, Reason.OPERATOR_CLOUD)
         return
     live, place = foreign_operator.find(inputs.api)

@@ -28,7 +28,7 @@ def nodes(inputs: DoctorInput) -> Iterator[CheckResult]:
     assert inputs.api is not None
     assert inputs.plan is not None
     assert inputs.bundle is not None
-    if not inputs.plan.existing:
+    if not inputs.plan.has_existing_nodes:
         yield result("nodes", Reason.NODES_NONE)
         return
     try:

@@ -9,15 +9,16 @@ itself is taken: it has all of that.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpupool.adopt.convert.convert import Conversion, convert
 from gpupool.adopt.convert.documents import of_cluster
 from gpupool.adopt.convert.draft import Choices
+from gpupool.adopt.convert.operator_values import SHIPPED_MIG_MAP
 from gpupool.adopt.importing import notes as import_notes
-from gpupool.environment.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.environment.plan.model import MANAGED_BY, SYSTEM_NAMESPACE, TAINTS_ANNOTATION, Plan
 from gpupool.environment.plan.operator_place import operator_place
 from gpupool.environment.plan.resolve import resolve
 from gpupool.environment.spec.environment import OPERATOR_NAMESPACE
@@ -26,7 +27,7 @@ from gpupool.environment.spec.yaml_source import parse_source, value_at
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.generators import assertion, generate
 from gpupool.live.cluster.kube_api import KubeApi
-from gpupool.live.cluster.snapshot import Query, take
+from gpupool.live.cluster.snapshot import ClusterSnapshot, Query, take
 from gpupool.live.rollback import last_good
 
 Object = dict[str, Any]
@@ -53,8 +54,8 @@ _SIGNS = (
     Query("apps/v1", "Deployment", None, "metadata.name=gpu-operator", optional=True),
     Query("operators.coreos.com/v1alpha1", "Subscription", optional=True),
 )
-"""What shows where an operator runs that has not yet said it of its ClusterPolicy."""
-_OWN_TAINTS = "gpupool.dev/taints"
+"""What shows where an operator runs that has not yet said it of its ClusterPolicy. They show nothing else: an
+environment is not read from them."""
 _VERSION = re.compile(r"v?(1\.[0-9]{2})\b.*")
 
 
@@ -121,14 +122,12 @@ class Gathered:
 
 def gather(api: KubeApi) -> Gathered:
     """Read the cluster. Raises ApiError and UnreachableError."""
-    seen = take(api, [*(Query(*kind) for kind in _EVERYWHERE), *_OWN, *_SIGNS])
-    signs = {query.of for query in _SIGNS} - {query.of for query in _OWN}
-    everything = [thing for held in seen.objects.values() for thing in held.values()]
-    place = operator_place(everything)
+    settings = take(api, [*(Query(*kind) for kind in _EVERYWHERE), *_OWN])
+    signs = take(api, _SIGNS)
+    place = operator_place([*_all(settings), *_all(signs)])
     namespace = place.namespace if place else None
     maps = take(api, [Query("v1", "ConfigMap", namespace or OPERATOR_NAMESPACE)])
-    objects = [thing for thing in everything if (thing["apiVersion"], thing["kind"]) not in signs]
-    objects = _one_version([thing for thing in objects if not _is_operator(thing)])
+    objects = _one_version(_all(settings))
     objects += maps.of("v1", "ConfigMap")
     names = _named_maps(objects)
     here = {_name(thing) for thing in objects if thing["kind"] == "ConfigMap"}
@@ -136,16 +135,16 @@ def gather(api: KubeApi) -> Gathered:
         api, [Query("v1", "ConfigMap", None, f"metadata.name={name}") for name in sorted(names - here)]
     )
     objects += away.of("v1", "ConfigMap")
-    kept = [_trimmed(thing) for thing in objects if _wanted(thing, names)]
-    return Gathered(tuple(kept), namespace, seen.requests + maps.requests + away.requests)
+    kept = [_trimmed(thing) for thing in objects if _may_say_something(thing, names)]
+    return Gathered(tuple(kept), namespace, sum(read.requests for read in (settings, signs, maps, away)))
 
 
-def _is_operator(thing: Object) -> bool:
-    """Whether it is the operator's own Deployment, which shows where it runs and nothing else."""
-    return bool(thing["kind"] == "Deployment" and thing["metadata"].get("namespace") != SYSTEM_NAMESPACE)
+def _all(read: ClusterSnapshot) -> Iterator[Object]:
+    for held in read.objects.values():
+        yield from held.values()
 
 
-def _one_version(objects: Sequence[Object]) -> list[Object]:
+def _one_version(objects: Iterable[Object]) -> list[Object]:
     """Objects once, where a server lists them under several versions: the first that was asked for."""
     order = {kind: number for number, kind in enumerate(_EVERYWHERE)}
     found: dict[tuple[str, str, str], Object] = {}
@@ -163,15 +162,17 @@ def _named_maps(objects: Sequence[Object]) -> set[str]:
         for policy in policies
         for operand in ("devicePlugin", "migManager")
     }
-    return {name for name in names if isinstance(name, str) and name and name != "default-mig-parted-config"}
+    return {name for name in names if isinstance(name, str) and name and name != SHIPPED_MIG_MAP}
 
 
-def _wanted(thing: Object, named: set[str]) -> bool:
-    """Whether the object can say anything: of ConfigMaps those that somebody reads."""
+def _may_say_something(thing: Object, named: set[str]) -> bool:
+    """Whether an environment may be read from the object: from each that is no ConfigMap; in gpupool's
+    namespace from its own ConfigMaps, but for the last good state; elsewhere from those in `named`, to which
+    a ClusterPolicy points, or from all where none points to any."""
     if thing["kind"] != "ConfigMap":
         return True
     namespace = thing["metadata"].get("namespace")
-    ours = (thing["metadata"].get("labels") or {}).get("app.kubernetes.io/managed-by") == "gpupool"
+    ours = (thing["metadata"].get("labels") or {}).get(MANAGED_BY) == "gpupool"
     if namespace == SYSTEM_NAMESPACE:
         return ours and _name(thing) != last_good.NAME
     return _name(thing) in named or not named
@@ -184,7 +185,7 @@ def _trimmed(thing: Object) -> Object:
     if thing["kind"] != "Node":
         metadata.pop("managedFields", None)
         return {**thing, "metadata": metadata}
-    if _OWN_TAINTS not in (metadata.get("annotations") or {}):
+    if TAINTS_ANNOTATION not in (metadata.get("annotations") or {}):
         metadata.pop("managedFields", None)
     status = {"capacity": (thing.get("status") or {}).get("capacity") or {}}
     return {**thing, "metadata": metadata, "status": status}

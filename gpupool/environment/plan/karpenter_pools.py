@@ -31,8 +31,8 @@ class KarpenterPool:
 def karpenter_pools(plan: Plan) -> tuple[KarpenterPool, ...]:
     """The pools of `plan` that Karpenter starts nodes for, in the order of the file."""
     return tuple(
-        KarpenterPool(pool, pool.capacities, types)
+        # All machines of such a pool have an instance type; the condition tells the type checker.
+        KarpenterPool(pool, pool.capacities, {m.instance_type: m for m in pool.machines if m.instance_type})
         for pool in plan.pools
         if pool.capacities
-        and (types := {machine.instance_type: machine for machine in pool.machines if machine.instance_type})
     )

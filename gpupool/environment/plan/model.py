@@ -8,14 +8,12 @@ number such as the slices of a node is worked out here once and typed nowhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
+from typing import Any
 
 from gpupool.environment.catalog.models import GpuModel
 from gpupool.environment.plan.delivery import Delivery
@@ -33,10 +31,6 @@ from gpupool.environment.spec.machines import (
     SubnetTerm,
 )
 from gpupool.environment.spec.services import Assertion, Monitoring
-from gpupool.findings.json_output import JsonObject, Number, Share, read
-
-HOURS_PER_MONTH = 730
-"""Hours in a month (365 * 24 / 12), as in cloud price lists."""
 
 FOR_PODS = Fraction(9, 10)
 """Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
@@ -50,13 +44,11 @@ POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 """With the value gpupool on every object that gpupool makes."""
+TAINTS_ANNOTATION = "gpupool.dev/taints"
+"""On a node that existed already: the taints that gpupool has put on it, as JSON."""
 LEVEL_LABEL = "gpupool.dev/level"
 """On a PriorityClass: the queue's level of its priority."""
 SYSTEM_NAMESPACE = "gpupool-system"
-
-
-def _as_json(cost: tuple[float, float] | None) -> dict[str, float | None]:
-    return dict(zip(("min", "max"), cost or (None, None), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +147,7 @@ class Reserved:
         return {"id": self.id} if self.id else {"tags": dict(self.tags)}
 
     def as_dict(self) -> dict[str, Any]:
-        """As `plan --format json` has it: `until` as RFC 3339."""
+        """As `show --format json` prints it: `until` as RFC 3339."""
         until = self.until.isoformat().replace("+00:00", "Z") if self.until else None
         return {**self.selector(), "count": self.count, "until": until}
 
@@ -189,30 +181,13 @@ class MachineDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class _Month:
-    """What a pool costs in a month, in USD."""
-
-    reserved: float
-    """Reserved nodes, used or not."""
-    warm: float
-    """What warm nodes cost beyond that."""
-    most: float
-    """All nodes."""
-
-
-def _bought_last(capacity: Capacity) -> tuple[bool, int]:
-    """Warm nodes are counted on what is paid anyway, and then on what costs most."""
-    return capacity.type != RESERVED, capacity.weight
-
-
-@dataclass(frozen=True, slots=True)
 class Pool:
     name: str
     description: str
     gpu: GpuModel
     sharing: Sharing
     machines: tuple[Machine, ...]
-    """At least one."""
+    """At least one; exactly one for nodes that exist already."""
     capacities: tuple[Capacity, ...]
     """What Karpenter may start; empty for nodes that exist already."""
     gpus_max: int
@@ -287,7 +262,7 @@ class Pool:
         return len({machine.gpus for machine in self.machines}) == 1
 
     @property
-    def bounded_by(self) -> str:
+    def limit_field(self) -> str:
         """The field of the file to change where the pool is too small."""
         return "nodes.max" if self.one_size else "nodes.maxGpus"
 
@@ -301,7 +276,8 @@ class Pool:
                 count, left = divmod(left, machine.gpus)
                 yield from ((capacity.type, machine) for _ in range(count))
         if not self.capacities:
-            yield from (("on-demand", machine) for machine in self.machines for _ in range(self.nodes_max))
+            (machine,) = self.machines
+            yield from (("on-demand", machine) for _ in range(self.nodes_max))
 
     def slices_of(self, gpus: int) -> Mapping[str, int]:
         """Extended resource -> count on so many physical GPUs."""
@@ -366,57 +342,6 @@ class Pool:
             return None
         return self.gpu.memory_mib // sum(self.sharing.slices_per_gpu(self.gpu).values())
 
-    def monthly_usd(self) -> tuple[float, float] | None:
-        """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown. Nodes
-        that may be spot or on-demand count as spot at the floor and as on-demand at the maximum."""
-        cost = self._month()
-        return None if cost is None else (round(cost.reserved + cost.warm, 2), round(cost.most, 2))
-
-    def warm_monthly_usd(self) -> float | None:
-        """What `warm` adds to the cost of a month, in USD: nothing for reserved nodes, which are paid for
-        anyway. This counts against tenants' budgets before a job runs. None where a price is unknown."""
-        cost = self._month()
-        return None if cost is None else round(cost.warm, 2)
-
-    def _month(self) -> _Month | None:
-        if not self.capacities:
-            return _Month(0.0, 0.0, 0.0)
-        prices = {"on-demand": [m.usd_per_hour for m in self.machines]}
-        prices["spot"] = [m.spot_usd_per_hour for m in self.machines]
-        prices[RESERVED] = [m.reserved_usd_per_hour for m in self.machines]
-        reserved = warm = highest = 0.0
-        floor = self.warm
-        for capacity in sorted(self.capacities, key=_bought_last):
-            cheapest, dearest = (prices[type] for type in (capacity.types[0], capacity.types[-1]))
-            known = [price for price in dearest if price is not None]
-            low = [price for price in cheapest if price is not None]
-            if len(known) < len(self.machines) or len(low) < len(self.machines):
-                return None
-            kept = min(floor, capacity.max_nodes)
-            floor -= kept
-            if capacity.type == RESERVED:  # costs the same whether it is used or not
-                reserved += capacity.max_nodes * min(low) * HOURS_PER_MONTH
-            else:
-                warm += kept * min(low) * HOURS_PER_MONTH
-            highest += self._dearest(capacity.max_gpus, known) * HOURS_PER_MONTH
-        return _Month(reserved, warm, highest)
-
-    def _dearest(self, gpus: int, prices: Sequence[float]) -> float:
-        """The most that machines with so many GPUs together cost, of the machines' `prices`."""
-        most = [0.0] * (gpus + 1)
-        for count in range(1, gpus + 1):
-            fitting = [
-                most[count - machine.gpus] + price
-                for machine, price in zip(self.machines, prices, strict=True)
-                if machine.gpus <= count
-            ]
-            most[count] = max(fitting, default=0.0)
-        return max(most)
-
-    @property
-    def _monthly_usd(self) -> dict[str, float | None]:
-        return _as_json(self.monthly_usd())
-
 
 @dataclass(frozen=True)  # without slots: what is asked for each tenant is worked out once
 class Plan:
@@ -449,7 +374,7 @@ class Plan:
         raise KeyError(name)
 
     @property
-    def existing(self) -> bool:
+    def has_existing_nodes(self) -> bool:
         """Whether a pool is of nodes that exist already."""
         return any(not pool.capacities for pool in self.pools)
 
@@ -459,12 +384,12 @@ class Plan:
         return bool(pool.node_selector) and self.delivery.gitops
 
     @property
-    def operates(self) -> bool:
+    def uses_gpu_operator(self) -> bool:
         """Whether the GPU Operator shares the GPUs; else the cloud does."""
         return PLATFORMS[self.cluster.platform].operator
 
     @cached_property
-    def borrows(self) -> bool:
+    def allows_borrowing(self) -> bool:
         """Whether a tenant may use more than it is granted."""
         return any(tenant.up_to for tenant in self.tenants)
 
@@ -487,106 +412,3 @@ class Plan:
         for pool in self.pools:
             total.update(pool.slices_max)
         return total
-
-    def monthly_usd(self) -> tuple[float, float] | None:
-        """Cost of all pools at the warm floor and at the maximum; None where a price is unknown."""
-        costs = [pool.monthly_usd() for pool in self.pools]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(costs):
-            return None
-        return (round(sum(cost[0] for cost in known), 2), round(sum(cost[1] for cost in known), 2))
-
-    @property
-    def _monthly_usd(self) -> dict[str, float | None]:
-        return _as_json(self.monthly_usd())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plan as `plan --format json` promises it."""
-        plan = _PlanJson.of(self)
-        plan["queue"]["slots"] = [
-            {
-                "pool": pool.name,
-                "resource": name,
-                "slots": count,
-                "gpuEquivalent": float(pool.equivalents[name]),
-            }
-            for pool in self.pools
-            for name, count in pool.slices_max.items()
-        ]
-        return plan
-
-
-_AsDict = Annotated[dict[str, Any], BeforeValidator(lambda value: value.as_dict())]
-
-
-class _MachineJson(JsonObject):
-    instance_type: str | None
-    gpus: int
-    slices: dict[str, int]
-    usd_per_hour: Number | None
-    size: _AsDict | None
-
-
-class _CapacityJson(JsonObject):
-    name: str
-    capacity_type: str = read("type")
-    max_nodes: int
-    max_gpus: int
-
-
-class _PoolJson(JsonObject):
-    name: str
-    gpu: str = read("gpu.key")
-    mode: str = read("sharing.mode")
-    nodes_max: int
-    gpus_max: int
-    warm: int
-    jobs_only: bool
-    overcommit: bool
-    gpus_per_node: int
-    slices_per_node: dict[str, int]
-    gpu_equivalents: dict[str, Share] = read("equivalents")
-    labels: dict[str, str]
-    taints: list[_AsDict]
-    monthly_usd: dict[str, Number | None] = read("_monthly_usd")
-    machines: list[_MachineJson]
-    node_pools: list[_CapacityJson] = read("capacities")
-    reserved: list[_AsDict]
-    nodes: list[str] = read("node_names")
-    node_selector: dict[str, str]
-
-
-class _PriorityJson(JsonObject):
-    name: str
-    value: int
-    level: str
-
-
-class _ProjectJson(JsonObject):
-    name: str
-    id: str | None
-    budget_usd: Number | None = read("budget.usd")
-
-
-class _TenantJson(JsonObject):
-    name: str
-    id: str | None
-    namespace: str
-    projects: list[_ProjectJson]
-    quota: dict[str, int]
-    pools: dict[str, dict[str, int]] = read("grants")
-    up_to: dict[str, dict[str, int]]
-    requests: _AsDict | None
-    weight: Number
-    max_priority: str | None
-    budget_usd: Number | None = read("budget.usd")
-
-
-class _PlanJson(JsonObject):
-    environment: str
-    platform: str = read("cluster.platform")
-    pools: list[_PoolJson]
-    priorities: list[_PriorityJson]
-    tenants: list[_TenantJson]
-    queue: _AsDict
-    monthly_usd: dict[str, Number | None] = read("_monthly_usd")

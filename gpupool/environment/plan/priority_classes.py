@@ -98,7 +98,7 @@ def _ranked(plan: Plan) -> tuple[PlannedClass, ...]:
         if priority.queue_class != priority.name:
             text = f"{priority.name} for pods of the job queue, which does its own preemption"
             classes.append(PlannedClass(priority.queue_class, value, False, text, priority, queue_only=True))
-    if plan.borrows:
+    if plan.allows_borrowing:
         # Below pods without a priority, which take back what is granted.
         value = min([0, *(priority.value for priority in plan.priorities)]) - 1
         text = "Jobs of the queue beyond their tenant's grant; pods within a grant may preempt them"

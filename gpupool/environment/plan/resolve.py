@@ -34,7 +34,7 @@ from gpupool.environment.spec.tenants import Project
 from gpupool.environment.spec.yaml_source import Loc
 from gpupool.findings import Finding, SpecError
 
-_CAPACITY: tuple[Loc, ...] = (
+_SIZE_FIELDS: tuple[Loc, ...] = (
     ("gpu",),
     ("sharing",),
     ("nodes", "instanceTypes"),
@@ -79,11 +79,11 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
     """
     if loaded.environment is None:
         raise SpecError(loaded.findings)
-    own: tuple[Finding, ...] = ()
+    of_catalog: tuple[Finding, ...] = ()
     if catalog is None:
-        catalog, own = read_catalog(Path(loaded.source.file))
+        catalog, of_catalog = read_catalog(Path(loaded.source.file))
     context = _context(loaded, loaded.environment, catalog, siblings)
-    judged = [
+    of_checks = [
         replace(
             loaded.finding(problem.loc, problem.message, problem.remediation, check_code(check)),
             ready=problem.ready,
@@ -92,7 +92,7 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
         for problem in check(context)
         if not _rests_on_gaps(problem, loaded.gaps)
     ]
-    findings = [*own, *loaded.findings, *judged]
+    findings = [*of_catalog, *loaded.findings, *of_checks]
     if findings:
         raise SpecError(findings)
     return _plan(context, loaded.source.text)
@@ -108,26 +108,39 @@ def _rests_on_gaps(problem: PlanProblem, gaps: Gaps) -> bool:
 def _context(
     loaded: Loaded, environment: spec.Environment, catalog: Catalog, siblings: Siblings | None
 ) -> CheckContext:
+    """What checks judge by. A pool whose size is unknown or impossible is not among its pools."""
     platform = environment.cluster.platform
     pools: dict[str, plan.Pool] = {}
     for index, pool in enumerate(environment.pools):
-        unknown = any(loaded.gaps.touches(("pools", index, *path)) for path in _CAPACITY)
-        existing = has_existing_nodes(platform, pool.nodes)
-        resolved = None if unknown else resolve_pool(pool, catalog, existing, platform)
+        if any(loaded.gaps.touches(("pools", index, *path)) for path in _SIZE_FIELDS):
+            continue
+        resolved = resolve_pool(pool, catalog, has_existing_nodes(platform, pool.nodes), platform)
         if resolved is not None:
-            pools.setdefault(pool.name, resolved)
+            pools.setdefault(pool.name, resolved)  # two pools of one name: a check reports the second
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
-    stem = file.stem if file.suffix == ".yaml" else None
-    if file.resolve().parent.name != "environments":
-        siblings = None
-    elif siblings is None and file.is_file():
-        beside = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
-        siblings = beside if len(beside) > 1 else None  # in a pod, an environment is alone
-    new_gpu = partial(ready_file, environment=file)
     return CheckContext(
-        environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), new_gpu, siblings
+        environment=environment,
+        catalog=catalog,
+        pools=pools,
+        named=named,
+        gaps=loaded.gaps,
+        file_stem=file.stem if file.suffix == ".yaml" else None,
+        policy_files=policy_files(file),
+        new_gpu=partial(ready_file, environment=file),
+        siblings=_siblings(file, siblings),
     )
+
+
+def _siblings(file: Path, given: Siblings | None) -> Siblings | None:
+    """The environments of the file's project: `given`, or those that lie beside the file. None where the file
+    is in no project's folder, or is the only one there, as in a pod."""
+    if file.resolve().parent.name != "environments":
+        return None
+    if given is not None or not file.is_file():
+        return given
+    beside = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
+    return beside if len(beside) > 1 else None
 
 
 def _plan(context: CheckContext, text: str) -> plan.Plan:
@@ -154,8 +167,8 @@ def _plan(context: CheckContext, text: str) -> plan.Plan:
 def _starts_nodes(environment: spec.Environment) -> bool:
     """Whether Karpenter starts nodes for the environment, or will for the pools that it gets."""
     pools, platform = environment.pools, environment.cluster.platform
-    bought = [pool for pool in pools if not has_existing_nodes(platform, pool.nodes)]
-    return PLATFORMS[platform].karpenter and (bool(bought) or not pools)
+    started = any(not has_existing_nodes(platform, pool.nodes) for pool in pools)
+    return PLATFORMS[platform].karpenter and (started or not pools)
 
 
 def _karpenter(environment: spec.Environment) -> spec.Karpenter:
@@ -164,9 +177,10 @@ def _karpenter(environment: spec.Environment) -> spec.Karpenter:
 
 
 def _tenant(tenant: spec_tenants.Tenant, context: CheckContext) -> Tenant:
+    """The tenant, whose pools the checks have found."""
     lowest = context.environment.priorities[-1].name if context.environment.priorities else None
     grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
-    up_to = {}
+    up_to = {}  # only of pools of which the tenant may borrow
     for name, grant in tenant.pools.items():
         most = up_to_slices(context.pools[name], grant)
         if any(count > grants[name].get(resource, 0) for resource, count in most.items()):

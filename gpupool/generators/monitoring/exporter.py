@@ -40,7 +40,7 @@ class Field:
 def runs(plan: Plan) -> bool:
     """Whether the cluster has an exporter with our fields: the GPU Operator's, unless it is switched off."""
     settings = plan.gpu_operator.values.get("dcgmExporter")
-    return plan.operates and not (isinstance(settings, Mapping) and settings.get("enabled") is False)
+    return plan.uses_gpu_operator and not (isinstance(settings, Mapping) and settings.get("enabled") is False)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ _SIDECAR = "grafana_dashboard"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    if plan.operates:
+    if plan.uses_gpu_operator:
         yield from _exporter(plan)
     if plan.monitoring.prometheus_operator:
         if exporter.runs(plan):

@@ -12,7 +12,7 @@ from gpupool.environment.plan.changes import wording
 from gpupool.environment.plan.model import Plan, Pool
 from gpupool.generators.manifest import Bundle, Part
 from gpupool.live.cluster.snapshot import ClusterSnapshot, Object
-from gpupool.live.drift import moments, repair
+from gpupool.live.drift import ages, repair
 from gpupool.live.drift.pool_nodes import PoolNode, pool_nodes
 
 
@@ -49,13 +49,13 @@ class DriftInput:
         namespace = metadata.get("namespace")
         return self.snapshot.find(body["apiVersion"], body["kind"], metadata["name"], namespace)
 
-    def restore(self, *parts: Part) -> str:
+    def restore(self, *parts: Part) -> repair.Command:
         """The command that restores everything to what the file says, edits by hand included; `parts` are
         what has to be restored, by default the environment's objects."""
         return repair.restore(self.plan, self.env, parts)
 
     def apply(self, *options: str, parts: Iterable[Part] = ()) -> str:
-        """The command that applies the file where no object was edited by hand."""
+        """What applies the file where no object was edited by hand: see `repair.apply`."""
         return repair.apply(self.plan, self.env, *options, parts=parts)
 
     def from_group(self, pool: Pool) -> str:
@@ -65,9 +65,9 @@ class DriftInput:
         return f"; set it on the node group: {wording.node_group(self.plan, pool)}"
 
     def age(self, thing: Object) -> float:
-        """Seconds since the object was made."""
-        return moments.age(thing, self.now)
+        """Seconds since the object was created; 0 if unknown."""
+        return ages.age(thing, self.now)
 
-    def since(self, moment: Any) -> float:
-        """Seconds since a time as Kubernetes writes it; 0 where there is none."""
-        return moments.since(moment, self.now)
+    def seconds_since(self, moment: Any) -> float:
+        """Seconds since a time as Kubernetes writes it; 0 if there is none."""
+        return ages.seconds_since(moment, self.now)

@@ -11,12 +11,13 @@ from typing import Any
 from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.findings import Category
 from gpupool.generators.kinds import kind_of
+from gpupool.generators.node_overlays import OVERLAY_WEIGHT
 from gpupool.live.cluster.live_objects import condition
 from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.live.drift import limits, repair
+from gpupool.live.drift.ages import duration, is_being_deleted
 from gpupool.live.drift.drift import Drift
 from gpupool.live.drift.drift_input import DriftInput
-from gpupool.live.drift.moments import duration, going
 from vapcheck import quantity
 
 _STEPS = (
@@ -24,8 +25,6 @@ _STEPS = (
     ("Registered", limits.REGISTRATION, "its machine has not joined the cluster"),
     ("Initialized", limits.INITIALISATION, "its node has not become complete"),
 )
-_OVERLAY_WEIGHT = 100
-"""The weight of ours (generators.node_overlays)."""
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
@@ -44,14 +43,14 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
     for manifest in inputs.bundle:
         accepted = kind_of(manifest.kind).accepted
         live = accepted and inputs.snapshot.find(manifest.api_version, manifest.kind, manifest.name)
-        if not accepted or not live or going(live):
+        if not accepted or not live or is_being_deleted(live):
             continue
         found = condition(live, accepted)
         if found.get("status") == "True":
             continue
         reason = found.get("message") or found.get("reason") or "Karpenter has not processed it yet"
         since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
-        late = inputs.since(since) >= limits.CONTROLLER or (
+        late = inputs.seconds_since(since) >= limits.CONTROLLER or (
             kind_of(manifest.kind).refusal_lasts and found.get("status") == "False"
         )
         yield Drift(
@@ -81,7 +80,7 @@ def _strange_overlays(inputs: DriftInput) -> list[Object]:
     return [
         row
         for row in inputs.snapshot.of("karpenter.sh/v1alpha1", "NodeOverlay")
-        if row["metadata"]["name"] not in ours and not going(row) and _concerns(row, pools)
+        if row["metadata"]["name"] not in ours and not is_being_deleted(row) and _concerns(row, pools)
     ]
 
 
@@ -96,14 +95,14 @@ def _concerns(overlay: Object, pools: set[str]) -> bool:
 def _foreign(inputs: DriftInput) -> Iterator[Drift]:
     """Overlays and pools of others that affect ours."""
     for row in _strange_overlays(inputs):
-        if (row["spec"].get("weight") or 0) > _OVERLAY_WEIGHT:
+        if (row["spec"].get("weight") or 0) > OVERLAY_WEIGHT:
             name = row["metadata"]["name"]
             yield Drift(
                 layer="karpenter",
                 code="overlay-over",
                 object=f"NodeOverlay {name}",
                 what=f"it is not in the file, has a higher weight ({row['spec']['weight']}, ours "
-                f"{_OVERLAY_WEIGHT}) and sets the number of slices of our pools' nodes",
+                f"{OVERLAY_WEIGHT}) and sets the number of slices of our pools' nodes",
                 remediation=repair.delete("nodeoverlay", name),
             )
     ours = {capacity.name for pool in inputs.plan.pools for capacity in pool.capacities}
@@ -112,7 +111,12 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
         template = ((row.get("spec") or {}).get("template") or {}).get("metadata") or {}
         label = (template.get("labels") or {}).get(POOL_LABEL)
         name = row["metadata"]["name"]
-        if name not in ours and label in known and not going(row) and POOL_LABEL not in labels(row):
+        if (
+            name not in ours
+            and label in known
+            and not is_being_deleted(row)
+            and POOL_LABEL not in labels(row)
+        ):
             yield Drift(
                 layer="karpenter",
                 code="node-pool-beside",
@@ -139,7 +143,7 @@ def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
         object=f"pool {pool.name}",
         what=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        remediation=f"raise pools[{pool.name}].{pool.bounded_by} in the file, then {inputs.apply()}; "
+        remediation=f"raise pools[{pool.name}].{pool.limit_field} in the file, then {inputs.apply()}; "
         "or end jobs",
         category=Category.drift if longest >= limits.PENDING else Category.settling,
     )
@@ -163,7 +167,11 @@ def _number(value: Any) -> int:
 
 def _waits_for(pod: Object, pool: str) -> bool:
     spec = pod["spec"]
-    if spec.get("nodeName") or going(pod) or condition(pod, "PodScheduled").get("status") != "False":
+    if (
+        spec.get("nodeName")
+        or is_being_deleted(pod)
+        or condition(pod, "PodScheduled").get("status") != "False"
+    ):
         return False
     if (spec.get("nodeSelector") or {}).get(POOL_LABEL) == pool:
         return True
@@ -184,8 +192,8 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
     pool = next((p for p in inputs.plan.pools for c in p.capacities if c.name == node_pool), None)
     if pool is None:
         return
-    if going(claim):
-        lasting = inputs.since(claim["metadata"]["deletionTimestamp"])
+    if is_being_deleted(claim):
+        lasting = inputs.seconds_since(claim["metadata"]["deletionTimestamp"])
         if lasting >= limits.DRAIN:
             held = condition(claim, "Drained").get("message") or "it waits for its pods"
             reason = f"it has been terminating for {duration(lasting)}: {held}"

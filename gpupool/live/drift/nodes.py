@@ -12,10 +12,10 @@ from gpupool.findings import Category
 from gpupool.live.cluster.live_objects import STEERING
 from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.live.drift import limits, repair
+from gpupool.live.drift.ages import duration, is_being_deleted
 from gpupool.live.drift.drift import Drift
 from gpupool.live.drift.drift_input import DriftInput
 from gpupool.live.drift.foreign_taints import foreign_taints
-from gpupool.live.drift.moments import duration, going
 from gpupool.live.drift.pool_nodes import Phase, PoolNode, selects
 from gpupool.live.objects.owner import FIELD_MANAGER
 from gpupool.live.objects.ownership import Ownership
@@ -61,7 +61,7 @@ def _waits(inputs: DriftInput, row: PoolNode) -> Drift:
     allowed = limits.WINDOW if row.pool.window else limits.REPLACEMENT
     template = inputs.snapshot.find("karpenter.sh/v1", "NodePool", labels(row.node).get(NODEPOOL_LABEL, ""))
     changed = Ownership(template).of(("spec",), "")[1] if template else ""
-    lasting = inputs.since(changed) if changed else inputs.age(row.node)
+    lasting = inputs.seconds_since(changed) if changed else inputs.age(row.node)
     level = Category.settling if lasting < allowed else Category.drift
     waits = " within its budget" + (" in the maintenance window" if row.pool.window else "")
     reason = f"{row.why}{waits}; waiting for {duration(lasting)}"
@@ -154,7 +154,7 @@ def _unplanned_nodes(inputs: DriftInput) -> Iterator[Drift]:
             keys = [key for pool in inputs.plan.pools if selects(pool, node) for key in pool.node_selector]
             command = repair.label(name, keys[-1], None) if keys else f"name {name} in one pool only"
             yield _unplanned(name, "two-pools", reason, command)
-        elif label is not None and name not in ours and not going(node):
+        elif label is not None and name not in ours and not is_being_deleted(node):
             if label not in known:
                 reason = f'its label {POOL_LABEL} says "{label}", but there is no such pool'
                 yield _unplanned(name, "unknown-pool", reason, repair.label(name, POOL_LABEL, None))

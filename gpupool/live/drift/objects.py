@@ -18,10 +18,10 @@ from gpupool.generators.metadata import TENANT_LABEL
 from gpupool.live.cluster.live_objects import OPERANDS, config_name
 from gpupool.live.cluster.snapshot import Object, labels
 from gpupool.live.drift import repair
+from gpupool.live.drift.ages import is_being_deleted
 from gpupool.live.drift.drift import Drift
 from gpupool.live.drift.drift_input import DriftInput
 from gpupool.live.drift.meaning import consequence, layer_of
-from gpupool.live.drift.moments import going
 from gpupool.live.objects.changes import MISSING, Change, format_path
 from gpupool.live.objects.field_changes import FieldChange
 from gpupool.live.objects.live import SETS, differences
@@ -60,7 +60,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         elif live is None:
             if manifest.namespace not in lost_namespaces:
                 yield _missing(inputs, manifest, wanted)
-        elif going(live):
+        elif is_being_deleted(live):
             yield _going(inputs, manifest, live)
         else:
             yield from _changed(inputs, manifest, live)
@@ -104,7 +104,7 @@ def _unknown_kind(inputs: DriftInput, kind: tuple[str, str], manifests: list[Man
 
 def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     """Deleted, and not gone yet: finalizers, or what is still in a namespace."""
-    lasting = inputs.since(live["metadata"]["deletionTimestamp"])
+    lasting = inputs.seconds_since(live["metadata"]["deletionTimestamp"])
     held = ", ".join(live["metadata"].get("finalizers") or live.get("spec", {}).get("finalizers") or ())
     stuck = [
         row.get("message", "")
@@ -125,9 +125,10 @@ def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     )
 
 
-def _wait_gone(manifest: Manifest) -> str:
+def _wait_gone(manifest: Manifest) -> repair.Command:
     where = f"-n {manifest.namespace} " if manifest.namespace else ""
-    return f"kubectl {where}wait --for=delete {manifest.kind.lower()}/{manifest.name} --timeout=5m"
+    waited = f"{manifest.kind.lower()}/{manifest.name}"
+    return repair.Command(f"kubectl {where}wait --for=delete {waited} --timeout=5m")
 
 
 def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[Drift]:
@@ -216,7 +217,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     applied = bool(appliers(live) & inputs.deliverers)
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
-    if going(live):
+    if is_being_deleted(live):
         reason, command, level = (
             "it is being deleted",
             f"kubectl get {kind.lower()} {name}",

@@ -134,13 +134,13 @@ class OperatorView:
         for thing, part in rows:
             if thing is not None:
                 written = Ownership(thing).of((part,), "")[1]
-                ages.append(self._inputs.since(written) if written else self._inputs.age(thing))
+                ages.append(self._inputs.seconds_since(written) if written else self._inputs.age(thing))
         return min(ages, default=0.0)
 
     def mig_state_since(self, node: Object) -> float:
         """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
         moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
-        return self._inputs.since(moment) if moment else self._inputs.age(node)
+        return self._inputs.seconds_since(moment) if moment else self._inputs.age(node)
 
     def intolerable(self, node: Object) -> str:
         """The taint that keeps the operands off a node; empty if there is none."""

@@ -15,7 +15,7 @@ from gpupool.environment.plan.model import Machine, Plan, Pool
 from gpupool.live.cluster.live_objects import INSTANCE_TYPE_LABEL, condition
 from gpupool.live.cluster.snapshot import NODEPOOL_LABEL, ClusterSnapshot, Object, labels, notes
 from gpupool.live.drift import limits
-from gpupool.live.drift.moments import age, duration, going, since
+from gpupool.live.drift.ages import age, duration, is_being_deleted, seconds_since
 
 _INITIALISED = "karpenter.sh/initialized"
 _DISRUPTED = "karpenter.sh/disrupted"
@@ -84,11 +84,11 @@ def _phase(
     snapshot: ClusterSnapshot, now: datetime, pool: Pool, node: Object, claim: Object | None
 ) -> tuple[Phase, str]:
     taints = [taint["key"] for taint in (node.get("spec") or {}).get("taints") or ()]
-    if going(node) or (claim is not None and going(claim)) or _DISRUPTED in taints:
+    if is_being_deleted(node) or (claim is not None and is_being_deleted(claim)) or _DISRUPTED in taints:
         return Phase.leaving, "Karpenter drains it" if claim is not None else "it is being deleted"
     ready = condition(node, "Ready")
     if ready.get("status") != "True":
-        lasting = since(ready.get("lastTransitionTime"), now) if ready else age(node, now)
+        lasting = seconds_since(ready.get("lastTransitionTime"), now) if ready else age(node, now)
         reason = ready.get("message") or ready.get("reason") or "its kubelet has not reported yet"
         if lasting < limits.NOT_READY:
             return Phase.starting, f"it has not been Ready for {duration(lasting)}: {reason}"

@@ -41,7 +41,7 @@ def prepared(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) ->
     return Prepared.edited if view.map_of(key) else Prepared.unapplied
 
 
-def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> str:
+def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> repair.Command:
     """Give a node its planned label, after the configuration that the label names."""
     bare = repair.label(row.name, key, row.pool.labels[key])
     how = prepared(inputs, view, row, key)
@@ -50,7 +50,9 @@ def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str
     return bare if how is Prepared.ready else repair.all_of(_restore(inputs, view), bare)
 
 
-def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, retry: str) -> tuple[str, str]:
+def failed_repair(
+    inputs: DriftInput, view: OperatorView, row: PoolNode, retry: repair.Command
+) -> tuple[str, repair.Command]:
     """Why a node can't have its planned layout (empty: the cluster has it), and the command that fixes it.
     `retry` makes the MIG manager try again.
 
@@ -73,7 +75,7 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, retry: 
     return why, repair.all_of(back, repair.repartition(inputs.env, row.pool.name))
 
 
-def _restore(inputs: DriftInput, view: OperatorView) -> str:
+def _restore(inputs: DriftInput, view: OperatorView) -> repair.Command:
     """Restore the operator's configurations, and the references to them."""
     return inputs.restore(*maps_of(inputs.bundle), *(inputs.policy_parts if view.foreign_config() else ()))
 

@@ -17,8 +17,8 @@ from gpupool.generators.device_plugin import DEFAULT_KEY
 from gpupool.live.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
 from gpupool.live.cluster.snapshot import labels
 from gpupool.live.drift import limits, repair
+from gpupool.live.drift.ages import duration
 from gpupool.live.drift.drift_input import DriftInput
-from gpupool.live.drift.moments import duration
 from gpupool.live.drift.operator_view import DEPLOY, OPT_OUT, OperatorView
 from gpupool.live.drift.pool_nodes import PoolNode
 from gpupool.live.drift.prepared_configs import failed_repair
@@ -239,7 +239,7 @@ def _per_gpu(case: UnmetNode, counts: Mapping[str, int]) -> int | None:
     return whole // case.machine.gpus if whole and whole % case.machine.gpus == 0 else None
 
 
-def _restarted(case: UnmetNode) -> str:
+def _restarted(case: UnmetNode) -> repair.Command:
     """Another configuration and back: the plugin's sidecar restarts it on a change of the label
     (k8s-device-plugin v0.20.0, config-manager), and feature discovery shows when it has."""
     name, key = case.row.name, case.row.pool.labels[PLUGIN_LABEL]
@@ -250,7 +250,7 @@ def _restarted(case: UnmetNode) -> str:
     )
 
 
-def repartitioned(case: UnmetNode) -> str:
+def repartitioned(case: UnmetNode) -> repair.Command:
     """Another layout and back: the MIG manager acts only when the label changes (mig-parted v0.15.0).
     Nothing may use the node's GPUs during this."""
     name, layout = case.row.name, case.row.pool.labels[MIG_LABEL]

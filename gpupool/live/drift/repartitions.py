@@ -13,9 +13,9 @@ from gpupool.environment.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.findings import Category
 from gpupool.live.cluster.snapshot import Object, notes
 from gpupool.live.drift import limits, repair
+from gpupool.live.drift.ages import duration
 from gpupool.live.drift.drift import Drift
 from gpupool.live.drift.drift_input import DriftInput
-from gpupool.live.drift.moments import duration
 from gpupool.live.objects.repartition_mark import JOURNAL, MARK, maps_of, noted
 
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
@@ -65,12 +65,13 @@ def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
     return replace(drift, category=Category.settling, what=reason, remediation=restore)
 
 
-def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
+def _after_it(inputs: DriftInput, pool: str, remediation: str) -> str:
     """The repair, the repartition first where it needs `up` or `refresh`: those are refused until it ends."""
     go_on = repair.repartition(inputs.env, pool)
-    if command.startswith(_REFUSED):
-        return repair.all_of(go_on, command)
-    return f"{go_on}, then {command}" if any(name in command for name in _REFUSED) else command
+    if remediation.startswith(_REFUSED):
+        return repair.all_of(go_on, repair.Command(remediation))
+    refused = any(name in remediation for name in _REFUSED)
+    return f"{go_on}, then {remediation}" if refused else remediation
 
 
 def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:

@@ -23,7 +23,7 @@ from gpupool.live.objects.ownership import Ownership
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
     """Steering labels, driver and slices of the pools' serving nodes."""
-    if not inputs.plan.operates:
+    if not inputs.plan.uses_gpu_operator:
         yield from cloud_sharing.check(inputs)
         return
     view = OperatorView(inputs)

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.model import TAINTS_ANNOTATION, Plan
 from gpupool.findings import GpupoolError
 from gpupool.generators.manifest import Manifest
 from gpupool.generators.static_nodes import node_patch
@@ -26,9 +26,8 @@ from gpupool.live.cluster.live_objects import MIG_LABEL, NO_LAYOUT
 from gpupool.live.objects.managed_fields import rows_of
 from gpupool.live.objects.owner import FIELD_MANAGER
 
-OURS = "gpupool.dev/taints"
-OWN = "gpupool.dev/own-taints"
-"""Annotations on the node: our taints, and the ones it had without us, as JSON."""
+OWN_TAINTS_ANNOTATION = "gpupool.dev/own-taints"
+"""Annotation on the node: the taints that it had without us, as JSON."""
 
 RESTORER = "gpupool-restore"
 """Field manager under which a node gets its own taints back."""
@@ -85,7 +84,7 @@ def fit(node: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """The patch `body` with the node's own taints in front of ours, and annotations that distinguish them."""
     own, ours = own_taints(node), list(body.get("spec", {}).get("taints", ()))
     taken = {_identity(taint) for taint in own}
-    notes = {OURS: _note(ours), OWN: _note(own)}
+    notes = {TAINTS_ANNOTATION: _note(ours), OWN_TAINTS_ANNOTATION: _note(own)}
     metadata = {**body["metadata"], "annotations": {**body["metadata"].get("annotations", {}), **notes}}
     merged = own + [taint for taint in ours if _identity(taint) not in taken]
     return {**body, "metadata": metadata, "spec": {"taints": merged}}
@@ -94,9 +93,9 @@ def fit(node: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
 def own_taints(node: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The taints that the node has, or would have, without us; lifecycle taints left out."""
     annotations = node["metadata"].get("annotations") or {}
-    ours = {_identity(taint) for taint in json.loads(annotations.get(OURS, "[]"))}
+    ours = {_identity(taint) for taint in json.loads(annotations.get(TAINTS_ANNOTATION, "[]"))}
     # A taint that was on the node before we asked for the same one stays the node's own.
-    shared = {_identity(taint) for taint in json.loads(annotations.get(OWN, "[]"))} & ours
+    shared = {_identity(taint) for taint in json.loads(annotations.get(OWN_TAINTS_ANNOTATION, "[]"))} & ours
     live = node.get("spec", {}).get("taints") or []
     foreign = ours - shared
     return [t for t in live if _identity(t) not in foreign and not t["key"].startswith(_LIFECYCLE)]
@@ -128,7 +127,7 @@ def restore(api: KubeApi, name: str) -> None:
 
     def give_back() -> None:
         node = api.get("v1", "Node", name)
-        if node is not None and OURS in (node["metadata"].get("annotations") or {}):
+        if node is not None and TAINTS_ANNOTATION in (node["metadata"].get("annotations") or {}):
             _give_back(api, node)
 
     until_no_conflict(give_back)

@@ -41,9 +41,9 @@ class RepartitionOptions:
     """Wait for the window instead of giving up."""
     rollback: bool = False
     timeout: float | None = None
-    """Seconds that the operator gets for one node; None for the default."""
+    """Seconds that the operator gets for one node; None for the default (TIMEOUT_SECONDS)."""
     again: str | None = None
-    """The command that continues, where this is a part of another verb."""
+    """The command that continues, where this is a part of another verb; None where it stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def repartition(
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
     owner.require_own(api, bundle.environment)
-    if journal.read(api) is None and not options.rollback and begun(api, bundle, pool) is not None:
+    if journal.read(api) is None and not options.rollback and pending_change(api, bundle, pool) is not None:
         _await_window(pool, options, notify, pace)
     with journal.locked(api) as lock:
         return _Run(api, plan, bundle, pool, options, notify, pace, lock).run()
@@ -92,10 +92,11 @@ def dry_run(
         return RepartitionResult(bundle.environment, pool.name, RepartitionStatus.nothing)
     task = preparation.task_for(noted, pool, nodes, order.order(nodes))
     reboots = _reboots(pool)
+    settled = {node.name for node in nodes if task.settled(node)}
     changes = [
         (name, order.change_seconds(task.old[name], task.new[name], reboots))
         for name in task.order
-        if not task.settled(next(node for node in nodes if node.name == name))
+        if name not in settled
     ]
     estimate = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
     return RepartitionResult(
@@ -108,8 +109,9 @@ def dry_run(
     )
 
 
-def begun(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
-    """What there is to do now, as far as it can be seen without beginning it."""
+def pending_change(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
+    """The journal with which a repartition of the pool would begin now; None if there is nothing to do.
+    Nothing is written. Raises GpupoolError for changes that can't be done in place."""
     return preparation.journal_for(api, bundle, pool, PoolNodes(api, pool).read_nodes(), datetime.now(UTC))
 
 
@@ -123,7 +125,7 @@ def pool_of(plan: Plan, name: str) -> Pool:
 
 
 class _Run:
-    """One run under the lock."""
+    """One run under the lock. What another run needs to continue it is in the journal and on the nodes."""
 
     def __init__(
         self,
@@ -140,8 +142,9 @@ class _Run:
         self._options, self._notify, self._pace, self._lock = options, notify, pace, lock
         self._nodes = PoolNodes(api, pool)
         self._order: list[str] = []
+        """Names of the nodes in the order in which they are taken: as at the run's first read."""
         self._interrupted = False
-        self._said = ""
+        self._last_waits = ""
         patience = TIMEOUT_SECONDS * (3 if _reboots(pool) else 1)
         self._watch = Watch(options.timeout or patience, pace.settle)
 
@@ -153,7 +156,7 @@ class _Run:
             nodes = self._nodes.read_nodes()
             noted = preparation.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
             if noted is None:
-                return self._nothing(nodes)
+                return self._nothing_to_do(nodes)
             journal.write(self._api, noted)
         noted = self._prepared(noted)
         if noted.phase == "finish":
@@ -172,19 +175,22 @@ class _Run:
         return self._unfinished(nodes, task, seen)
 
     def _prepared(self, noted: Journal) -> Journal:
-        """Forward first, even when it is to go back: only then is it known which label means which shape."""
-        api, bundle, pool = self._api, self._bundle, self._pool
-        if noted.phase == "prepare":
-            phases.prepare(api, bundle, pool, noted, self._nodes, self._notify)
-            noted = journal.advance(api, noted, phase="work")
+        """The journal in phase `work` or `finish`, and backwards if the options say so. Even then it is
+        prepared forward first: only after that is it known which label means which shape."""
+        noted = self._prepare(noted)
         if self._options.rollback and not noted.backwards:
-            noted = journal.advance(api, noted, backwards=True, phase="prepare")
-            phases.prepare(api, bundle, pool, noted, self._nodes, self._notify)
-            noted = journal.advance(api, noted, phase="work")
+            noted = self._prepare(journal.advance(self._api, noted, backwards=True, phase="prepare"))
         return noted
 
+    def _prepare(self, noted: Journal) -> Journal:
+        if noted.phase != "prepare":
+            return noted
+        phases.prepare(self._api, self._bundle, self._pool, noted, self._nodes, self._notify)
+        return journal.advance(self._api, noted, phase="work")
+
     def _work(self, noted: Journal) -> tuple[list[LiveNode], Task, Seen]:
-        """Until nothing is under way and nothing may be begun."""
+        """Change nodes until nothing is under way and nothing may be begun; return the last state that was
+        read."""
         while True:
             self._lock.renew()
             nodes = self._nodes.read_nodes()
@@ -199,16 +205,17 @@ class _Run:
             quitting = self._interrupted and not decision.actions
             if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
                 return nodes, task, seen
-            # An eviction that a disruption budget holds up is asked for again, but not without a pause.
+            # A pause if there was nothing to do, or only evictions: one that a disruption budget holds up is
+            # asked for again.
             if all(action.act is Act.evict for action in decision.actions):
                 self._say(messages.waits(decision, self._nodes.blocked))
                 time.sleep(self._pace.poll)
 
     def _say(self, waits: str) -> None:
         """Report what is waited for, once."""
-        if waits != self._said:
+        if waits != self._last_waits:
             self._notify(waits)
-        self._said = waits
+        self._last_waits = waits
 
     def _rules(self) -> RepartitionLimits:
         open_now = self._options.now or windows.is_open(self._pool.window, datetime.now(UTC))
@@ -220,7 +227,7 @@ class _Run:
         done = all(task.settled(node) for node in nodes)
         return self._options.wait and not done and not seen.failed and not self._rules().may_begin
 
-    def _nothing(self, nodes: Sequence[LiveNode]) -> RepartitionResult:
+    def _nothing_to_do(self, nodes: Sequence[LiveNode]) -> RepartitionResult:
         shapes = {node.name: wanted(self._pool, node.machine) for node in nodes}
         task = Task(shapes, shapes, sorted(shapes))
         notes = [] if nodes else [f"pool {self._pool.name} has no nodes now; use `up`"]
@@ -237,11 +244,11 @@ class _Run:
     def _finished(self, noted: Journal, nodes: Sequence[LiveNode], task: Task) -> RepartitionResult:
         api, bundle, pool = self._api, self._bundle, self._pool
         noted = journal.advance(api, noted, phase="finish")
-        in_line = False
+        complete = False  # whether the settings are now all that the file asks for
         if noted.backwards:
             phases.finish_back(api, bundle, pool, noted, self._nodes, nodes, self._notify)
         else:
-            in_line = phases.finish(api, bundle, pool, noted, nodes, self._notify)
+            complete = phases.finish(api, bundle, pool, noted, nodes, self._notify)
         journal.remove(api)
         nodes = self._nodes.read_nodes()
         status = RepartitionStatus.rolled_back if noted.backwards else RepartitionStatus.done
@@ -249,8 +256,8 @@ class _Run:
         if self._options.again is None:
             notes = messages.taken_back(bundle.environment)
             if not noted.backwards:
-                others = remaining(api, bundle, [one for one in self._plan.pools if one.name != pool.name])
-                notes = messages.done(bundle.environment, pool.name, in_line, others)
+                others = _remaining(api, bundle, [one for one in self._plan.pools if one.name != pool.name])
+                notes = messages.done(bundle.environment, pool.name, complete, others)
         # Held nodes have their usual label again.
         shown = Task(task.new, {node.name: node.shape() for node in nodes}, task.order)
         return RepartitionResult(bundle.environment, pool.name, status, rows(nodes, shown), notes)
@@ -266,17 +273,17 @@ class _Run:
         return RepartitionResult(environment, pool, status, rows(nodes, task), notes)
 
 
-def remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
+def _remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
     """Which of `pools` could be repartitioned now; those that only `up` can change are left out."""
     found = []
     for pool in pools:
         with contextlib.suppress(GpupoolError):
-            if begun(api, bundle, pool) is not None:
+            if pending_change(api, bundle, pool) is not None:
                 found.append(pool.name)
     return found
 
 
-def towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
+def begun_towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
     """Whether the repartition that has begun brings `pool` where `bundle` wants it."""
     noted = journal.read(api)
     return noted is not None and not noted.backwards and noted.target == preparation.target(bundle, pool)
@@ -304,6 +311,8 @@ def _matching(
 
 
 def _await_window(pool: Pool, options: RepartitionOptions, notify: Notify, pace: Pace) -> None:
+    """Return when the maintenance window is open or need not be. Raises GpupoolError where it is closed and
+    nobody asked to wait."""
     window = pool.window
     while window is not None and not options.now and not windows.is_open(window, datetime.now(UTC)):
         opens = windows.opens(window, datetime.now(UTC))

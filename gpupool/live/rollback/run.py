@@ -120,14 +120,14 @@ def nodes_back(
     begun = repartition_mark.find(api)
     if begun is not None:
         # A rollback that was cut off is one as well, and goes on.
-        forward = run.towards(api, bundle, run.pool_of(good, begun.pool))
+        forward = run.begun_towards(api, bundle, run.pool_of(good, begun.pool))
         first = dataclasses.replace(options, rollback=not forward)
         results.append(run.repartition(api, good, begun.pool, first, notify))
         if not results[-1].status.succeeded:
             return results
     for pool in good.pools:
         try:
-            needed = run.begun(api, bundle, pool) is not None
+            needed = run.pending_change(api, bundle, pool) is not None
         except GpupoolError as error:
             notify(f"left to `up`: {error}")
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.environment.money import usd_exact
-from gpupool.environment.plan.model import HOURS_PER_MONTH
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, monthly_cost
 from gpupool.environment.spec.tenants import Budget
 from gpupool.policy.rules.bundle import ObjectSet
 from gpupool.policy.rules.rule import RuleViolation
@@ -18,22 +18,23 @@ def ceiling(bundle: ObjectSet) -> Iterator[RuleViolation]:
     if plan is None or plan.monthly_usd_max is None:
         return
     most = plan.monthly_usd_max
-    unknown = [pool.name for pool in plan.pools if pool.monthly_usd() is None]
+    costs = {pool.name: monthly_cost(pool) for pool in plan.pools}
+    unknown = [name for name, cost in costs.items() if cost is None]
     if unknown:
         message = (
             f"can't check whether pools stay within {usd_exact(most)} a month: there is no known price for "
             f"{', '.join(unknown)}"
         )
         yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
-    costs = {pool.name: cost[1] for pool in plan.pools if (cost := pool.monthly_usd())}
-    total = sum(costs.values())
+    ceilings = {name: cost.ceiling for name, cost in costs.items() if cost}
+    total = sum(ceilings.values())
     if total > most:
-        costliest = max(costs, key=lambda name: costs[name])
+        costliest = max(ceilings, key=lambda name: ceilings[name])
         message = (
             f"all pools at their maximum cost {usd_exact(total)} a month, but the limit is "
-            f"{usd_exact(most)}; the most expensive is {costliest} with {usd_exact(costs[costliest])}"
+            f"{usd_exact(most)}; the most expensive is {costliest} with {usd_exact(ceilings[costliest])}"
         )
-        yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
+        yield RuleViolation(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": ceilings})
 
 
 def budgets(bundle: ObjectSet) -> Iterator[RuleViolation]:

@@ -29,31 +29,32 @@ Counts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Karpenter:
-    """A NodePool of a bundle and what its nodes will advertise."""
+class _NodePoolSlices:
+    """A NodePool and the slices that its nodes will advertise."""
 
-    node_pool: BundleObject
+    manifest: BundleObject
     labels: Mapping[str, str]
     """Labels of its nodes."""
-    types: tuple[str, ...]
+    instance_types: tuple[str, ...]
     """Instance types that it may start; empty where its requirements name none."""
     per_gpu: Counts | None
     """Slices of one GPU; None where the configurations do not say."""
 
     @property
     def pool(self) -> str:
+        """Name of the environment's pool that it belongs to."""
         return self.labels.get(POOL_LABEL, "")
 
     def advertised(self, instance_type: str) -> Counts | None:
         """What one node of that type has; None where that can't be known."""
-        gpus = gpus_of(instance_type)
+        gpus = _gpus_of(instance_type)
         if gpus is None or self.per_gpu is None:
             return None
         return {name: number * gpus for name, number in self.per_gpu.items()}
 
 
 @functools.cache
-def gpus_of(instance_type: str) -> int | None:
+def _gpus_of(instance_type: str) -> int | None:
     """GPUs of an instance type, None for one that the catalog doesn't know."""
     model = catalog_here().owner(instance_type)
     try:
@@ -62,18 +63,19 @@ def gpus_of(instance_type: str) -> int | None:
         return None
 
 
-def karpenter(bundle: ObjectSet) -> list[Karpenter]:
+def _pool_node_pools(bundle: ObjectSet) -> list[_NodePoolSlices]:
     """The NodePools that have a pool's label."""
     settings, layouts = plugin_settings(bundle), mig_layouts(bundle)
     result = []
     for item in bundle.of_kind("NodePool"):
-        found = labels(item.body, "spec", "template", "metadata", "labels")
-        if POOL_LABEL in found:
-            result.append(Karpenter(item, found, _types(item), _per_gpu(found, settings, layouts)))
+        node_labels = labels(item.body, "spec", "template", "metadata", "labels")
+        if POOL_LABEL in node_labels:
+            per_gpu = _per_gpu(node_labels, settings, layouts)
+            result.append(_NodePoolSlices(item, node_labels, _instance_types(item), per_gpu))
     return result
 
 
-def _types(node_pool: BundleObject) -> tuple[str, ...]:
+def _instance_types(node_pool: BundleObject) -> tuple[str, ...]:
     for row in items(node_pool.body, "spec", "template", "spec", "requirements"):
         if text(row, "key") == _TYPE and text(row, "operator") == "In":
             return tuple(value for value in items(row, "values") if isinstance(value, str))
@@ -81,25 +83,27 @@ def _types(node_pool: BundleObject) -> tuple[str, ...]:
 
 
 def _per_gpu(
-    found: Mapping[str, str], settings: Mapping[str, Mapping[str, Any]], layouts: Mapping[str, list[Any]]
+    node_labels: Mapping[str, str],
+    settings: Mapping[str, Mapping[str, Any]],
+    layouts: Mapping[str, list[Any]],
 ) -> Counts | None:
     """Slices of one GPU, from the device-plugin configuration that the labels choose (k8s-device-plugin
     v0.20.0) and the layout that the GPU is partitioned by (mig-parted v0.15.0)."""
-    config = settings.get(found.get(PLUGIN_LABEL, ""))
-    devices = _mig_devices(layouts.get(found.get(MIG_LABEL, ""), []))
+    config = settings.get(node_labels.get(PLUGIN_LABEL, ""))
+    devices = _mig_devices(layouts.get(node_labels.get(MIG_LABEL, ""), []))
     if config is None or devices is None:
         return None
     strategy = text(config, "flags", "migStrategy")
     if devices:
+        if strategy == "mixed":
+            return {mig_resource(profile): number for profile, number in devices.items()}
         # With `single` every instance is called nvidia.com/gpu; with `none` a partitioned GPU offers nothing.
-        whole = {"single": sum(devices.values()), "none": 0, "": 0}
-        named = {mig_resource(profile): number for profile, number in devices.items()}
-        return named if strategy == "mixed" else {_GPU: whole.get(strategy, 0)}
-    for how in filter(None, (mode.plugin_key for mode in sharing_modes)):
-        for row in items(config, "sharing", how, "resources"):
+        return {_GPU: sum(devices.values()) if strategy == "single" else 0}
+    for plugin_key in filter(None, (mode.plugin_key for mode in sharing_modes)):
+        for row in items(config, "sharing", plugin_key, "resources"):
             replicas = at(row, "replicas")
             if text(row, "name") == _GPU and isinstance(replicas, int):
-                renamed = at(config, "sharing", how, "renameByDefault") is True
+                renamed = at(config, "sharing", plugin_key, "renameByDefault") is True
                 return {f"{_GPU}.shared" if renamed else _GPU: replicas}
     return {_GPU: 1}
 
@@ -112,8 +116,8 @@ def _mig_devices(entries: list[Any]) -> Mapping[str, int] | None:
         return {}
     if len(enabled) > 1 or at(enabled[0], "devices") != "all" or at(enabled[0], "device-filter"):
         return None
-    found = at(enabled[0], "mig-devices")
-    pairs = found.items() if isinstance(found, Mapping) else ()
+    devices = at(enabled[0], "mig-devices")
+    pairs = devices.items() if isinstance(devices, Mapping) else ()
     return {str(name): number for name, number in pairs if isinstance(number, int)}
 
 
@@ -140,44 +144,47 @@ class _Overlays:
 def agree(bundle: ObjectSet) -> Iterator[RuleViolation]:
     """What nodes will advertise, against what Karpenter's objects say and what the Plan counts on."""
     overlays = _Overlays(bundle)
-    for found in karpenter(bundle):
-        for name in found.types:
-            expected = found.advertised(name)
+    for node_pool in _pool_node_pools(bundle):
+        for instance_type in node_pool.instance_types:
+            expected = node_pool.advertised(instance_type)
             if expected is not None:
-                yield from _overlaid(found, name, expected, overlays.for_pool(found.node_pool.name))
-                yield from _as_planned(bundle, found, name, expected)
-        yield from _limits(found)
+                yield from _overlaid(
+                    node_pool, instance_type, expected, overlays.for_pool(node_pool.manifest.name)
+                )
+                yield from _as_planned(bundle, node_pool, instance_type, expected)
+        yield from _limits(node_pool)
 
 
 def _overlaid(
-    found: Karpenter, name: str, expected: Counts, overlays: list[BundleObject]
+    node_pool: _NodePoolSlices, instance_type: str, expected: Counts, overlays: list[BundleObject]
 ) -> Iterator[RuleViolation]:
     """The capacity that Karpenter believes in: the instance type's own, and the heaviest overlay over it."""
-    gpus = gpus_of(name)
-    chosen = [(overlay, _chooses(overlay, found, name)) for overlay in overlays]
+    gpus = _gpus_of(instance_type)
+    chosen = [(overlay, _chooses(overlay, node_pool, instance_type)) for overlay in overlays]
     if any(verdict is None for _, verdict in chosen):
         return
     fitting = [overlay for overlay, verdict in chosen if verdict]
     overlay = max(fitting, key=lambda item: count(at(item.body, "spec", "weight")) or 0, default=None)
-    reported = {_GPU: gpus} | {
+    capacity = {_GPU: gpus} | {
         key: count(value)
         for key, value in (mapping(overlay.body, "spec", "capacity") if overlay else {}).items()
     }
-    for resource in sorted({*reported, *expected}):
-        right, wrong = expected.get(resource, 0), reported.get(resource, 0)
-        if right != wrong and resource.startswith("nvidia.com/"):
-            source = overlay or found.node_pool
-            said = f"{overlay.name} says {wrong}" if overlay else f"no NodeOverlay says so, hence {wrong}"
-            node = f"a {name} of {found.node_pool.name}"
-            message = f"{node} has {right} x {resource} ({gpus} GPUs); to Karpenter {said}"
+    for resource in sorted({*capacity, *expected}):
+        advertised, believed = expected.get(resource, 0), capacity.get(resource, 0)
+        if advertised != believed and resource.startswith("nvidia.com/"):
+            source = overlay or node_pool.manifest
+            said = f"{overlay.name} says" if overlay else "no NodeOverlay says so, hence"
+            node = f"a {instance_type} of {node_pool.manifest.name}"
+            message = f"{node} has {advertised} x {resource} ({gpus} GPUs); to Karpenter {said} {believed}"
             path = f"spec.capacity[{resource}]" if overlay else ""
-            yield RuleViolation(message, source, path, {"advertised": right, "overlay": wrong, "gpus": gpus})
+            values = {"advertised": advertised, "overlay": believed, "gpus": gpus}
+            yield RuleViolation(message, source, path, values)
 
 
-def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
+def _chooses(overlay: BundleObject, node_pool: _NodePoolSlices, instance_type: str) -> bool | None:
     """Whether an overlay is about that type in that NodePool; None where it asks for the unknown."""
     rows = items(overlay.body, "spec", "requirements")
-    known = {**found.labels, _NODE_POOL: found.node_pool.name, _TYPE: name}
+    known = {**node_pool.labels, _NODE_POOL: node_pool.manifest.name, _TYPE: instance_type}
     sure = [row for row in rows if text(row, "key") in known]
     selector, problems = read_selector({"matchExpressions": sure})
     if problems:
@@ -187,14 +194,17 @@ def _chooses(overlay: BundleObject, found: Karpenter, name: str) -> bool | None:
     return True if len(sure) == len(rows) else None
 
 
-def _as_planned(bundle: ObjectSet, found: Karpenter, name: str, expected: Counts) -> Iterator[RuleViolation]:
+def _as_planned(
+    bundle: ObjectSet, node_pool: _NodePoolSlices, instance_type: str, expected: Counts
+) -> Iterator[RuleViolation]:
     for pool in bundle.plan.pools if bundle.plan else ():
-        for machine in pool.machines if pool.name == found.pool else ():
-            if machine.instance_type == name and dict(machine.slices) != dict(expected):
-                message = f"a {name} will have {_list(expected)}; the plan counts on {_list(machine.slices)}"
+        for machine in pool.machines if pool.name == node_pool.pool else ():
+            if machine.instance_type == instance_type and dict(machine.slices) != dict(expected):
+                planned = f"the plan counts on {_list(machine.slices)}"
+                message = f"a {instance_type} will have {_list(expected)}; {planned}"
                 values = {"advertised": dict(expected), "planned": dict(machine.slices)}
                 yield RuleViolation(
-                    message, found.node_pool, f"spec.template.metadata.labels[{PLUGIN_LABEL}]", values
+                    message, node_pool.manifest, f"spec.template.metadata.labels[{PLUGIN_LABEL}]", values
                 )
 
 
@@ -202,21 +212,21 @@ def _list(counts: Counts) -> str:
     return ", ".join(f"{number} x {name}" for name, number in counts.items())
 
 
-def _limits(found: Karpenter) -> Iterator[RuleViolation]:
+def _limits(node_pool: _NodePoolSlices) -> Iterator[RuleViolation]:
     """A NodePool's limit of slices is what its limit of nodes amounts to on its largest machine: a lower one
     keeps nodes from starting, a higher one means nothing."""
-    limits = mapping(found.node_pool.body, "spec", "limits")
+    limits = mapping(node_pool.manifest.body, "spec", "limits")
     nodes = count(limits.get("nodes"))
-    machines = [found.advertised(name) for name in found.types]
+    machines = [node_pool.advertised(instance_type) for instance_type in node_pool.instance_types]
     if nodes is None or not machines:
         return
     sure = [machine for machine in machines if machine is not None]
     if len(sure) < len(machines):
         return
     for resource in sorted({name for machine in sure for name in machine}):
-        right = nodes * max(machine.get(resource, 0) for machine in sure)
-        wrong = count(limits.get(resource))
-        if wrong is not None and wrong != right:
-            message = f"limited to {wrong} x {resource}; its {nodes} nodes have {right}"
-            values = {"limit": wrong, "nodes": nodes, "slices": right}
-            yield RuleViolation(message, found.node_pool, f"spec.limits[{resource}]", values)
+        expected = nodes * max(machine.get(resource, 0) for machine in sure)
+        limit = count(limits.get(resource))
+        if limit is not None and limit != expected:
+            message = f"limited to {limit} x {resource}; its {nodes} nodes have {expected}"
+            values = {"limit": limit, "nodes": nodes, "slices": expected}
+            yield RuleViolation(message, node_pool.manifest, f"spec.limits[{resource}]", values)

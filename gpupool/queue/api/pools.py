@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH
 from gpupool.findings import UsageError
 from gpupool.generators.snippet.wish import wish
 from gpupool.generators.snippet.workloads import workload

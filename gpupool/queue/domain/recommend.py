@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH, Plan, Pool
+from gpupool.environment.plan.model import Plan, Pool
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH
 from gpupool.environment.plan.tenants import Tenant
 from gpupool.queue.domain.offers import GpuRequest, granted_of, offers_of
 from gpupool.queue.domain.supply import Supply

@@ -280,7 +280,7 @@ def _class(job: Job, plan: Plan) -> str | None:
     job its own. It never preempts: the queue preempts, and two of them must not act at once."""
     tenant = next(row for row in plan.tenants if row.name == job.tenant)
     classes = [planned for planned in classes_of(plan, tenant, job.pool) if planned.queued]
-    if job.borrowed and plan.borrows:
+    if job.borrowed and plan.allows_borrowing:
         return next(planned.name for planned in classes if planned.borrowed)
     level = job.level.name.lower()
     of_level = [planned for planned in classes if planned.priority and planned.priority.level == level]

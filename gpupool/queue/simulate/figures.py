@@ -11,7 +11,7 @@ from math import inf
 
 from pydantic import BaseModel, ConfigDict
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH
 from gpupool.queue.records import MICRO
 from gpupool.queue.simulate.record import JobRecord, Record
 from gpupool.queue.simulate.trace import Trace

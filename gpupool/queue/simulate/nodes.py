@@ -12,7 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import inf, log
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH, RESERVED, SPOT_FIRST, Machine, Plan, Pool
+from gpupool.environment.plan.model import RESERVED, SPOT_FIRST, Machine, Plan, Pool
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH
 from gpupool.environment.spec.field_types import duration_seconds
 
 NEVER = "Never"

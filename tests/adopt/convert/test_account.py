@@ -58,8 +58,8 @@ def test_the_last_mark_holds_and_a_reason_shrinks_to_what_is_left_of_it() -> Non
 
 def test_values_are_compared_as_yaml_means_them() -> None:
     made, part = account()
-    assert not part.says(True, "spec", "used"), "1 is not true"
-    assert part.says({"a": 1, "b": [2, 3]}, "spec", "kept")
+    assert not part.mark_derived_if(True, "spec", "used"), "1 is not true"
+    assert part.mark_derived_if({"a": 1, "b": [2, 3]}, "spec", "kept")
     assert made.counts() == {"used": 0, "derived": 3, "cluster": 1, "listed": 4}
 
 

@@ -96,7 +96,7 @@ def test_without_it_nothing_is_there_for_it() -> None:
     names = {m.name for m in generate(plan_of(environment({"shared": {"gpus": 1}})))}
     assert not names & {BORROWED_CLASS, "gpupool-granted"}
     same = plan_of(environment({"shared": {"gpus": 1, "upTo": 1}}))
-    assert not same.borrows
+    assert not same.allows_borrowing
 
 
 @pytest.mark.parametrize(

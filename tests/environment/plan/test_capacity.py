@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gpupool.environment.catalog.load import load_catalog
 from gpupool.environment.catalog.models import CatalogError
 from gpupool.environment.plan.capacity import capacities, grant_slices, machines, parse_window, sharing_of
-from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, MonthlyCost, monthly_cost
 from gpupool.environment.spec import environment as spec
 from gpupool.environment.spec import tenants as spec_tenants
 from tests.environment_strategies import plan_of, windows
@@ -127,12 +128,13 @@ def test_equivalents_of_a_layout() -> None:
 def test_cost_from_the_warm_floor_to_the_maximum() -> None:
     price = {"usdPerHour": {"onDemand": 10.0, "spot": 3.0}}
     machine = {"instanceTypes": ["p4de.24xlarge"], "max": 4, **price}
-    assert pool(nodes=machine).monthly_usd() == (0, 4 * 10 * HOURS_PER_MONTH)
-    assert pool(nodes={**machine, "warm": 1}).monthly_usd() == (10 * HOURS_PER_MONTH, 40 * HOURS_PER_MONTH)
-    mixed = pool(nodes={**machine, "warm": 3, "spotShare": 0.5})
-    floor, most = mixed.monthly_usd() or (0, 0)
-    assert most == (2 * 10 + 2 * 3) * HOURS_PER_MONTH
-    assert floor == (2 * 10 + 1 * 3) * HOURS_PER_MONTH, "the floor is reckoned with on-demand nodes first"
+    ten, all_four = 10 * HOURS_PER_MONTH, 4 * 10 * HOURS_PER_MONTH
+    assert monthly_cost(pool(nodes=machine)) == MonthlyCost(0, 0, all_four)
+    assert monthly_cost(pool(nodes={**machine, "warm": 1})) == MonthlyCost(ten, ten, all_four)
+    mixed = monthly_cost(pool(nodes={**machine, "warm": 3, "spotShare": 0.5}))
+    assert mixed is not None
+    assert mixed.ceiling == (2 * 10 + 2 * 3) * HOURS_PER_MONTH
+    assert mixed.floor == (2 * 10 + 1 * 3) * HOURS_PER_MONTH, "warm nodes count as on-demand ones first"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from gpupool import __version__
+from gpupool.environment.plan.plan_json import plan_json
 from gpupool.environment.plan.queue import Chart, QueueSettings, SecretKey, Smtp
 from gpupool.environment.spec.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
@@ -113,7 +114,7 @@ def test_projects_are_names_or_have_ids_and_budgets() -> None:
         Project(name="a"),
         Project(name="b", id=uuid, budget=Budget(usd=5, period="week", overrunBy=0.1)),
     )
-    assert plan.as_dict()["tenants"][0]["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
+    assert plan_json(plan)["tenants"][0]["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
 
 
 def test_settings_are_json_in_camel_case() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH, Plan
+from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, MonthlyCost, total_monthly_cost
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.policy import gate as policy_gate
@@ -47,13 +48,12 @@ def test_reserved_nodes_have_a_node_pool_of_their_own_that_is_tried_first() -> N
 
 
 def test_what_is_reserved_costs_the_same_whether_it_is_used_or_not() -> None:
-    assert plan_of(environment([BLOCK])).monthly_usd() == (
-        2 * 7 * HOURS_PER_MONTH,
-        (2 * 7 + 2 * 10) * HOURS_PER_MONTH,
-    )
-    warm = plan_of(environment([BLOCK], warm=3)).monthly_usd()
-    assert warm is not None
-    assert warm[0] == (2 * 7 + 10) * HOURS_PER_MONTH, "two of the warm nodes are paid for anyway"
+    reserved, others = 2 * 7 * HOURS_PER_MONTH, 2 * 10 * HOURS_PER_MONTH
+    cold = total_monthly_cost(plan_of(environment([BLOCK])).pools)
+    assert cold == MonthlyCost(reserved, 0, reserved + others)
+    warm = total_monthly_cost(plan_of(environment([BLOCK], warm=3)).pools)
+    one = 10 * HOURS_PER_MONTH
+    assert warm == MonthlyCost(reserved + one, one, reserved + others), "two are paid for anyway"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.environment.plan.model import HOURS_PER_MONTH
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, monthly_cost
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.queue.domain.supply import supply_of
@@ -27,7 +27,9 @@ def test_one_node_pool_has_both_and_the_whole_maximum() -> None:
 
 def test_it_may_cost_little_and_is_held_for_as_if_it_cost_most() -> None:
     plan = plan_of(environment([], capacity=BOTH, warm=1))
-    assert plan.monthly_usd() == (4 * HOURS_PER_MONTH, 4 * 10 * HOURS_PER_MONTH)
+    cost = monthly_cost(plan.pools[0])
+    assert cost is not None
+    assert (cost.floor, cost.ceiling) == (4 * HOURS_PER_MONTH, 4 * 10 * HOURS_PER_MONTH)
     pool = supply_of(plan).pools["pool"]
     assert pool.types == {"spot-first"}
     assert pool.spot_rate_micro == {"nvidia.com/gpu": 500_000}

@@ -51,7 +51,7 @@ def _layouts(plan: Plan) -> str:
 def test_the_earlier_settings_mean_what_the_plan_meant(environment: Data) -> None:
     """For every way to share and every size of machine, whatever the neighbours offered."""
     plan = plan_of(environment)
-    assume(plan.operates)  # else there are no settings of gpupool's on nodes
+    assume(plan.uses_gpu_operator)  # else there are no settings of gpupool's on nodes
     for pool in plan.pools:
         for machine in pool.machines:
             node = replace(JOINED, machine=machine.instance_type)
@@ -67,7 +67,7 @@ def test_the_earlier_settings_mean_what_the_plan_meant(environment: Data) -> Non
 def test_the_new_shape_is_the_one_that_was_begun(environment: Data, another: Data) -> None:
     """Taken back by a file that says something else by now, a node still has what it was given."""
     plan, other = plan_of(environment), plan_of(another)
-    assume(plan.operates)
+    assume(plan.uses_gpu_operator)
     for pool in plan.pools:
         given_text = configs.of_bundle(generate(plan))
         layouts = {pool.mig_config: (given_text.layouts or {})[pool.mig_config]} if pool.mig_config else None

@@ -10,6 +10,7 @@ from gpupool.environment.plan.changes import wording
 from gpupool.environment.plan.changes.fields import DERIVED_LABELS, differing, pool_settings
 from gpupool.environment.plan.changes.model import Change, Cost, PoolChange, PoolState
 from gpupool.environment.plan.model import POOL_LABEL, Plan, Pool, Taint
+from gpupool.environment.plan.pool_cost import monthly_cost
 
 
 def pool_changes(before: Plan | None, after: Plan | None) -> tuple[PoolChange, ...]:
@@ -68,7 +69,7 @@ def _pair(before: Pool | None, after: Pool | None) -> PoolChange:
 def _state(pool: Pool | None) -> PoolState | None:
     if pool is None:
         return None
-    cost = pool.monthly_usd()
+    cost = monthly_cost(pool)
     return PoolState(
         name=pool.name,
         gpu=pool.gpu.key,
@@ -83,5 +84,5 @@ def _state(pool: Pool | None) -> PoolState | None:
         slices_per_node=dict(pool.slices_per_node),
         slices_max=dict(pool.slices_max),
         gpus_max=pool.gpus_max,
-        cost=Cost(*cost) if cost else None,
+        cost=Cost(cost.floor, cost.ceiling) if cost else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpupool.environment.plan.changes.model import BeforeAfter, Cost, ResourceChange
 from gpupool.environment.plan.model import Plan
+from gpupool.environment.plan.pool_cost import total_monthly_cost
 
 
 def resource_changes(before: Plan | None, after: Plan | None) -> tuple[ResourceChange, ...]:
@@ -26,5 +27,5 @@ def nodes(before: Plan | None, after: Plan | None) -> BeforeAfter[int]:
 
 def cost(before: Plan | None, after: Plan | None) -> BeforeAfter[Cost | None]:
     """USD a month; None where a price is unknown or there is no such state."""
-    known = (plan.monthly_usd() if plan else None for plan in (before, after))
-    return BeforeAfter(*(Cost(*sums) if sums else None for sums in known))
+    known = (total_monthly_cost(plan.pools) if plan else None for plan in (before, after))
+    return BeforeAfter(*(Cost(cost.floor, cost.ceiling) if cost else None for cost in known))

@@ -47,7 +47,7 @@ def _up_to(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[PlanProb
             yield PlanProblem(loc, message, "raise it, or remove it to borrow nothing")
         elif count > there:
             message = f"upTo is {count} x {resource}, but pool {pool.name!r} has at most {there}"
-            yield PlanProblem(loc, message, f"use at most {there}, or raise {pool.bounded_by}")
+            yield PlanProblem(loc, message, f"use at most {there}, or raise {pool.limit_field}")
 
 
 def _borrowers(context: CheckContext, loc: Loc, tenant: spec_tenants.Tenant) -> Iterator[PlanProblem]:

@@ -37,7 +37,7 @@ def overgrants(context: CheckContext) -> Iterator[PlanProblem]:
             shares = _shares(grants, resource)
             message = f"grants add up to {total} x {resource}, but the pool has {most}: {shares}"
             remediation = (
-                f"grant less (with upTo tenants borrow idle capacity), raise {resolved.bounded_by}, or set "
+                f"grant less (with upTo tenants borrow idle capacity), raise {resolved.limit_field}, or set "
                 "overcommit: true on the pool if this is intended"
             )
             yield PlanProblem(loc, message, remediation, judged_by)

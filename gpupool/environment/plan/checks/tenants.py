@@ -10,7 +10,8 @@ from gpupool.environment.money import usd_exact
 from gpupool.environment.plan.capacity import grant_slices
 from gpupool.environment.plan.checks.context import CheckContext, PlanProblem, closest
 from gpupool.environment.plan.checks.names import is_reserved
-from gpupool.environment.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, monthly_cost
 from gpupool.environment.spec import tenants as spec_tenants
 from gpupool.environment.spec.yaml_source import Loc
 
@@ -92,16 +93,16 @@ def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, st
 
 def _raise(pool: Pool, per_node: str) -> str:
     product = f"{pool.nodes_max} nodes x {per_node}; " if pool.one_size else ""
-    return f"{product}raise {pool.bounded_by} or grant less"
+    return f"{product}raise {pool.limit_field} or grant less"
 
 
 def budgets(context: CheckContext) -> Iterator[PlanProblem]:
     """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost, but for
     what is reserved, is split among its tenants by what they are granted."""
     floors = {
-        name: cost
+        name: cost.warm
         for name, pool in context.pools.items()
-        if (cost := pool.warm_monthly_usd()) and not _cost_unknown(context, name)
+        if (cost := monthly_cost(pool)) and cost.warm and not _cost_unknown(context, name)
     }
     totals = {name: _granted(context, name) for name in floors}
     for index, tenant in enumerate(context.environment.tenants):

@@ -37,7 +37,7 @@ def environment(platform: str, *pools: dict[str, Any], **changes: Any) -> dict[s
 
 def test_existing_nodes_stand_beside_those_that_karpenter_starts() -> None:
     plan = plan_of(environment("eks", GROUP, BOUGHT, karpenter={"nodeRole": "nodes"}))
-    assert plan.existing
+    assert plan.has_existing_nodes
     assert [bool(pool.capacities) for pool in plan.pools] == [False, True]
     names = {
         (m.kind, m.name) for m in generate(plan) if m.kind in ("NodePool", "EC2NodeClass", "NodeOverlay")
@@ -90,7 +90,7 @@ def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], messa
 )
 def test_a_selector_that_the_node_group_alone_fits_is_taken(selector: dict[str, str]) -> None:
     group = {**GROUP, "nodes": {"selector": selector, "max": 2}}
-    assert plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"})).existing
+    assert plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"})).has_existing_nodes
 
 
 @pytest.mark.parametrize(

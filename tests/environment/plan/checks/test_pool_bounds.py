@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpupool.environment.plan.model import Pool
+from gpupool.environment.plan.pool_cost import monthly_cost
 from gpupool.findings import SpecError
 from gpupool.queue.domain.supply import supply_of
 from tests.environment_strategies import plan_of
@@ -60,7 +61,7 @@ def test_machines_of_several_sizes_are_bounded_by_slices_alone() -> None:
     mixed = pool(maxGpus=14, spotShare=0.5)
     limits = {capacity.type: dict(mixed.limits(capacity)) for capacity in mixed.capacities}
     assert limits == {"on-demand": {"nvidia.com/gpu": 7}, "spot": {"nvidia.com/gpu": 7}}
-    assert (mixed.gpus_max, mixed.nodes_max, mixed.bounded_by) == (14, 14, "nodes.maxGpus")
+    assert (mixed.gpus_max, mixed.nodes_max, mixed.limit_field) == (14, 14, "nodes.maxGpus")
     alike = pool(maxGpus=8, instanceTypes=["g6.12xlarge"])
     assert dict(alike.limits(alike.capacities[0])) == {"nodes": 2, "nvidia.com/gpu": 8}
 
@@ -73,9 +74,9 @@ def test_the_queue_counts_on_as_many_of_the_largest_machines_as_there_are_gpus_f
 def test_the_highest_cost_is_that_of_the_dearest_machines_within_the_bound() -> None:
     mixed = pool(maxGpus=6)
     small, large = (machine.usd_per_hour or 0 for machine in mixed.machines)
-    cost = mixed.monthly_usd()
+    cost = monthly_cost(mixed)
     assert cost is not None
-    assert cost[1] == pytest.approx(730 * max(6 * small, large + 2 * small), abs=0.01)
+    assert cost.ceiling == pytest.approx(730 * max(6 * small, large + 2 * small), abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Times in objects: for how long something has been so."""
+"""Ages of objects and conditions, in seconds, and how they are worded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from gpupool.live.cluster.snapshot import Object
 
 
 def age(thing: Object, now: datetime) -> float:
-    """Seconds since the object was made."""
-    return since(thing["metadata"].get("creationTimestamp"), now)
+    """Seconds since the object was created; 0 if unknown, so that an object without a time never counts as
+    late."""
+    return seconds_since(thing["metadata"].get("creationTimestamp"), now)
 
 
-def since(moment: Any, now: datetime) -> float:
-    """Seconds since a time as Kubernetes writes it; 0 where there is none."""
+def seconds_since(moment: Any, now: datetime) -> float:
+    """Seconds since a time as Kubernetes writes it; 0 if there is none, or if it lies ahead."""
     if not isinstance(moment, str):
         return 0.0
     try:
@@ -24,13 +25,13 @@ def since(moment: Any, now: datetime) -> float:
     return max(0.0, (now - then.astimezone(UTC)).total_seconds())
 
 
-def going(thing: Object) -> bool:
-    """Whether the object is being deleted."""
+def is_being_deleted(thing: Object) -> bool:
+    """Whether the object has been deleted and waits for its finalizers or its grace period."""
     return bool(thing["metadata"].get("deletionTimestamp"))
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 40 s, 12 min, 5 h, 3 days."""
+    """A duration in the largest unit of which it has at least two: 90 s, 12 min, 5 h, 3 days."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
