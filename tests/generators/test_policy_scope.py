@@ -20,6 +20,7 @@ from gpupool.findings import SpecError
 from gpupool.generators import admission_policies, generate
 from gpupool.policy.check import Question, run
 from tests.admission import judge_of, said
+from tests.environment_files import environment_data, write_environment
 from vapcheck import PolicyFinding
 
 ROOT = Path(__file__).parents[2]
@@ -27,15 +28,6 @@ OTHER_TEAMS = ROOT / "tests" / "other_teams.yaml"
 EVERY_FIELD = ROOT / "tests" / "environment" / "plan" / "every-field-eks.yaml"
 CONTAINMENT = ROOT / "tests" / "cluster" / "containment" / "environment.yaml"
 """Every kind of sharing, a pool without taints, and registries that are listed."""
-WARM = """
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: x}
-cluster: {platform: eks, name: ml, region: eu-west-1}
-karpenter: {nodeRole: R%s}
-pools: [{name: p, gpu: t4, nodes: {instanceTypes: [g4dn.xlarge], max: 4, warm: 1}}]
-policies: {limits: {registries: [registry.example.com]}%s}
-"""
 
 
 def given_to(environment: Path, tmp_path: Path, **policies: Any) -> Path:
@@ -200,9 +192,14 @@ def test_every_image_that_is_rendered_is_checked(file: Path) -> None:
     assert set(images(list(ours))) <= {image for _, image in own_images(environment)}
 
 
-def problems(tmp_path: Path, karpenter: str = "", policies: str = "") -> list[str]:
-    file = tmp_path / "x.yaml"
-    file.write_text(WARM % (karpenter, policies), encoding="utf-8")
+def problems(tmp_path: Path, karpenter: Any = None, **policies: Any) -> list[str]:
+    environment = environment_data(
+        "eks",
+        karpenter={"nodeRole": "nodes", **(karpenter or {})},
+        pools=[{"name": "p", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 4, "warm": 1}}],
+        policies={"limits": {"registries": ["registry.example.com"]}, **policies},
+    )
+    file = write_environment(tmp_path, environment)
     try:
         read_plan(str(file))
     except SpecError as error:
@@ -211,15 +208,17 @@ def problems(tmp_path: Path, karpenter: str = "", policies: str = "") -> list[st
 
 
 def test_the_image_of_warm_pods_is_of_an_allowed_registry(tmp_path: Path) -> None:
-    waiver = "{policy: images-from-allowed-registries, owner: a, reason: b, until: 2099-01-01%s}"
-    elsewhere, here = waiver % ", namespace: team-x", waiver % f", namespace: {SYSTEM_NAMESPACE}"
-    copy = ", warmPodImage: 'registry.example.com/pause:3.10'"
+    rule = "images-from-allowed-registries"
+    waiver = {"policy": rule, "owner": "a", "reason": "b", "until": "2099-01-01"}
+    elsewhere, here = {**waiver, "namespace": "team-x"}, {**waiver, "namespace": SYSTEM_NAMESPACE}
+    image = "registry.example.com/pause:3.10"
     assert problems(tmp_path) == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, policies=f", waivers: [{elsewhere}]") == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, policies=f", waivers: [{here}]") == []
-    assert problems(tmp_path, policies=", default: warn") == []
-    assert problems(tmp_path, copy.replace("3.10", "latest")) == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, copy) == []
-    plan = read_plan(str(tmp_path / "x.yaml"))
+    assert problems(tmp_path, waivers=[elsewhere]) == ["karpenter.warmPodImage"]
+    assert problems(tmp_path, waivers=[here]) == []
+    assert problems(tmp_path, default="warn") == []
+    latest = image.replace("3.10", "latest")
+    assert problems(tmp_path, {"warmPodImage": latest}) == ["karpenter.warmPodImage"]
+    assert problems(tmp_path, {"warmPodImage": image}) == []
+    plan = read_plan(str(tmp_path / "trial.yaml"))
     (deployment,) = (one.body for one in generate(plan) if one.kind == "Deployment")
-    assert list(images(deployment)) == ["registry.example.com/pause:3.10"]
+    assert list(images(deployment)) == [image]
