@@ -34,9 +34,7 @@ def given_to(environment: Path, tmp_path: Path, **policies: Any) -> Path:
     """The environment with other policies."""
     written = yaml.safe_load(environment.read_text(encoding="utf-8"))
     written["policies"] = {**(written.get("policies") or {}), **policies}
-    file = tmp_path / environment.name
-    file.write_text(yaml.safe_dump(written), encoding="utf-8")
-    return file
+    return write_environment(tmp_path, written)
 
 
 def judged(environment: Path) -> list[PolicyFinding]:
@@ -51,12 +49,11 @@ def test_objects_of_other_teams_pass_every_shipped_environment(name: str) -> Non
 
 
 def test_objects_of_other_teams_pass_where_registries_are_listed(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path)
-    assert judged(file.rename(tmp_path / "containment.yaml")) == []
+    assert judged(given_to(CONTAINMENT, tmp_path)) == []
 
 
 def test_in_the_whole_cluster_they_are_judged(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path, scope="cluster").rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, scope="cluster")
     refused = {finding.rule for finding in judged(file) if finding.level == "deny"}
     assert refused == {
         "images-from-allowed-registries",
@@ -92,7 +89,7 @@ def rendered(plan: Plan) -> dict[str, dict[str, Any]]:
 
 
 def test_the_whole_cluster_lifts_the_bound_and_nothing_else(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path, scope="cluster").rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, scope="cluster")
     after = rendered(read_plan(str(file)))
     for name, spec in shipped_policies():
         rows = [
@@ -104,7 +101,7 @@ def test_the_whole_cluster_lifts_the_bound_and_nothing_else(tmp_path: Path) -> N
 
 def test_pods_may_use_claims_where_a_class_is_allowed(tmp_path: Path) -> None:
     limits = {"deviceClasses": ["rdma.example.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits)
     plan = read_plan(str(file))
     assert "pods-use-no-claims" in rendered(plan)
     (parameters,) = (one for one in generate(plan) if one.name == "gpupool-limits")
@@ -127,7 +124,7 @@ def claiming(namespace: str, resource: str = "", claim: bool = False) -> dict[st
 @pytest.mark.parametrize("scope", ["gpu", "cluster"])
 def test_an_allowed_class_allows_no_other(tmp_path: Path, scope: str) -> None:
     limits = {"deviceClasses": ["nic.example.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits, scope=scope).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits, scope=scope)
     judge = judge_of(read_plan(str(file)))
 
     def refused(namespace: str, resource: str = "", claim: bool = False) -> bool:
@@ -145,7 +142,7 @@ def test_an_allowed_class_allows_no_other(tmp_path: Path, scope: str) -> None:
 
 def test_quotas_count_to_zero_what_is_not_allowed_alone(tmp_path: Path) -> None:
     limits = {"deviceClasses": ["mig.nvidia.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits)
     quotas = [one.body for one in generate(read_plan(str(file))) if one.kind == "ResourceQuota"]
     hard = [body["spec"]["hard"] for body in quotas if body["metadata"]["name"] == "gpupool"]
     for counts in hard:
