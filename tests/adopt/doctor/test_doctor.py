@@ -77,7 +77,8 @@ def test_every_secret_that_a_file_can_name_is_found() -> None:
         },
     }
     delivery = {"engine": "flux", "flux": {"secret": "git"}}
-    environment = Environment.model_validate(environment_data("static", queue=queue, delivery=delivery))
+    data = environment_data("static", pools=[], queue=queue, delivery=delivery)
+    environment = Environment.model_validate(data)
     rows = list(named_secrets(environment))
     plain = {re.sub(r"[A-Z]", lambda big: f"_{big[0].lower()}", row.field) for row in rows}
     assert plain == {*secret_fields(Environment, ""), "delivery.flux.secret"}

@@ -86,7 +86,7 @@ def test_every_pattern_of_the_file_is_looked_at() -> None:
     ],
 )
 def test_the_hint_is_the_fields_own(field: str, value: object, hint: str) -> None:
-    data = environment_data("static")
+    data = environment_data("static", pools=[])
     *path, last = field.split(".")
     inner = data
     for part in path:

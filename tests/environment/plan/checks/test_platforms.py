@@ -101,7 +101,7 @@ def test_a_selector_that_the_node_group_alone_fits_is_taken(selector: dict[str, 
     ],
 )
 def test_what_has_no_meaning_is_refused(platform: str, nodes: dict[str, Any], field: str) -> None:
-    data = environment(platform, {"name": "p", "gpu": "l4", "nodes": nodes})
+    data = environment(platform, {"name": "p", "gpu": "l4", "nodes": nodes}, karpenter={"nodeRole": "r"})
     with pytest.raises(SpecError) as error:
         plan_of(data)
     assert f"pools[0].nodes.{field}" in {finding.path for finding in error.value.findings}
