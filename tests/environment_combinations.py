@@ -13,9 +13,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, fields
-from typing import Any
 
-Data = dict[str, Any]
+from tests.environment_files import Data, environment_data
 
 
 @dataclass(frozen=True, order=True)
@@ -125,13 +124,7 @@ _OPERATORS: dict[str, Data] = {
     },
     "cloud": {},
 }
-_CLUSTERS: dict[str, Data] = {
-    "eks": {"cluster": {"region": "us-east-1"}, "karpenter": {"nodeRole": "nodes"}},
-    "local": {"cluster": {}, "karpenter": {"nodeRole": "nodes"}},
-    "static": {"cluster": {}},
-    "aks": {"cluster": {"region": "westeurope"}},
-    "gke": {"cluster": {"region": "us-central1"}},
-}
+_REGIONS: dict[str, Data] = {"aks": {"region": "westeurope"}, "gke": {"region": "us-central1"}}
 QUEUES: dict[str, Data] = {
     "off": {"enabled": False},
     "embedded": {},
@@ -148,16 +141,12 @@ QUEUES: dict[str, Data] = {
 
 def sections(it: Combination) -> Data:
     """All of the environment but its pools, priorities and tenants."""
-    cluster = _CLUSTERS[it.platform]
-    found = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        **_OPERATORS[it.operator],
-        **cluster,
-        "cluster": {"platform": it.platform, "name": "ml", **cluster["cluster"]},
-        "queue": QUEUES[it.queue],
-    }
+    cluster = {"name": "ml", **_REGIONS.get(it.platform, {})}
+    found = environment_data(
+        it.platform, name="random", cluster=cluster, **_OPERATORS[it.operator], queue=QUEUES[it.queue]
+    )
+    if it.platform == "local":
+        found["karpenter"] = {"nodeRole": "nodes"}
     if it.delivery != "pulumi":
         repository = "https://git.example.com/ml/platform.git"
         found["delivery"] = {"engine": it.delivery, "repo": repository, "path": "rendered/random"}

@@ -2,13 +2,11 @@
 
 Each is of one of the legal combinations (tests/environment_combinations.py), with details that are drawn.
 Valid by construction, from the catalog and the rules of the file's format alone; no code that reads, checks
-or resolves environments is asked what is valid. `text_of` writes them down, `plan_of` resolves them.
+or resolves environments is asked what is valid. tests/environment_files.py writes and resolves them.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from copy import deepcopy
@@ -19,15 +17,10 @@ from hypothesis import strategies as st
 
 from gpupool.environment.catalog.load import load_catalog
 from gpupool.environment.catalog.models import GpuModel
-from gpupool.environment.plan.model import Plan
 from gpupool.environment.plan.operator_releases import load_operator_releases, release_problems
-from gpupool.environment.plan.resolve import resolve
 from gpupool.environment.sharing import Exclusive, MigSharing, maximal_layouts
-from gpupool.environment.spec.load import check_shape
-from gpupool.environment.spec.yaml_source import parse_source
 from tests.environment_combinations import KARPENTER, LEGAL, QUEUES, Combination, sections
-
-Data = dict[str, Any]
+from tests.environment_files import Data
 
 GKE_CLIENTS = 48
 """Pods that share a GPU of a node pool of Google's at most."""
@@ -405,15 +398,3 @@ def environments(
         environment["queue"] = draw(queues) | deepcopy(QUEUES[it.queue])
     environment.pop("monitoring", None)  # it draws nothing, and takes most of the time
     return environment
-
-
-def text_of(environment: Data) -> str:
-    """The environment as a file: JSON, which is YAML with every string in quotes, but for the way in which
-    the two escape characters beyond U+FFFF."""
-    text = json.dumps(environment, ensure_ascii=False)
-    return re.sub(r"[^ -~]", lambda found: f"\\U{ord(found[0]):08x}", text)
-
-
-def plan_of(environment: Data) -> Plan:
-    """The environment resolved. Raises SpecError."""
-    return resolve(check_shape(parse_source("random.yaml", text_of(environment).encode())))

@@ -11,6 +11,7 @@ import pytest
 
 from gpupool.environment.spec.load import environment_names
 from tests import command
+from tests.environment_files import environment_data, write_environment
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 WRONG = "tests/golden/wrong_environments/several-at-once.yaml"
@@ -87,20 +88,12 @@ def test_plan_text() -> None:
     assert "\x1b" not in done.stdout, "no colour outside of a terminal"
 
 
-FOREIGN = """\
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: foreign}
-cluster: {platform: static, name: foreign}
-gpuOperator: {install: false}
-pools:
-  - {name: lab, gpu: a100-80gb, sharing: {mode: mig, layout: {3g.40gb: 2}}, nodes: {names: [a]}}
-"""
-
-
 def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: Path) -> None:
-    file = tmp_path / "foreign.yaml"
-    file.write_text(FOREIGN)
+    sharing = {"mode": "mig", "layout": {"3g.40gb": 2}}
+    pools = [{"name": "lab", "gpu": "a100-80gb", "sharing": sharing, "nodes": {"names": ["a"]}}]
+    file = write_environment(
+        tmp_path, environment_data("static", gpuOperator={"install": False}, pools=pools)
+    )
     lines = "  mig:\n    strategy: mixed\n"
     tolerations = "    - key: gpupool.dev/pool\n      operator: Exists\n"
     for arguments in (["show", str(file)], ["render", str(file), "-o", str(tmp_path / "out")]):
@@ -108,7 +101,7 @@ def test_plan_and_render_say_what_the_owner_of_an_operator_has_to_set(tmp_path: 
         assert "the owner of the GPU Operator must set these chart values:\n" in shown
         assert lines in shown
         assert tolerations in shown
-    file.write_text(FOREIGN.replace("{install: false}", "{}"))
+    write_environment(tmp_path, environment_data("static", gpuOperator={}, pools=pools))
     assert "has to set" not in gpupool("show", str(file)).stdout
 
 

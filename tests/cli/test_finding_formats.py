@@ -18,6 +18,7 @@ from gpupool.live.cluster import access
 from gpupool.live.drift import Drift, check
 from gpupool.live.drift.check import DriftCheck
 from tests.command import gpupool
+from tests.environment_files import write_environment
 from tests.review.report.plans import EKS, STATIC
 from tests.review.report.test_git_states import commit, git
 
@@ -40,10 +41,7 @@ DRIFTS = (
 
 
 def put(folder: Path, name: str, data: dict[str, object]) -> Path:
-    file = folder / "environments" / f"{name}.yaml"
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(yaml.safe_dump({**data, "metadata": {"name": name}}, sort_keys=False))
-    return file
+    return write_environment(folder / "environments", {**data, "metadata": {"name": name}})
 
 
 def validate(folder: Path) -> tuple[tuple[str, ...], Path, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from gpupool.cli import main
+from tests.environment_files import write_environment
 from tests.review.report.plans import EKS, STATIC
 from tests.review.report.test_git_states import commit, git
 
@@ -23,18 +25,13 @@ Run = Callable[..., "Done"]
 def project(tmp_path: Path) -> Path:
     """Two environments on main; on the working tree one of them has other labels on a pool."""
     git(tmp_path, "init", "-q", "-b", "main")
-    (tmp_path / "environments").mkdir()
-    put(tmp_path, "prod", {**EKS, "metadata": {"name": "prod"}})
-    put(tmp_path, "rack", {**STATIC, "metadata": {"name": "rack"}})
+    prod, environments = {**deepcopy(EKS), "metadata": {"name": "prod"}}, tmp_path / "environments"
+    write_environment(environments, prod)
+    write_environment(environments, {**STATIC, "metadata": {"name": "rack"}})
     commit(tmp_path)
-    prod = yaml.safe_load((tmp_path / "environments" / "prod.yaml").read_text())
     prod["pools"][0]["labels"] = {"a": "b"}
-    put(tmp_path, "prod", prod)
+    write_environment(environments, prod)
     return tmp_path
-
-
-def put(folder: Path, name: str, data: object) -> None:
-    (folder / "environments" / f"{name}.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
 
 
 @dataclass
@@ -75,7 +72,7 @@ def test_json_is_the_same_every_time(project: Path, run: Run) -> None:
     first = run(project, "--base", "main", "--format", "json", *TODAY).stdout
     assert run(project / "environments", "--base", "main", "--format", "json", *TODAY).stdout == first
     said = json.loads(first)
-    assert (said["schema"], said["valid"], said["dangers"]) == (1, True, 2)
+    assert (said["schema"], said["valid"], said["dangers"]) == (2, True, 2)
     assert [each["change"] for each in said["environments"]] == ["changed", "unchanged"]
     assert said["head"]["name"] == "working tree"
     assert said["head"]["dirty"] is True
@@ -134,14 +131,14 @@ def test_a_folder_without_environments(tmp_path: Path, run: Run) -> None:
 
 
 def test_an_environment_that_gets_another_name_is_said(project: Path, run: Run) -> None:
-    data = yaml.safe_load((project / "environments" / "prod.yaml").read_text())
-    (project / "environments" / "prod.yaml").unlink()
-    put(project, "production", data | {"metadata": {"name": "production"}})
+    path = project / "environments" / "prod.yaml"
+    data = yaml.safe_load(path.read_text())
+    path.unlink()
+    write_environment(path.parent, data | {"metadata": {"name": "production"}})
     said = run(project, "--base", "main", "--format", "markdown", *TODAY).stdout
     assert "production is for the cluster of prod, as if it were renamed." in said
 
 
 def test_outside_of_a_repository(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "environments").mkdir()
-    put(tmp_path, "prod", EKS)
+    write_environment(tmp_path / "environments", EKS)
     assert "not the working tree of a Git repository" in run(tmp_path, "--base", "main", code=2).stderr

@@ -20,24 +20,26 @@ from gpupool.local.monitoring.prometheus import LocalPrometheus
 from gpupool.local.ports import free_port
 from tests.cluster.conftest import pod
 from tests.cluster.kube import Kube
+from tests.environment_files import environment_data, write_environment
 from tests.generators.monitoring.routing import program, routing
 from tests.prometheus import wait
 
 ALERTS = Path(__file__).parents[2] / "docs" / "alerts.md"
 
-ENVIRONMENT = """\
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: watched}
-cluster: {platform: local, name: watched}
-pools:
-  - name: desk
-    gpu: t4
-    sharing: {mode: time-slicing, replicas: 4}
-    nodes: {instanceTypes: [g4dn.xlarge], max: 2}
-monitoring: {alerts: {runbooks: "https://wiki.example.com/alerts"}}
-queue: {idle: {prometheus: "http://127.0.0.1:9090", below: 0.05, for: 20s}}
-"""
+ENVIRONMENT = environment_data(
+    "local",
+    name="watched",
+    pools=[
+        {
+            "name": "desk",
+            "gpu": "t4",
+            "sharing": {"mode": "time-slicing", "replicas": 4},
+            "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2},
+        }
+    ],
+    monitoring={"alerts": {"runbooks": "https://wiki.example.com/alerts"}},
+    queue={"idle": {"prometheus": "http://127.0.0.1:9090", "below": 0.05, "for": "20s"}},
+)
 PATIENCE_S = 150.0
 
 
@@ -105,9 +107,7 @@ def test_figures_follow_the_pods(
 ) -> None:
     """Two pods on a GPU that do nothing: who is there is the cluster's; the receiver learns that the GPU is
     idle, and that it no longer is when they are gone."""
-    (tmp_path / "environments").mkdir()
-    file = tmp_path / "environments" / "watched.yaml"
-    file.write_text(ENVIRONMENT)
+    file = write_environment(tmp_path / "environments", ENVIRONMENT)
     node = make_node(
         "watched-0",
         labels={"gpupool.dev/pool": "desk"},

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import yaml
 
-from gpupool.environment.plan.resolve import resolve
-from gpupool.environment.spec.load import check_shape
-from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.generators import generate
 from gpupool.generators.node_classes import generate as node_classes
+from tests.environment_files import environment_data, plan_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "known-limits.md"
 
@@ -19,17 +16,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "known-limits.md"
 def test_ubuntu_for_mig_is_taken_and_registers_with_karpenters_taint() -> None:
     text = PAGE.read_text(encoding="utf-8")
     nodes = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])["nodes"]
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "ml-prod"},
-        "cluster": {"platform": "eks", "name": "ml-prod", "region": "us-east-1"},
-        "karpenter": {"nodeRole": "nodes"},
-        "pools": [
-            {"name": "p", "gpu": "l4", "nodes": {"instanceTypes": ["g6.xlarge"], "max": 1, **nodes}},
-        ],
-    }
-    plan = resolve(check_shape(parse_source("ml-prod.yaml", json.dumps(environment).encode())))
+    pool = {"name": "p", "gpu": "l4", "nodes": {"instanceTypes": ["g6.xlarge"], "max": 1, **nodes}}
+    plan = plan_of(environment_data("eks", pools=[pool]))
     assert generate(plan).manifests
     (node_class,) = [manifest.body["spec"] for manifest in node_classes(plan)]
     # Karpenter 1.0, NodeClasses, Custom: without it a node is never registered.

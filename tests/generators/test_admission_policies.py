@@ -23,6 +23,7 @@ from gpupool.environment.spec.services import Waiver
 from gpupool.generators import admission_policies, generate
 from gpupool.generators.admission_policies import WAIVED
 from gpupool.generators.manifest import Manifest
+from tests.environment_files import environment_data, write_environment
 
 Object = dict[str, Any]
 
@@ -39,22 +40,13 @@ def binding(name: str, actions: list[str], **spec: Any) -> Object:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with `environments/` and `policies/`, as users have it."""
-    (tmp_path / "environments").mkdir()
     (tmp_path / "policies").mkdir()
     return tmp_path
 
 
 def plan_in(project: Path, **policies: Any) -> Plan:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "x"},
-        "cluster": {"platform": "local", "name": "x"},
-        "policies": policies,
-    }
-    path = project / "environments" / "x.yaml"
-    path.write_text(yaml.safe_dump(environment))
-    return read_plan(str(path))
+    file = write_environment(project / "environments", environment_data("local", policies=policies))
+    return read_plan(str(file))
 
 
 def write(project: Path, name: str, *bodies: Object) -> None:

@@ -16,21 +16,15 @@ from gpupool.generators.kinds import KINDS, kind_of
 from gpupool.generators.layout import manifest_path
 from gpupool.generators.manifest import Bundle, Manifest
 from gpupool.generators.render import files, write
-from tests.environment_strategies import plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
 REPO = {"repo": "https://git.example.com/ml/platform.git", "path": "rendered/x"}
 ARGOCD, FLUX = {"engine": "argocd", **REPO}, {"engine": "flux", **REPO}
 ENGINES = [pytest.param(ARGOCD, id="argocd"), pytest.param(FLUX, id="flux")]
-Data = dict[str, Any]
 
-
-CLOUD: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "eks", "name": "ml", "region": "us-east-1"},
-    "karpenter": {"nodeRole": "nodes"},
-    "pools": [
+CLOUD = environment_data(
+    "eks",
+    pools=[
         {"name": "training", "gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 8}},
         {
             "name": "batch",
@@ -44,11 +38,11 @@ CLOUD: Data = {
             },
         },
     ],
-    "priorities": [
+    priorities=[
         {"name": "urgent", "value": 2, "level": "high"},
         {"name": "usual", "value": 1, "level": "low"},
     ],
-    "tenants": [
+    tenants=[
         {"name": "vision", "namespace": "team-vision", "pools": {"training": {"gpus": 8}}},
         {
             "name": "search",
@@ -59,17 +53,13 @@ CLOUD: Data = {
         },
         {"name": "speech", "namespace": "team-speech", "pools": {"batch": {"gpus": 1}}},
     ],
-}
-LOCAL: Data = {
-    **CLOUD,
-    "cluster": {"platform": "local", "name": "x"},
-}
-STATIC: Data = {
-    **{key: CLOUD[key] for key in ("apiVersion", "kind", "metadata")},
-    "cluster": {"platform": "static", "name": "x"},
-    "gpuOperator": {"install": False},
-    "pools": [{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["node-0"]}, "taints": []}],
-}
+)
+LOCAL: Data = {**CLOUD, "cluster": {"platform": "local", "name": "x"}}
+STATIC = environment_data(
+    "static",
+    gpuOperator={"install": False},
+    pools=[{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["node-0"]}, "taints": []}],
+)
 
 
 def made(data: Data, how: Data) -> Bundle:
@@ -199,13 +189,13 @@ def test_argo_does_not_ask_the_server_about_what_the_server_refuses() -> None:
     """Server-Side Diff of a changed PriorityClass is an error, and then nothing of its Application syncs."""
     applications = wrappers(made(CLOUD, ARGOCD), "Application")
     note = "argocd.argoproj.io/compare-options"
-    apart = applications.pop("gpupool-random-priorities")
+    apart = applications.pop("gpupool-trial-priorities")
     assert apart["metadata"]["annotations"][note] == "ServerSideDiff=false"
     assert "ApplyOutOfSyncOnly=true" in apart["spec"]["syncPolicy"]["syncOptions"]
     assert {one["metadata"]["annotations"][note] for one in applications.values()} == {"ServerSideDiff=true"}
     plain = {**LOCAL, "priorities": [], "tenants": []}
     plain["pools"] = [{**pool, "nodes": {**pool["nodes"], "warm": 0}} for pool in LOCAL["pools"]]
-    assert "gpupool-random-priorities" not in wrappers(made(plain, ARGOCD), "Application")
+    assert "gpupool-trial-priorities" not in wrappers(made(plain, ARGOCD), "Application")
 
 
 def test_a_namespace_that_stays_keeps_its_bounds() -> None:
@@ -237,7 +227,7 @@ def test_every_object_is_of_a_kind_that_the_table_has(data: Data) -> None:
 
 def test_the_project_permits_every_kind_that_a_file_can_need_and_nothing_else() -> None:
     bundle = made(CLOUD, ARGOCD)
-    spec = wrappers(bundle, "AppProject")["gpupool-random"]["spec"]
+    spec = wrappers(bundle, "AppProject")["gpupool-trial"]["spec"]
     for scope, wide in (("clusterResourceWhitelist", True), ("namespaceResourceWhitelist", False)):
         table = {(k.group, k.name) for k in KINDS if k.cluster_wide is wide}
         assert permitted(spec, scope) == table
@@ -279,16 +269,16 @@ def test_argo_reads_every_object_and_nothing_else_whatever_tenants_are_called() 
     tenants = [tenant | {"namespace": space} for tenant, space in zip(CLOUD["tenants"], spaces, strict=True)]
     bundle = made({**CLOUD, "tenants": tenants}, ARGOCD)
     folders = wrappers(bundle, "Application")
-    pattern = folders["gpupool-random"]["spec"]["source"]["directory"]["exclude"]
+    pattern = folders["gpupool-trial"]["spec"]["source"]["directory"]["exclude"]
     read = [path for path in files(bundle) if not excluded(pattern, path)]
-    pattern = folders["gpupool-random-priorities"]["spec"]["source"]["directory"]["include"]
+    pattern = folders["gpupool-trial-priorities"]["spec"]["source"]["directory"]["include"]
     apart = [path for path in files(bundle) if excluded(pattern, path)]
     assert sorted(read + apart) == sorted(manifest_path(m) for m in bundle)
     assert set(apart) == {manifest_path(m) for m in bundle if m.kind == "PriorityClass"}
     assert "delivery/resourcequota-gpupool.yaml" in read
     for manifest in bundle:
-        reported = delivery_argocd.application_name("random", manifest)
-        taken = apart if reported == "gpupool-random-priorities" else read
+        reported = delivery_argocd.application_name("trial", manifest)
+        taken = apart if reported == "gpupool-trial-priorities" else read
         assert manifest_path(manifest) in taken, (reported, manifest)
 
 
@@ -310,14 +300,14 @@ def test_both_engines_install_the_charts_that_pulumi_installs() -> None:
     releases = wrappers(made(CLOUD, FLUX), "HelmRelease")
     sources = wrappers(made(CLOUD, FLUX), "OCIRepository") | wrappers(made(CLOUD, FLUX), "HelmRepository")
     for name, release in plain.items():
-        source = applications[f"gpupool-random-{name}"]["spec"]["source"]
+        source = applications[f"gpupool-trial-{name}"]["spec"]["source"]
         assert source["helm"] == {"releaseName": name, "valuesObject": json.loads(json.dumps(release.values))}
         assert (source["chart"], source["targetRevision"]) == (release.chart, release.version)
-        spec = releases[f"gpupool-random-{name}"]["spec"]
+        spec = releases[f"gpupool-trial-{name}"]["spec"]
         assert spec["values"] == source["helm"]["valuesObject"]
         assert (spec["releaseName"], spec["targetNamespace"]) == (name, release.namespace)
-    assert applications["gpupool-random-karpenter"]["spec"]["source"]["repoURL"] == "public.ecr.aws/karpenter"
-    assert sources["gpupool-random-karpenter"]["spec"]["url"] == "oci://public.ecr.aws/karpenter/karpenter"
-    chart = releases["gpupool-random-gpu-operator"]["spec"]["chart"]["spec"]
+    assert applications["gpupool-trial-karpenter"]["spec"]["source"]["repoURL"] == "public.ecr.aws/karpenter"
+    assert sources["gpupool-trial-karpenter"]["spec"]["url"] == "oci://public.ecr.aws/karpenter/karpenter"
+    chart = releases["gpupool-trial-gpu-operator"]["spec"]["chart"]["spec"]
     assert chart["sourceRef"]["name"] in sources
     assert (chart["chart"], chart["version"]) == ("gpu-operator", plain["gpu-operator"].version)

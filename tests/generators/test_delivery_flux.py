@@ -53,7 +53,7 @@ def test_every_object_is_in_one_kustomization_and_each_waits_for_the_one_before(
 )
 def test_flux_gets_the_kind_of_revision(repo: str, revision: str, kind: str, ref: Data) -> None:
     bundle = made(LOCAL, {**FLUX, "repo": repo, "revision": revision})
-    assert wrappers(bundle, kind)["gpupool-random"]["spec"]["ref"] == ref
+    assert wrappers(bundle, kind)["gpupool-trial"]["spec"]["ref"] == ref
 
 
 def health_checks() -> dict[str, Data]:

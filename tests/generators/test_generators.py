@@ -19,21 +19,15 @@ from gpupool.generators.kinds import KINDS
 from gpupool.generators.manifest import Bundle, Manifest, bundle
 from gpupool.generators.metadata import content_name
 from gpupool.generators.node_pools import budgets
-from tests.environment_strategies import Data, plan_of, windows
+from tests.environment_files import Data, environment_data, plan_of
+from tests.environment_strategies import windows
 from tests.examples import examples
 
 WEEK = 7 * 1440
 
 
 def environment(*pools: Data, **fields: Any) -> Data:
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "pools": list(pools),
-        **fields,
-    }
+    return environment_data("local", pools=list(pools), **fields)
 
 
 def pool(**fields: Any) -> Data:

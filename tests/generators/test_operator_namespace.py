@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.environment.plan.model import Plan
-from gpupool.environment.plan.resolve import resolve
-from gpupool.environment.spec.load import check_shape
-from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.generators.delivery import delivering
 from gpupool.generators.manifest import Bundle
+from tests.environment_files import plan_of
 
 ROOT = Path(__file__).parents[2]
 USUAL, OTHER = "gpu-operator", "nvidia"
@@ -35,11 +32,6 @@ def data_of(name: str, **operator: Any) -> dict[str, Any]:
     data["gpuOperator"] = {**(data.get("gpuOperator") or {}), **operator}
     data.pop("promotion", None)
     return data
-
-
-def plan_of(data: dict[str, Any]) -> Plan:
-    text = yaml.safe_dump(data, sort_keys=False)
-    return resolve(check_shape(parse_source(f"{data['metadata']['name']}.yaml", text.encode())))
 
 
 def everything(bundle: Bundle) -> str:

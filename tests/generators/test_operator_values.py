@@ -15,7 +15,8 @@ from gpupool.environment.plan.model import Plan
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.environment.spec.load import environment_names
 from gpupool.generators.gpu_operator import lacking, values
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, environment_data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 from tests.required_programs import require_module
 
@@ -66,9 +67,7 @@ def plan(*names: str, **changes: Any) -> Plan:
     rows = [
         {"name": name, "gpu": "t4", "nodes": {"names": [name]}, **POOLS[name], **changes} for name in names
     ]
-    cluster = {"platform": "static", "name": "c"}
-    kind = {"apiVersion": "gpupool.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "random"}}
-    return plan_of({**kind, "cluster": cluster, "pools": rows})
+    return plan_of(environment_data("static", pools=rows))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from gpupool.environment.plan.resolve import read_plan
 from gpupool.environment.spec.load import environment_names
 from gpupool.generators import policy_parameters
 from gpupool.generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, environment_data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 
@@ -97,14 +98,8 @@ def test_limits_are_in_seconds() -> None:
         "jobTtl": "90s",
         "deviceClasses": ["rdma.example.com", "card.example.com"],
     }
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "policies": {"limits": {**limits, "jobRetries": 0, "budgetAfter": "2562047h"}},
-    }
-    data = data_of(plan_of(environment))[LIMITS]
+    limits |= {"jobRetries": 0, "budgetAfter": "2562047h"}
+    data = data_of(plan_of(environment_data("local", policies={"limits": limits})))[LIMITS]
     assert data == {
         "registries": "a.example/ b.example/ml/",
         "deviceClasses": "card.example.com rdma.example.com",
@@ -118,14 +113,11 @@ def test_limits_are_in_seconds() -> None:
 
 
 def test_a_changed_grant_changes_no_parameter() -> None:
-    environment: Data = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "pools": [{"name": "p", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2}}],
-        "tenants": [{"name": "t", "namespace": "t", "pools": {"p": {"gpus": 2}}}],
-    }
+    environment: Data = environment_data(
+        "local",
+        pools=[{"name": "p", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2}}],
+        tenants=[{"name": "t", "namespace": "t", "pools": {"p": {"gpus": 2}}}],
+    )
     before = data_of(plan_of(environment))
     environment["tenants"][0]["pools"]["p"]["gpus"] = 1
     assert data_of(plan_of(environment)) == before

@@ -20,6 +20,7 @@ from gpupool.findings import SpecError
 from gpupool.generators import admission_policies, generate
 from gpupool.policy.check import Question, run
 from tests.admission import judge_of, said
+from tests.environment_files import environment_data, write_environment
 from vapcheck import PolicyFinding
 
 ROOT = Path(__file__).parents[2]
@@ -27,24 +28,13 @@ OTHER_TEAMS = ROOT / "tests" / "other_teams.yaml"
 EVERY_FIELD = ROOT / "tests" / "environment" / "plan" / "every-field-eks.yaml"
 CONTAINMENT = ROOT / "tests" / "cluster" / "containment" / "environment.yaml"
 """Every kind of sharing, a pool without taints, and registries that are listed."""
-WARM = """
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: x}
-cluster: {platform: eks, name: ml, region: eu-west-1}
-karpenter: {nodeRole: R%s}
-pools: [{name: p, gpu: t4, nodes: {instanceTypes: [g4dn.xlarge], max: 4, warm: 1}}]
-policies: {limits: {registries: [registry.example.com]}%s}
-"""
 
 
 def given_to(environment: Path, tmp_path: Path, **policies: Any) -> Path:
     """The environment with other policies."""
     written = yaml.safe_load(environment.read_text(encoding="utf-8"))
     written["policies"] = {**(written.get("policies") or {}), **policies}
-    file = tmp_path / environment.name
-    file.write_text(yaml.safe_dump(written), encoding="utf-8")
-    return file
+    return write_environment(tmp_path, written)
 
 
 def judged(environment: Path) -> list[PolicyFinding]:
@@ -59,12 +49,11 @@ def test_objects_of_other_teams_pass_every_shipped_environment(name: str) -> Non
 
 
 def test_objects_of_other_teams_pass_where_registries_are_listed(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path)
-    assert judged(file.rename(tmp_path / "containment.yaml")) == []
+    assert judged(given_to(CONTAINMENT, tmp_path)) == []
 
 
 def test_in_the_whole_cluster_they_are_judged(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path, scope="cluster").rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, scope="cluster")
     refused = {finding.rule for finding in judged(file) if finding.level == "deny"}
     assert refused == {
         "images-from-allowed-registries",
@@ -100,7 +89,7 @@ def rendered(plan: Plan) -> dict[str, dict[str, Any]]:
 
 
 def test_the_whole_cluster_lifts_the_bound_and_nothing_else(tmp_path: Path) -> None:
-    file = given_to(CONTAINMENT, tmp_path, scope="cluster").rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, scope="cluster")
     after = rendered(read_plan(str(file)))
     for name, spec in shipped_policies():
         rows = [
@@ -112,7 +101,7 @@ def test_the_whole_cluster_lifts_the_bound_and_nothing_else(tmp_path: Path) -> N
 
 def test_pods_may_use_claims_where_a_class_is_allowed(tmp_path: Path) -> None:
     limits = {"deviceClasses": ["rdma.example.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits)
     plan = read_plan(str(file))
     assert "pods-use-no-claims" in rendered(plan)
     (parameters,) = (one for one in generate(plan) if one.name == "gpupool-limits")
@@ -135,7 +124,7 @@ def claiming(namespace: str, resource: str = "", claim: bool = False) -> dict[st
 @pytest.mark.parametrize("scope", ["gpu", "cluster"])
 def test_an_allowed_class_allows_no_other(tmp_path: Path, scope: str) -> None:
     limits = {"deviceClasses": ["nic.example.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits, scope=scope).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits, scope=scope)
     judge = judge_of(read_plan(str(file)))
 
     def refused(namespace: str, resource: str = "", claim: bool = False) -> bool:
@@ -153,7 +142,7 @@ def test_an_allowed_class_allows_no_other(tmp_path: Path, scope: str) -> None:
 
 def test_quotas_count_to_zero_what_is_not_allowed_alone(tmp_path: Path) -> None:
     limits = {"deviceClasses": ["mig.nvidia.com"]}
-    file = given_to(CONTAINMENT, tmp_path, limits=limits).rename(tmp_path / "containment.yaml")
+    file = given_to(CONTAINMENT, tmp_path, limits=limits)
     quotas = [one.body for one in generate(read_plan(str(file))) if one.kind == "ResourceQuota"]
     hard = [body["spec"]["hard"] for body in quotas if body["metadata"]["name"] == "gpupool"]
     for counts in hard:
@@ -200,9 +189,14 @@ def test_every_image_that_is_rendered_is_checked(file: Path) -> None:
     assert set(images(list(ours))) <= {image for _, image in own_images(environment)}
 
 
-def problems(tmp_path: Path, karpenter: str = "", policies: str = "") -> list[str]:
-    file = tmp_path / "x.yaml"
-    file.write_text(WARM % (karpenter, policies), encoding="utf-8")
+def problems(tmp_path: Path, karpenter: Any = None, **policies: Any) -> list[str]:
+    environment = environment_data(
+        "eks",
+        karpenter={"nodeRole": "nodes", **(karpenter or {})},
+        pools=[{"name": "p", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 4, "warm": 1}}],
+        policies={"limits": {"registries": ["registry.example.com"]}, **policies},
+    )
+    file = write_environment(tmp_path, environment)
     try:
         read_plan(str(file))
     except SpecError as error:
@@ -211,15 +205,17 @@ def problems(tmp_path: Path, karpenter: str = "", policies: str = "") -> list[st
 
 
 def test_the_image_of_warm_pods_is_of_an_allowed_registry(tmp_path: Path) -> None:
-    waiver = "{policy: images-from-allowed-registries, owner: a, reason: b, until: 2099-01-01%s}"
-    elsewhere, here = waiver % ", namespace: team-x", waiver % f", namespace: {SYSTEM_NAMESPACE}"
-    copy = ", warmPodImage: 'registry.example.com/pause:3.10'"
+    rule = "images-from-allowed-registries"
+    waiver = {"policy": rule, "owner": "a", "reason": "b", "until": "2099-01-01"}
+    elsewhere, here = {**waiver, "namespace": "team-x"}, {**waiver, "namespace": SYSTEM_NAMESPACE}
+    image = "registry.example.com/pause:3.10"
     assert problems(tmp_path) == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, policies=f", waivers: [{elsewhere}]") == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, policies=f", waivers: [{here}]") == []
-    assert problems(tmp_path, policies=", default: warn") == []
-    assert problems(tmp_path, copy.replace("3.10", "latest")) == ["karpenter.warmPodImage"]
-    assert problems(tmp_path, copy) == []
-    plan = read_plan(str(tmp_path / "x.yaml"))
+    assert problems(tmp_path, waivers=[elsewhere]) == ["karpenter.warmPodImage"]
+    assert problems(tmp_path, waivers=[here]) == []
+    assert problems(tmp_path, default="warn") == []
+    latest = image.replace("3.10", "latest")
+    assert problems(tmp_path, {"warmPodImage": latest}) == ["karpenter.warmPodImage"]
+    assert problems(tmp_path, {"warmPodImage": image}) == []
+    plan = read_plan(str(tmp_path / "trial.yaml"))
     (deployment,) = (one.body for one in generate(plan) if one.kind == "Deployment")
-    assert list(images(deployment)) == ["registry.example.com/pause:3.10"]
+    assert list(images(deployment)) == [image]

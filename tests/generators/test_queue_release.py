@@ -16,7 +16,7 @@ from gpupool.environment.schema.published import VALUES_FILE, text
 from gpupool.generators import HelmRelease, delivery, generate
 from gpupool.generators.render import files
 from gpupool.live.objects.resource_values import release_properties
-from tests.environment_strategies import Data, plan_of
+from tests.environment_files import Data, environment_data, plan_of, write_environment
 
 IMAGE = "registry.example/gpupool:0.1.0"
 QUEUE: Data = {
@@ -42,14 +42,7 @@ MORE: Data = {
 
 
 def environment(queue: Data | None = None, **fields: Any) -> Data:
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "static", "name": "x"},
-        "queue": QUEUE | (queue or {}),
-        **fields,
-    }
+    return environment_data("static", queue=QUEUE | (queue or {}), **fields)
 
 
 def release(queue: Data | None = None, **fields: Any) -> HelmRelease | None:
@@ -85,11 +78,11 @@ def test_values_are_what_the_file_amounts_to() -> None:
     )
     values = dict(found.values)
     (path, written), *others = values.pop("files").items()
-    assert (path, others) == ("environments/random.yaml", [])
+    assert (path, others) == ("environments/trial.yaml", [])
     assert yaml.safe_load(written)["queue"]["chart"]["image"] == IMAGE
     assert values == {
         "image": IMAGE,
-        "environment": "random",
+        "environment": "trial",
         "database": {"name": "queue", "key": "url"},
         "webhook": {"name": "alerts", "key": "webhook"},
         "smtpPassword": {"name": "alerts", "key": "password"},
@@ -101,21 +94,20 @@ def test_values_are_what_the_file_amounts_to() -> None:
 
 
 def test_what_the_project_adds_goes_along(tmp_path: Path) -> None:
-    for folder in ("environments", "catalog", "policies"):
+    for folder in ("catalog", "policies"):
         (tmp_path / folder).mkdir()
     card = (VALUES_FILE.parents[2] / "gpupool" / "environment" / "catalog" / "t4.yaml").read_text()
     (tmp_path / "catalog" / "our-t4.yaml").write_text(card.split("instanceTypes:")[0])
     (tmp_path / "policies" / "ours.yaml").write_text("# None yet.\n")
     pools = [{"name": "a", "gpu": "our-t4", "nodes": {"names": ["n1"], "gpus": 1}}]
-    path = tmp_path / "environments" / "random.yaml"
-    path.write_text(yaml.safe_dump(environment(pools=pools)))
+    path = write_environment(tmp_path / "environments", environment(pools=pools))
     (found,) = (one for one in generate(read_plan(str(path))).releases if one.name == "gpu-scheduler")
     assert sorted(found.values["files"]) == [
         "catalog/our-t4.yaml",
-        "environments/random.yaml",
+        "environments/trial.yaml",
         "policies/ours.yaml",
     ]
-    assert found.values["files"]["environments/random.yaml"] == path.read_text()
+    assert found.values["files"]["environments/trial.yaml"] == path.read_text()
 
 
 def test_every_engine_delivers_it() -> None:
@@ -127,7 +119,7 @@ def test_every_engine_delivers_it() -> None:
         made = generate(plan_of(environment(MORE, delivery={"engine": engine, **by})))
         assert "releases/gpu-scheduler.yaml" in files(made)
         objects = [one for one in delivery.wrappers(made).values() if one["kind"] == kind]
-        (ours,) = (one for one in objects if one["metadata"]["name"] == "gpupool-random-gpu-scheduler")
+        (ours,) = (one for one in objects if one["metadata"]["name"] == "gpupool-trial-gpu-scheduler")
         helm = (
             ours["spec"]["source"]["helm"]["valuesObject"] if engine == "argocd" else ours["spec"]["values"]
         )

@@ -11,15 +11,9 @@ from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.infra.operator_changes import notes
 from gpupool.live.objects.resource_values import logical_name, properties, release_properties
-from tests.environment_strategies import Data, plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
-ENVIRONMENT: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "static", "name": "c"},
-    "pools": [{"name": "one", "gpu": "t4", "nodes": {"names": ["n1"]}}],
-}
+ENVIRONMENT = environment_data("static", pools=[{"name": "one", "gpu": "t4", "nodes": {"names": ["n1"]}}])
 PLUGIN = (
     "`up` restarts the operator's device plugin, GPU feature discovery, MPS control daemon on every GPU "
     "node, one node at a time (devicePlugin.config.name changes)"

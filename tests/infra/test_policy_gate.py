@@ -14,6 +14,7 @@ import yaml
 
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.policy.gate import PolicyRefusalError, judge, require, shown
+from tests.environment_files import environment_data, write_environment
 from vapcheck import from_bodies
 from vapcheck.judging.redaction import WITHHELD
 
@@ -27,20 +28,9 @@ POOL: dict[str, Any] = {
 
 
 def plan_of(folder: Path, pool: dict[str, Any] = POOL, **more: Any) -> Any:
-    environments = folder / "environments"
-    environments.mkdir(exist_ok=True)
     shutil.copytree(SITE_POLICIES, folder / "policies", dirs_exist_ok=True)
-    spec = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "trial"},
-        "cluster": {"platform": "local", "name": "trial"},
-        "pools": [pool],
-        **more,
-    }
-    path = environments / "trial.yaml"
-    path.write_text(yaml.safe_dump(spec))
-    return read_plan(str(path))
+    file = write_environment(folder / "environments", environment_data("local", pools=[pool], **more))
+    return read_plan(str(file))
 
 
 def never(pool: dict[str, Any] = POOL) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gpupool.environment.plan.model import Plan, Pool
 from gpupool.environment.plan.operator_releases import load_operator_releases, release_problems
 from gpupool.environment.sharing import SHARED_RESOURCE, MigSharing, maximal_layouts
 from gpupool.generators import device_plugin, mig_parted
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 from tests.nvidia.node import Cards
 
 RELEASE = "v26.3.0"
@@ -81,16 +81,8 @@ def _plan(key: str) -> Plan:
         {"name": f"p{n}", "gpu": key, "sharing": one, "nodes": {"names": [f"n{n}"], "gpus": GPUS}}
         for n, one in enumerate(sharings)
     ]
-    return plan_of(
-        {
-            "apiVersion": "gpupool.dev/v1alpha1",
-            "kind": "Environment",
-            "metadata": {"name": "random"},
-            "cluster": {"platform": "static", "name": "cards"},
-            "gpuOperator": {"driver": {"enabled": False}, "version": RELEASE},
-            "pools": pools,
-        }
-    )
+    operator = {"driver": {"enabled": False}, "version": RELEASE}
+    return plan_of(environment_data("static", gpuOperator=operator, pools=pools))
 
 
 @functools.cache

@@ -23,6 +23,7 @@ from gpupool.generators.manifest import Manifest
 from gpupool.live.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.operator_policy import hand_made_policy
+from tests.environment_files import environment_data
 from tests.perf.measure import Failed, run
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -84,16 +85,14 @@ def _data(tenants: int) -> dict[str, Any]:
         }
         for number in range(tenants)
     ]
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "racks"},
-        "cluster": {"platform": "static", "name": "racks"},
-        "gpuOperator": {"install": False},
-        "pools": pools,
-        "priorities": [{"name": "normal", "value": 100, "level": "medium"}],
-        "tenants": given,
-    }
+    return environment_data(
+        "static",
+        name="racks",
+        gpuOperator={"install": False},
+        pools=pools,
+        priorities=[{"name": "normal", "value": 100, "level": "medium"}],
+        tenants=given,
+    )
 
 
 def _fill(api: KubeApi, plan: Plan) -> None:

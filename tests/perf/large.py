@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from gpupool.environment.plan.resolve import resolve
 from gpupool.environment.spec.load import load
 from gpupool.generators import generate
-
-Data = dict[str, Any]
+from tests.environment_files import Data, environment_data
 
 KINDS: tuple[Data, ...] = (
     {"gpu": "t4", "sharing": {"mode": "time-slicing", "replicas": 8}, "type": "g4dn.xlarge"},
@@ -27,17 +25,15 @@ KINDS: tuple[Data, ...] = (
 
 def environment(name: str, pools: int, tenants: int) -> Data:
     """An environment of so many pools and tenants."""
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": name},
-        "cluster": {"platform": "eks", "name": "large", "region": "us-east-1"},
-        "gpuOperator": {"driver": {"enabled": False}},
-        "karpenter": {"nodeRole": "nodes"},
-        "pools": [_pool(index) for index in range(pools)],
-        "priorities": [{"name": "normal", "value": 100, "level": "medium"}],
-        "tenants": [_tenant(index, pools) for index in range(tenants)],
-    }
+    return environment_data(
+        "eks",
+        name=name,
+        cluster={"name": "large"},
+        gpuOperator={"driver": {"enabled": False}},
+        pools=[_pool(index) for index in range(pools)],
+        priorities=[{"name": "normal", "value": 100, "level": "medium"}],
+        tenants=[_tenant(index, pools) for index in range(tenants)],
+    )
 
 
 def _pool(index: int) -> Data:

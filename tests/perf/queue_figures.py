@@ -43,6 +43,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.snapshot import take_snapshot
+from tests.environment_files import environment_data
 
 Figure = tuple[str, float]
 TENANTS = 1000
@@ -88,16 +89,14 @@ def environment(folder: Path, **queue: Any) -> Path:
         {"name": f"tenant-{number}", "namespace": f"team-{number}", "pools": {"pool-0": {"gpus": 200}}}
         for number in range(TENANTS)
     ]
-    given = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "queue"},
-        "cluster": {"platform": "local", "name": "queue"},
-        "pools": pools,
-        "priorities": [{"name": "normal", "value": 100, "level": "medium"}],
-        "tenants": tenants,
-        "queue": {"targets": ["http://example"], "aging": "999h", "reserveAfter": "999h", **queue},
-    }
+    given = environment_data(
+        "local",
+        name="queue",
+        pools=pools,
+        priorities=[{"name": "normal", "value": 100, "level": "medium"}],
+        tenants=tenants,
+        queue={"targets": ["http://example"], "aging": "999h", "reserveAfter": "999h", **queue},
+    )
     path = folder / "queue.yaml"
     path.write_text(json.dumps(given))
     return path

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gpupool.policy.rules import ObjectSet, check_bundle
 from gpupool.policy.rules.fields import count
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 from tests.policy.rules.drafts import SHIPPED, Draft, draft_of, shipped
 

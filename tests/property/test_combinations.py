@@ -39,7 +39,8 @@ from tests.environment_combinations import (
     environment_of,
     legal,
 )
-from tests.environment_strategies import Data, environments, plan_of, text_of
+from tests.environment_files import Data, plan_of, text_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 from tests.required_programs import require_definitions
 from tests.selection import some

@@ -23,7 +23,8 @@ from gpupool.environment.spec.yaml_source import parse_source, path_text
 from gpupool.generators import generate
 from gpupool.generators.emit import yaml_text
 from tests.environment_combinations import LEGAL
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 

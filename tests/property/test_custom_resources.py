@@ -18,7 +18,8 @@ from gpupool.environment.plan.model import Plan
 from gpupool.findings import SpecError
 from gpupool.generators import generate
 from tests.custom_resources import Definition, definitions
-from tests.environment_strategies import Data, environments, label_keys, label_values, plan_of, taints
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments, label_keys, label_values, taints
 from tests.examples import examples
 from tests.property.test_loader_fuzz import TREES
 from tests.required_programs import require_definitions

@@ -19,7 +19,8 @@ from gpupool.generators.layout import INDEX, manifest_path
 from gpupool.generators.manifest import Bundle
 from gpupool.generators.render import files
 from gpupool.infra.apply import Dependencies
-from tests.environment_strategies import Data, environments, names, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments, names
 from tests.examples import examples
 
 slow = examples("environments", 15)

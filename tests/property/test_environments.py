@@ -22,8 +22,8 @@ from gpupool.generators import delivery, generate
 from gpupool.generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from gpupool.generators.render import files
 from tests.environment_combinations import combinations_of
+from tests.environment_files import Data, plan_of
 from tests.environment_strategies import (
-    Data,
     environments,
     gpus_max,
     gpus_of,
@@ -32,7 +32,6 @@ from tests.environment_strategies import (
     names,
     nodes_max,
     per_gpu,
-    plan_of,
     pools,
 )
 from tests.examples import examples

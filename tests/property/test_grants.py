@@ -12,7 +12,8 @@ from gpupool.environment.plan.priority_classes import classes_of, counted_apart,
 from gpupool.environment.plan.tenant_quotas import quotas_of
 from gpupool.environment.plan.tenants import Tenant
 from gpupool.generators import policy_parameters
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 
 slow = settings(deadline=None)
 

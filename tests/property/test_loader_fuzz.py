@@ -21,7 +21,8 @@ from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import Finding, SpecError
 from gpupool.generators import generate
 from gpupool.generators.render import files
-from tests.environment_strategies import AWKWARD, environments, text_of
+from tests.environment_files import text_of
+from tests.environment_strategies import AWKWARD, environments
 from tests.examples import examples
 from tests.selection import some
 

@@ -14,7 +14,8 @@ from gpupool.review.promote.environment_file import EnvironmentFile, read_enviro
 from gpupool.review.promote.merge import PromotionOptions, promote
 from gpupool.review.promote.rules import rules_of
 from gpupool.review.promote.shape import differences, leaves, parts, path_of, shape_of
-from tests.environment_strategies import Data, environments, text_of
+from tests.environment_files import Data, text_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 slow = examples("promotion", 30)

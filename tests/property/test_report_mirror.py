@@ -16,7 +16,8 @@ from gpupool.generators import generate
 from gpupool.review.report.effects.order import node_effects
 from gpupool.review.report.effects.sentences import in_words
 from gpupool.review.report.environment_state import EnvironmentState
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 OPPOSITE = {"added": "removed", "removed": "added"}

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpupool.findings.address_secrets import secret_in, without_passwords, without_user
 from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 from tests.command import gpupool
+from tests.environment_files import environment_data, write_environment
 
 SECRET = "hunter2"
 WITH_SECRET = (
@@ -161,14 +161,7 @@ FIELDS = (
     ("section", "fields"), FIELDS, ids=[f"{one}.{next(iter(two))}" for one, two in FIELDS]
 )
 def test_no_field_takes_one_and_no_message_repeats_it(section: str, fields: dict, tmp_path: Path) -> None:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "trial"},
-        "cluster": {"platform": "static", "name": "x"},
-        section: fields,
-    }
-    (tmp_path / "trial.yaml").write_text(yaml.safe_dump(environment))
+    write_environment(tmp_path, environment_data("static", **{section: fields}))
     for more in ([], ["--format", "json"]):
         done = gpupool("validate", "trial.yaml", *more, folder=tmp_path)
         assert done.returncode == 1, done.stdout

@@ -13,7 +13,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from gpupool.policy.gate import describe, judge
 from gpupool.review.report.markdown import comment
 from gpupool.review.report.text import text
 from tests.cli.policy_sample import DENIED, WARNED, sample
+from tests.environment_files import write_environment
 from tests.review.report.plans import EKS, Data, report
 
 WORDS = (
@@ -66,9 +66,7 @@ def hostile(data: Data) -> None:
 def environment(tmp_path: Path) -> Path:
     data: dict[str, Any] = json.loads(json.dumps(EKS))
     hostile(data)
-    path = tmp_path / "random.yaml"
-    path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    return path
+    return write_environment(tmp_path, data)
 
 
 def test_plan(environment: Path, capsys: pytest.CaptureFixture[str]) -> None:

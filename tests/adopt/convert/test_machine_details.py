@@ -11,7 +11,7 @@ from gpupool.generators import generate
 from tests.adopt.convert.test_requirements import ON_DEMAND, TYPES, converted, pool
 from tests.environment.plan.test_machines import EVERYTHING
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 
 
 def node_class(**spec: Any) -> dict[str, Any]:

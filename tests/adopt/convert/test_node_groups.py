@@ -12,7 +12,7 @@ from gpupool.adopt.convert.documents import parse_documents
 from gpupool.adopt.convert.draft import Choices
 from gpupool.generators import generate
 from gpupool.generators.emit import yaml_text
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 GROUP = "eks.amazonaws.com/nodegroup"
 
@@ -64,18 +64,15 @@ def rendered(environment: dict[str, Any]) -> Conversion:
 
 
 def environment(nodes: dict[str, Any], grants: list[int], **pool: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "eks", "name": "e", "region": "us-east-1"},
-        "karpenter": {"nodeRole": "nodes", "amiAlias": "al2023@latest"},
-        "pools": [{"name": "pool", "gpu": "l4", "nodes": {"instanceTypes": ["g6.xlarge"], **nodes}, **pool}],
-        "tenants": [
+    return environment_data(
+        "eks",
+        karpenter={"nodeRole": "nodes", "amiAlias": "al2023@latest"},
+        pools=[{"name": "pool", "gpu": "l4", "nodes": {"instanceTypes": ["g6.xlarge"], **nodes}, **pool}],
+        tenants=[
             {"name": f"t{number}", "namespace": f"team-{number}", "pools": {"pool": {"gpus": gpus}}}
             for number, gpus in enumerate(grants)
         ],
-    }
+    )
 
 
 RESERVED = [{"id": "cr-0a1b", "count": 2}]

@@ -14,7 +14,7 @@ from gpupool.adopt.convert.documents import of_cluster
 from gpupool.adopt.convert.draft import Choices
 from gpupool.generators import generate
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 
 TYPES = ("node.kubernetes.io/instance-type", "In", "g5.xlarge")
 BOUGHT, ZONE = "karpenter.sh/capacity-type", "topology.kubernetes.io/zone"

@@ -21,6 +21,7 @@ from gpupool.live.cluster.karpenter_gates import is_on
 from tests.adopt.doctor.fake_api import FakeApi
 from tests.adopt.doctor.files import EKS, HOMELAB
 from tests.command import gpupool
+from tests.environment_files import environment_data
 
 
 def deployment(variable: str | None = None, arguments: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -75,17 +76,9 @@ def test_every_secret_that_a_file_can_name_is_found() -> None:
             "smtp": {"host": "mail", "from": "a@b.c", "to": ["a@b.c"], "secretRef": reference},
         },
     }
-    environment = Environment.model_validate(
-        {
-            "apiVersion": "gpupool.dev/v1alpha1",
-            "kind": "Environment",
-            "metadata": {"name": "trial"},
-            "cluster": {"platform": "static", "name": "trial"},
-            "pools": [],
-            "queue": queue,
-            "delivery": {"engine": "flux", "flux": {"secret": "git"}},
-        }
-    )
+    delivery = {"engine": "flux", "flux": {"secret": "git"}}
+    data = environment_data("static", pools=[], queue=queue, delivery=delivery)
+    environment = Environment.model_validate(data)
     rows = list(named_secrets(environment))
     plain = {re.sub(r"[A-Z]", lambda big: f"_{big[0].lower()}", row.field) for row in rows}
     assert plain == {*secret_fields(Environment, ""), "delivery.flux.secret"}

@@ -14,7 +14,7 @@ import yaml
 
 from gpupool.environment.plan.priority_classes import own_class
 from gpupool.live.cluster.kube_api import JSON, MERGE, STRATEGIC
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 
 Object = dict[str, Any]
 _FILE = yaml.safe_load(Path(__file__).with_name("environment.yaml").read_text(encoding="utf-8"))

@@ -14,23 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
 from gpupool.generators.manifest import Bundle
 from gpupool.local.control_plane import ControlPlane
+from tests.environment_files import environment_data, write_environment
 from tests.required_programs import require
 
 Object = dict[str, Any]
 
 
-ENVIRONMENT: Object = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "trial"},
-    "cluster": {"platform": "local", "name": "trial"},
-    "pools": [
+ENVIRONMENT: Object = environment_data(
+    "local",
+    pools=[
         {
             "name": "notebooks",
             "gpu": "t4",
@@ -44,11 +41,11 @@ ENVIRONMENT: Object = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
         },
     ],
-    "priorities": [
+    priorities=[
         {"name": "trial-serving", "value": 900, "level": "high"},
         {"name": "trial-training", "value": 500, "level": "low"},
     ],
-    "tenants": [
+    tenants=[
         {
             "name": "vision",
             "namespace": "trial-vision",
@@ -56,7 +53,7 @@ ENVIRONMENT: Object = {
             "access": {"oidcGroups": ["vision"]},
         }
     ],
-}
+)
 
 
 @dataclass
@@ -75,9 +72,7 @@ class Trial:
 
     def write(self, data: Object) -> Path:
         """The environment's file, with these data from now on."""
-        file = self.folder / "trial.yaml"
-        file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
-        return file
+        return write_environment(self.folder, data)
 
     @property
     def bundle(self) -> Bundle:

@@ -17,13 +17,13 @@ from gpupool.local.ports import free_port
 from tests.cluster.delivery.argocd_delivery import OWN, Delivered, started
 from tests.cluster.delivery.conftest import ENVIRONMENT, Trial
 from tests.cluster.operator_policy import hand_made_policy
+from tests.environment_files import environment_data
 from tests.required_programs import require
 
 Object = dict[str, Any]
 CHART = Path(__file__).parents[3] / "charts" / "gpu-scheduler"
 PROMETHEUS_KINDS = Path(__file__).parents[1] / "prometheus_operator.yaml"
 _CLEAN = "the cluster matches the file"
-_HEAD = {"apiVersion": "gpupool.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "trial"}}
 
 
 def test_up_beside_argo_cd_is_said_and_undone_by_nobody(
@@ -102,13 +102,12 @@ def test_a_chart_and_nodes_of_somebody_elses(trial: Trial, gitops_kinds: Any, tm
             "chart": {"repository": address, "image": "registry.example.com/gpupool:0.2.0"},
             "database": {"secretRef": {"name": "database", "key": "url"}},
         }
-        environment = {
-            **_HEAD,
-            "cluster": {"platform": "static", "name": "trial"},
-            "gpuOperator": {"install": False},
-            "pools": [{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["lab-0"]}, "taints": []}],
-            "queue": queue,
-        }
+        environment = environment_data(
+            "static",
+            gpuOperator={"install": False},
+            pools=[{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["lab-0"]}, "taints": []}],
+            queue=queue,
+        )
         with started(environment, trial, gitops_kinds, tmp_path, SSL_CERT_FILE=str(certificate)) as delivery:
             delivery.charts = frozenset({f"{OWN}-gpu-scheduler"})
             delivery.until_delivered(delivery.repository.head())
@@ -123,14 +122,13 @@ def test_a_chart_and_nodes_of_somebody_elses(trial: Trial, gitops_kinds: Any, tm
 
 
 def test_a_cloud_and_kinds_that_come_later(trial: Trial, gitops_kinds: Any, tmp_path: Path) -> None:
-    environment = {
-        **_HEAD,
-        "cluster": {"platform": "eks", "name": "trial", "region": "us-east-1"},
-        "gpuOperator": {"install": False},
-        "karpenter": {"install": False, "nodeRole": "nodes"},
-        "monitoring": {"prometheusOperator": True},
-        "pools": deepcopy(ENVIRONMENT["pools"]),
-    }
+    environment = environment_data(
+        "eks",
+        gpuOperator={"install": False},
+        karpenter={"install": False, "nodeRole": "nodes"},
+        monitoring={"prometheusOperator": True},
+        pools=deepcopy(ENVIRONMENT["pools"]),
+    )
     del environment["pools"][0]["nodes"]["warm"]
     gitops_kinds.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
     gitops_kinds.apply(hand_made_policy())

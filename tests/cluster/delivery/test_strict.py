@@ -21,7 +21,8 @@ from gpupool.live.cluster.kube_api import ApiError
 from tests.cluster.operator_policy import hand_made_policy
 from tests.conftest import FIGURE
 from tests.environment_combinations import LEGAL, environment_of
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delivery"
 READ_BY_KUSTOMIZE = "kustomization.yaml"

@@ -18,17 +18,16 @@ from gpupool.live.drift import Drift
 from gpupool.live.drift.check import DriftCheck, assert_environment
 from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
+from tests.environment_files import environment_data
 
 Object = dict[str, Any]
 SOMEBODY = "kubectl-edit"
 """The field manager of `kubectl edit`."""
 
-ENVIRONMENT: Object = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "drifting"},
-    "cluster": {"platform": "local", "name": "drifting"},
-    "pools": [
+ENVIRONMENT: Object = environment_data(
+    "local",
+    name="drifting",
+    pools=[
         {
             "name": "notebooks",
             "gpu": "t4",
@@ -48,8 +47,8 @@ ENVIRONMENT: Object = {
             "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2, "consolidateAfter": "1s"},
         },
     ],
-    "priorities": [{"name": "training", "value": 500, "level": "high"}],
-    "tenants": [
+    priorities=[{"name": "training", "value": 500, "level": "high"}],
+    tenants=[
         {
             "name": "vision",
             "namespace": "team-vision",
@@ -57,7 +56,7 @@ ENVIRONMENT: Object = {
         },
         {"name": "audio", "namespace": "team-audio", "pools": {"models": {"profiles": {"3g.40gb": 2}}}},
     ],
-}
+)
 
 
 @dataclass

@@ -25,7 +25,8 @@ from gpupool.local.bare_server import bare_server
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.policies.server import Server
 from tests.environment_combinations import LEGAL
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 from vapcheck.server.minors import NEWEST
 

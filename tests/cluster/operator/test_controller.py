@@ -25,7 +25,8 @@ from tests.cluster.kube import Kube
 from tests.cluster.operator.chart import RELEASE, Installer, values
 from tests.cluster.operator.pool_nodes import POOL, nodes, objects, others
 from tests.environment_combinations import LEGAL
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 Object = dict[str, Any]

@@ -7,14 +7,13 @@ from typing import Any
 from gpupool.environment.plan.model import POOL_LABEL, Pool
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods, refusal, running_on, within_bound
+from tests.environment_files import environment_data
 
 MACHINES = {"instanceTypes": ["g5.xlarge", "g5.12xlarge"], "maxGpus": 12, "consolidateAfter": "1h"}
-MIXED = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "local"},
-    "cluster": {"platform": "local", "name": "gpupool-local"},
-    "pools": [
+MIXED = environment_data(
+    "local",
+    name="local",
+    pools=[
         {"name": "whole", "gpu": "a10g", "nodes": MACHINES},
         {
             "name": "sliced",
@@ -23,7 +22,7 @@ MIXED = {
             "nodes": MACHINES,
         },
     ],
-}
+)
 
 
 def gpus(cluster: Any, pool: Pool) -> int:

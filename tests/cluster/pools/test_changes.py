@@ -11,13 +11,12 @@ from gpupool.local import sample_jobs
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.pools.command_line import CommandLine, Object
 from tests.cluster.pools.pods import make_pods, nodes_of, running_on
+from tests.environment_files import environment_data
 
-SMALL = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "local"},
-    "cluster": {"platform": "local", "name": "gpupool-local"},
-    "pools": [
+SMALL = environment_data(
+    "local",
+    name="local",
+    pools=[
         {
             "name": "sliced",
             "gpu": "a100-80gb",
@@ -31,14 +30,14 @@ SMALL = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 3, "consolidateAfter": "1h"},
         },
     ],
-    "tenants": [
+    tenants=[
         {
             "name": "vision",
             "namespace": "team-vision",
             "pools": {"sliced": {"gpus": 4}, "parted": {"profiles": {"3g.40gb": 8, "2g.20gb": 8}}},
         }
     ],
-}
+)
 PLUGIN = ("ConfigMap", "gpupool-device-plugin")
 LAYOUTS = ("ConfigMap", "gpupool-mig")
 POLICY = ("ClusterPolicy", "cluster-policy")

@@ -20,7 +20,8 @@ from gpupool.environment.plan.model import Plan
 from gpupool.generators import generate
 from tests.conftest import FIGURE
 from tests.environment_combinations import LEGAL, environment_of
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, plan_of
+from tests.environment_strategies import environments
 
 Object = dict[str, Any]
 ACCEPTED = {"NodePool": "ValidationSucceeded", "NodeOverlay": "ValidationSucceeded"}

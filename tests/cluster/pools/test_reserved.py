@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpupool.environment.plan.model import POOL_LABEL, Pool
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods, running_on
+from tests.environment_files import environment_data, write_environment
 
 _POOL = {
     "name": "bought",
@@ -31,15 +31,7 @@ _POOL = {
 
 @pytest.fixture
 def pool(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iterator[Pool]:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "local"},
-        "cluster": {"platform": "local", "name": "local"},
-        "pools": [_POOL],
-    }
-    file = tmp_path / "local.yaml"
-    file.write_text(yaml.safe_dump(environment), encoding="utf-8")
+    file = write_environment(tmp_path, environment_data("local", pools=[_POOL]))
     commands = CommandLine(file, control_plane)
     commands.up()
     yield commands.plan.pools[0]

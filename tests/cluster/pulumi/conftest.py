@@ -16,7 +16,6 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators import generate
@@ -25,6 +24,7 @@ from gpupool.infra.stack import Result
 from gpupool.live.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.operator_policy import hand_made_policy
+from tests.environment_files import environment_data, write_environment
 
 Object = dict[str, Any]
 
@@ -43,12 +43,9 @@ at any."""
 
 _STEP = re.compile(rb"^(create|update|replace|delete) ")
 
-ENVIRONMENT: Object = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "trial"},
-    "cluster": {"platform": "local", "name": "trial"},
-    "pools": [
+ENVIRONMENT: Object = environment_data(
+    "local",
+    pools=[
         {
             "name": "notebooks",
             "overcommit": True,  # tests add tenants, and none of them runs a pod
@@ -63,9 +60,9 @@ ENVIRONMENT: Object = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
         },
     ],
-    "priorities": [{"name": "trial-training", "value": 500, "level": "high"}],
-    "tenants": [{"name": "vision", "namespace": "trial-vision", "pools": {"notebooks": {"gpus": 1}}}],
-}
+    priorities=[{"name": "trial-training", "value": 500, "level": "high"}],
+    tenants=[{"name": "vision", "namespace": "trial-vision", "pools": {"notebooks": {"gpus": 1}}}],
+)
 
 
 OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
@@ -165,9 +162,7 @@ class World:
     @property
     def file(self) -> str:
         """The environment file, written again from `spec`."""
-        path = self.folder / f"{self.spec['metadata']['name']}.yaml"
-        path.write_text(yaml.safe_dump(self.spec, sort_keys=False))
-        return str(path)
+        return str(write_environment(self.folder, self.spec))
 
     def project(self) -> Path:
         """A project like ours, whose only environment is this one, for the plain Pulumi CLI."""

@@ -29,6 +29,7 @@ from gpupool.local.control_plane import ControlPlane
 from tests.cluster.conftest import pod
 from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.operator_policy import hand_made_policy
+from tests.environment_files import environment_data, write_environment
 
 Object = dict[str, Any]
 PACE = Pace(poll=0.05, settle=20.0)
@@ -36,13 +37,11 @@ LARGE, SMALL = {"3g.40gb": 2}, {"2g.20gb": 3, "1g.10gb": 1}
 LEASE = ("coordination.k8s.io/v1", "Lease", "gpupool-repartition", "gpupool-system")
 _KEPT = frozenset({"gpu-operator", "gpupool-system"})
 _APPLIED = ("Namespace", "ConfigMap", "ClusterPolicy", "Node", "ResourceQuota")
-SPEC: Object = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "lab"},
-    "cluster": {"platform": "static", "name": "lab"},
-    "gpuOperator": {"install": False},
-    "pools": [
+SPEC: Object = environment_data(
+    "static",
+    name="lab",
+    gpuOperator={"install": False},
+    pools=[
         {
             "name": "parted",
             "gpu": "a100-80gb",
@@ -56,7 +55,7 @@ SPEC: Object = {
             "nodes": {"names": ["other"]},
         },
     ],
-}
+)
 
 
 class Killed(BaseException):
@@ -131,9 +130,7 @@ class Lab:
     @property
     def file(self) -> Path:
         """The environment file, written again from `spec`."""
-        path = self.folder / f"{self.spec['metadata']['name']}.yaml"
-        path.write_text(yaml.safe_dump(self.spec, sort_keys=False))
-        return path
+        return write_environment(self.folder, self.spec)
 
     @property
     def plan(self) -> Plan:

@@ -19,6 +19,7 @@ from gpupool.local.control_plane import ControlPlane
 from tests.cluster.pools.command_line import CommandLine, Object
 from tests.cluster.pools.pods import make_pods, running_on
 from tests.cluster.repartition.conftest import slices
+from tests.environment_files import environment_data
 
 POOL: Object = {
     "name": "parted",
@@ -26,16 +27,14 @@ POOL: Object = {
     "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
     "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2, "consolidateAfter": "1h"},
 }
-FILE: Object = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "local"},
-    "cluster": {"platform": "local", "name": "gpupool-local"},
-    "pools": [POOL],
-    "tenants": [
+FILE: Object = environment_data(
+    "local",
+    name="local",
+    pools=[POOL],
+    tenants=[
         {"name": "vision", "namespace": "team-vision", "pools": {"parted": {"profiles": {"3g.40gb": 8}}}}
     ],
-}
+)
 LARGE, MIXED = {"nvidia.com/mig-3g.40gb": 16}, {"nvidia.com/mig-3g.40gb": 8, "nvidia.com/mig-2g.20gb": 16}
 
 

@@ -16,13 +16,12 @@ from gpupool.environment.plan.model import POOL_LABEL
 from gpupool.local import sample_jobs
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.pools.command_line import CommandLine, Object
+from tests.environment_files import environment_data
 
-ENVIRONMENT = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "local"},
-    "cluster": {"platform": "local", "name": "gpupool-local"},
-    "pools": [
+ENVIRONMENT = environment_data(
+    "local",
+    name="local",
+    pools=[
         {
             "name": "resliced",
             "gpu": "t4",
@@ -46,7 +45,7 @@ ENVIRONMENT = {
             "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 1, "consolidateAfter": "1h"},
         },
     ],
-    "tenants": [
+    tenants=[
         {
             "name": "vision",
             "namespace": "team-vision",
@@ -58,7 +57,7 @@ ENVIRONMENT = {
             },
         }
     ],
-}
+)
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -22,6 +22,7 @@ from gpupool.environment.plan.resolve import findings_of, read_plan
 from gpupool.environment.schema.published import CATALOG_FILE
 from gpupool.findings import SpecError, ready_files
 from gpupool.generators import generate
+from tests.environment_files import Data, environment_data, write_environment
 
 CARD = """\
 title: NVIDIA GeForce RTX 2080
@@ -38,6 +39,7 @@ mig:
     - {name: 1g.4gb, starts: [0, 1], size: 1, max: 2, compute: 1}
     - {name: 2g.8gb, starts: [0], size: 2, max: 1, compute: 2}
 """
+EXCLUSIVE: Data = {"mode": "exclusive"}
 
 
 @pytest.fixture
@@ -48,14 +50,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def home(project: Path, gpu: str = "rtx-2080", sharing: str = "{mode: exclusive}", more: str = "") -> Path:
-    path = project / "environments" / "home.yaml"
-    path.write_text(
-        "apiVersion: gpupool.dev/v1alpha1\nkind: Environment\nmetadata: {name: home}\n"
-        "cluster: {platform: static, name: home}\npools:\n"
-        f"  - {{name: cards, gpu: {gpu}, sharing: {sharing}, nodes: {{names: [n0]}}}}\n{more}"
-    )
-    return path
+def home(
+    project: Path, gpu: str = "rtx-2080", sharing: Data = EXCLUSIVE, platform: str = "static", **sections: Any
+) -> Path:
+    nodes: Data = {"instanceTypes": ["own.large"], "max": 1} if platform == "local" else {"names": ["n0"]}
+    pools = [{"name": "cards", "gpu": gpu, "sharing": sharing, "nodes": nodes}]
+    environment = environment_data(platform, name="home", pools=pools, **sections)
+    return write_environment(project / "environments", environment)
 
 
 def said(project: Path, text: str, name: str = "rtx-2080.yaml") -> list[str]:
@@ -65,24 +66,24 @@ def said(project: Path, text: str, name: str = "rtx-2080.yaml") -> list[str]:
 
 @pytest.mark.parametrize(
     ("sharing", "slices"),
-    [("{mode: exclusive}", 1), ("{mode: time-slicing, replicas: 4}", 4), ("{mode: mps, replicas: 48}", 48)],
+    [(EXCLUSIVE, 1), ({"mode": "time-slicing", "replicas": 4}, 4), ({"mode": "mps", "replicas": 48}, 48)],
 )
-def test_five_facts_are_enough_but_for_mig(project: Path, sharing: str, slices: int) -> None:
+def test_five_facts_are_enough_but_for_mig(project: Path, sharing: Data, slices: int) -> None:
     assert said(project, CARD) == []
     home(project, sharing=sharing)
     (pool,) = read_plan("home").pools
     assert pool.slices_per_node == {"nvidia.com/gpu": slices}
-    (finding,) = findings_of(home(project, sharing="{mode: mig, layout: {1g.4gb: 2}}"))
+    (finding,) = findings_of(home(project, sharing={"mode": "mig", "layout": {"1g.4gb": 2}}))
     assert "catalog/rtx-2080.yaml has no MIG profiles" in finding.what
     assert "add its profiles to the file" in finding.remediation
 
 
 def test_mig_profiles_of_ones_own_are_placed(project: Path) -> None:
     assert said(project, CARD + HALVES) == []
-    home(project, sharing="{mode: mig, layout: {1g.4gb: 2}}")
+    home(project, sharing={"mode": "mig", "layout": {"1g.4gb": 2}})
     (pool,) = read_plan("home").pools
     assert pool.slices_per_node == {"nvidia.com/mig-1g.4gb": 2}
-    (finding,) = findings_of(home(project, sharing="{mode: mig, layout: {1g.4gb: 1, 2g.8gb: 1}}"))
+    (finding,) = findings_of(home(project, sharing={"mode": "mig", "layout": {"1g.4gb": 1, "2g.8gb": 1}}))
     assert finding.path == "pools[0].sharing.layout"
 
 
@@ -150,10 +151,7 @@ def test_a_broken_file_is_no_second_mistake_in_the_environment(project: Path) ->
 
 def test_a_broken_file_leaves_nothing_to_be_judged_by_the_shipped_one(project: Path) -> None:
     said(project, CARD.replace("8192", "0"), "l4.yaml")
-    path = home(project, "l4")
-    text = path.read_text().replace("static", "local")
-    path.write_text(text.replace("names: [n0]", "instanceTypes: [own.large], max: 1"))
-    (finding,) = findings_of(path)
+    (finding,) = findings_of(home(project, "l4", platform="local"))
     assert finding.file == "catalog/l4.yaml"
 
 
@@ -180,14 +178,7 @@ def test_what_the_local_control_plane_does_not_simulate_is_refused(project: Path
     assert (
         said(project, CARD + "instanceTypes: [{name: own.large, gpus: 1, vcpus: 4, memoryGib: 16}]\n") == []
     )
-    path = home(project)
-    text = (
-        path.read_text()
-        .replace("static", "local")
-        .replace("names: [n0]", "instanceTypes: [own.large], max: 1")
-    )
-    path.write_text(text)
-    (finding,) = findings_of(path)
+    (finding,) = findings_of(home(project, platform="local"))
     assert "does not simulate own.large" in finding.what
 
 
@@ -242,7 +233,7 @@ def test_nodes_with_the_card_are_recognised(project: Path) -> None:
 def test_the_cluster_checks_itself_with_the_same_models(project: Path) -> None:
     said(project, CARD)
     said(project, CARD, "not-used.yaml")
-    home(project, more='monitoring: {assertion: {image: "registry.example/gpupool:0.1.0"}}\n')
+    home(project, monitoring={"assertion": {"image": "registry.example/gpupool:0.1.0"}})
     bodies = [manifest.body for manifest in generate(read_plan("home")).manifests]
     (data,) = [body["data"] for body in bodies if body["metadata"]["name"].startswith("gpupool-assert-")]
     assert data["gpu.rtx-2080.yaml"] == CARD

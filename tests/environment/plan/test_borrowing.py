@@ -12,16 +12,12 @@ from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.queue.domain.offers import GpuRequest, UnservableRequest, offers
 from gpupool.queue.domain.supply import supply_of
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 NVIDIA = "nvidia.com/gpu"
-BASE: dict[str, Any] = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "eks", "name": "e", "region": "us-east-1"},
-    "karpenter": {"nodeRole": "nodes"},
-    "pools": [
+BASE: dict[str, Any] = environment_data(
+    "eks",
+    pools=[
         {
             "name": "shared",
             "gpu": "t4",
@@ -35,12 +31,12 @@ BASE: dict[str, Any] = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
         },
     ],
-    "priorities": [
+    priorities=[
         {"name": "high", "value": 10, "level": "high"},
         {"name": "low", "value": 1, "level": "low", "preemptible": True},
     ],
-    "tenants": [{"name": "a", "namespace": "team-a", "pools": {}}],
-}
+    tenants=[{"name": "a", "namespace": "team-a", "pools": {}}],
+)
 
 
 def environment(pools: dict[str, Any], **changes: Any) -> dict[str, Any]:

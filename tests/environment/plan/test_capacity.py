@@ -13,7 +13,8 @@ from gpupool.environment.plan.model import Pool
 from gpupool.environment.plan.pool_cost import HOURS_PER_MONTH, MonthlyCost, monthly_cost
 from gpupool.environment.spec import environment as spec
 from gpupool.environment.spec import tenants as spec_tenants
-from tests.environment_strategies import plan_of, windows
+from tests.environment_files import environment_data, plan_of
+from tests.environment_strategies import windows
 
 CATALOG = load_catalog()
 
@@ -92,14 +93,7 @@ def pool(**fields: object) -> Pool:
         "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2},
         **fields,
     }
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "pools": [made],
-    }
-    return plan_of(environment).pools[0]
+    return plan_of(environment_data("local", pools=[made])).pools[0]
 
 
 def grant(**fields: object) -> spec_tenants.Grant:
@@ -171,12 +165,9 @@ def test_every_window_is_open_for_less_than_a_day(text: str) -> None:
 
 
 def test_generic_is_another_word_for_static() -> None:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "generic", "name": "lab"},
-        "gpuOperator": {"install": False},
-        "pools": [{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["lab-0"]}}],
-    }
+    environment = environment_data(
+        "generic",
+        gpuOperator={"install": False},
+        pools=[{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["lab-0"]}}],
+    )
     assert plan_of(environment).cluster.platform == "static"

@@ -14,7 +14,7 @@ from gpupool.environment.spec.load import check_shape
 from gpupool.environment.spec.machines import RootVolume
 from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 ROOT = Path(__file__).parents[3]
 FILE: dict[str, dict[str, Any]] = yaml.safe_load(Path(cloud_facts.__file__).with_suffix(".yaml").read_text())
@@ -34,14 +34,7 @@ def test_every_type_of_volume_has_its_bounds() -> None:
 
 def environment(**volume: Any) -> dict[str, Any]:
     nodes = {"instanceTypes": ["g6.xlarge"], "max": 2, "rootVolume": volume}
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "eks", "name": "e", "region": "us-east-1"},
-        "karpenter": {"nodeRole": "nodes"},
-        "pools": [{"name": "pool", "gpu": "l4", "nodes": nodes}],
-    }
+    return environment_data("eks", pools=[{"name": "pool", "gpu": "l4", "nodes": nodes}])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.queue.kubernetes.job_manifest import manifest
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 from tests.queue.kubernetes.test_policies_take_its_jobs import job
 
 TAINT = {"key": "example.com/agent", "effect": "NoExecute"}
@@ -65,7 +65,7 @@ def test_every_detail_is_in_the_words_of_karpenter() -> None:
 
 
 def test_without_any_detail_subnets_are_found_by_the_tag_or_as_the_environment_says() -> None:
-    found = [{"tags": {"karpenter.sh/discovery": "e"}}]
+    found = [{"tags": {"karpenter.sh/discovery": "trial"}}]
     spec = bodies()["EC2NodeClass"]
     assert spec["subnetSelectorTerms"] == spec["securityGroupSelectorTerms"] == found
     assert not {"kubelet", "placementGroupSelector"} & spec.keys()

@@ -8,14 +8,9 @@ from gpupool import __version__
 from gpupool.environment.plan.plan_json import plan_json
 from gpupool.environment.plan.queue import Chart, QueueSettings, SecretKey, Smtp
 from gpupool.environment.spec.tenants import Budget, Project
-from tests.environment_strategies import Data, plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
-BASE: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "local", "name": "x"},
-}
+BASE: Data = environment_data("local")
 
 
 def test_defaults_are_the_same_on_both_sides() -> None:

@@ -14,7 +14,7 @@ from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.policy import gate as policy_gate
 from gpupool.queue.simulate.nodes import SimulatedNodes
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 BLOCK = {"id": "cr-0a1b2c", "count": 2, "until": "2027-01-31T11:30Z"}
 TAGGED = {"tags": {"team": "ml"}, "count": 1}
@@ -23,14 +23,12 @@ TAGGED = {"tags": {"team": "ml"}, "count": 1}
 def environment(reserved: list[dict[str, Any]], platform: str = "eks", **nodes: Any) -> dict[str, Any]:
     price = {"usdPerHour": {"onDemand": 10.0, "spot": 4.0, "reserved": 7.0}}
     machines = {"instanceTypes": ["p4de.24xlarge"], "max": 4, "reserved": reserved, **price, **nodes}
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": platform, "name": "e", "region": "us-east-1"},
-        "karpenter": {"nodeRole": "nodes"},
-        "pools": [{"name": "pool", "gpu": "a100-80gb", "nodes": machines}],
-    }
+    return environment_data(
+        platform,
+        cluster={"region": "us-east-1"},
+        karpenter={"nodeRole": "nodes"},
+        pools=[{"name": "pool", "gpu": "a100-80gb", "nodes": machines}],
+    )
 
 
 def test_reserved_nodes_have_a_node_pool_of_their_own_that_is_tried_first() -> None:

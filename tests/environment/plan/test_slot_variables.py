@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from gpupool.environment.plan.resolve import read_plan
 from gpupool.environment.plan.slot_variables import slot_variables
-from tests.environment_strategies import Data, plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
 
 def variables(*pools: Data) -> dict[str, str]:
-    data = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "pools": [{"name": f"p{at}", **pool} for at, pool in enumerate(pools)],
-    }
+    data = environment_data("local", pools=[{"name": f"p{at}", **pool} for at, pool in enumerate(pools)])
     return dict(slot_variables(plan_of(data).pools))
 
 

@@ -11,7 +11,7 @@ from gpupool.findings import SpecError
 from gpupool.generators import generate
 from gpupool.queue.domain.supply import supply_of
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 
 BOTH = ["spot", "on-demand"]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
-import yaml
 from pydantic import BaseModel
 
 from gpupool.environment.catalog import gpu_file
@@ -18,6 +17,7 @@ from gpupool.environment.spec.load import check_shape
 from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.queue.api import openapi
 from gpupool.queue.api.requests import WANTED
+from tests.environment_files import environment_data, text_of
 
 
 def patterns(part: Any) -> Iterator[str]:
@@ -86,16 +86,13 @@ def test_every_pattern_of_the_file_is_looked_at() -> None:
     ],
 )
 def test_the_hint_is_the_fields_own(field: str, value: object, hint: str) -> None:
-    data: dict[str, Any] = yaml.safe_load(
-        "{apiVersion: gpupool.dev/v1alpha1, kind: Environment, metadata: {name: a}, pools: [],"
-        " cluster: {platform: static, name: a}}"
-    )
+    data = environment_data("static", pools=[])
     *path, last = field.split(".")
     inner = data
     for part in path:
         inner = inner.setdefault(part, {})
     inner[last] = value
-    findings = check_shape(parse_source("a.yaml", yaml.safe_dump(data).encode())).findings
+    findings = check_shape(parse_source("trial.yaml", text_of(data).encode())).findings
     assert [finding for finding in findings if hint in finding.remediation], findings
 
 

@@ -18,7 +18,8 @@ from gpupool.environment.project import environments_folder
 from gpupool.environment.schema.published import FILE
 from gpupool.environment.spec.yaml_scalars import Unclear
 from gpupool.environment.spec.yaml_source import read_source
-from tests.environment_strategies import Data, environments
+from tests.environment_files import Data
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 SCHEMA = json.loads(FILE.read_text())

@@ -9,16 +9,11 @@ from pathlib import Path
 import yaml
 
 from gpupool.environment.plan.model import Plan
-from gpupool.environment.plan.resolve import read_plan, resolve
-from gpupool.environment.spec.load import check_shape
-from gpupool.environment.spec.yaml_source import parse_source
+from gpupool.environment.plan.resolve import read_plan
 from gpupool.generators.monitoring import boards
+from tests.environment_files import environment_data, plan_of
 
 KINDS = """\
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: kinds}
-cluster: {platform: static, name: kinds}
 pools:
   - name: shared
     gpu: t4
@@ -50,7 +45,7 @@ def shipped(name: str) -> Plan:
 
 
 def kinds() -> Plan:
-    return resolve(check_shape(parse_source("kinds.yaml", KINDS.encode())))
+    return plan_of(environment_data("static", name="kinds", **yaml.safe_load(KINDS)))
 
 
 def everything(pools: Collection[str] = ()) -> Plan:
@@ -79,7 +74,7 @@ def everything(pools: Collection[str] = ()) -> Plan:
             pool.pop("fallbackTo", None)
         for tenant in data["tenants"]:
             tenant["pools"] = {name: grant for name, grant in tenant["pools"].items() if name in pools}
-    return resolve(check_shape(parse_source("prod.yaml", yaml.safe_dump(data).encode())))
+    return plan_of(data)
 
 
 def queries(plan: Plan) -> Iterator[tuple[str, str, str]]:

@@ -9,19 +9,16 @@ from gpupool.generators import generate
 from gpupool.live.cluster.snapshot import ClusterSnapshot
 from gpupool.live.drift import Drift, examine
 from gpupool.live.drift.check import DriftCheck
+from tests.environment_files import environment_data, text_of
 from tests.live.drift.fake_cluster import EKS, NOW, Cluster, plan_of
 
-LOCAL = """
-apiVersion: gpupool.dev/v1alpha1
-kind: Environment
-metadata: {name: trial}
-cluster: {platform: local, name: trial}
-pools:
-  - name: shared
-    gpu: t4
-    sharing: {mode: time-slicing, replicas: 4}
-    nodes: {instanceTypes: [g4dn.xlarge], max: 2}
-"""
+SHARED = {
+    "name": "shared",
+    "gpu": "t4",
+    "sharing": {"mode": "time-slicing", "replicas": 4},
+    "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2},
+}
+LOCAL = text_of(environment_data("local", pools=[SHARED]))
 OVERLAYS = ("karpenter.sh/v1alpha1", "NodeOverlay")
 RESTORE = "gpupool refresh trial && gpupool up trial"
 

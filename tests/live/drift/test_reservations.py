@@ -8,7 +8,7 @@ import pytest
 
 from gpupool.live.drift.drift import Drift
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import text_of
+from tests.environment_files import text_of
 from tests.live.drift.fake_cluster import Cluster
 
 BLOCK = {"id": "cr-0a", "count": 1, "until": "2027-01-31T11:30Z"}
@@ -16,7 +16,7 @@ OPEN = {"id": "cr-0b", "count": 1}
 
 
 def examined(reserved: list[dict[str, Any]], *live: dict[str, str], looked: bool = True) -> list[Drift]:
-    cluster = Cluster(text_of({**environment(reserved), "metadata": {"name": "trial"}}))
+    cluster = Cluster(text_of(environment(reserved)))
     status: dict[str, Any] = {"capacityReservations": list(live)}
     if looked:
         status["conditions"] = [{"type": "Ready", "status": "True"}]

@@ -18,7 +18,8 @@ from gpupool.live.repartition.preparation import task_for
 from gpupool.live.repartition.shapes import LiveNode, Mark, Shape, wanted
 from gpupool.live.repartition.steps import Act, NodeAction, RepartitionLimits, Task, decide
 from gpupool.live.repartition.watch import Watch
-from tests.environment_strategies import Data, environments, plan_of
+from tests.environment_files import Data, environment_data, plan_of
+from tests.environment_strategies import environments
 from tests.examples import examples
 
 JOINED = LiveNode(
@@ -80,12 +81,9 @@ def test_the_new_shape_is_the_one_that_was_begun(environment: Data, another: Dat
                 assert new_shape(begun, changed, node) == wanted(pool, machine.instance_type)
 
 
-PARTED: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "local", "name": "e"},
-    "pools": [
+PARTED: Data = environment_data(
+    "local",
+    pools=[
         {
             "name": "pool",
             "gpu": "a100-80gb",
@@ -93,7 +91,7 @@ PARTED: Data = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2},
         }
     ],
-}
+)
 
 
 def _settings(plugin: str, *layouts: Any) -> dict[str, Any]:

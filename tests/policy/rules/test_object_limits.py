@@ -18,7 +18,7 @@ from gpupool.policy.rules import object_limits as limits
 from gpupool.policy.rules.object_limits import ObjectLimit, exceeded, object_limits
 from tests import command
 from tests.environment_combinations import LEGAL, environment_of
-from tests.environment_strategies import plan_of, text_of
+from tests.environment_files import plan_of, text_of
 
 Body = dict[str, Any]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpupool.queue.domain.supply import DRAIN_S, supply_of
 from gpupool.queue.records import WaitReason
 from tests.environment.plan.test_reserved import environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 from tests.examples import examples
 from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpupool.queue.domain.supply import supply_of
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,9 @@ from tests.environment_strategies import plan_of
 def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
     weights: tuple[float, float], grants: tuple[int, int], guaranteed: tuple[int, int]
 ) -> None:
-    given = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "static", "name": "lab"},
-        "pools": [
+    given = environment_data(
+        "static",
+        pools=[
             {
                 "name": "notebooks",
                 "gpu": "t4",
@@ -37,7 +34,7 @@ def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
                 "overcommit": True,
             }
         ],
-        "tenants": [
+        tenants=[
             {
                 "name": name,
                 "namespace": f"team-{name}",
@@ -46,6 +43,6 @@ def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
             }
             for name, weight, slices in zip(("a", "b"), weights, grants, strict=True)
         ],
-    }
+    )
     found = supply_of(plan_of(given)).tenants
     assert tuple(found[name].guaranteed["notebooks", "nvidia.com/gpu"] for name in ("a", "b")) == guaranteed

@@ -24,6 +24,7 @@ from gpupool.queue.simulate.numbers import numbers
 from gpupool.queue.simulate.record import Record
 from gpupool.queue.simulate.run import Settings, simulate
 from gpupool.queue.simulate.trace import MONDAY, Arrival, Trace
+from tests.environment_files import environment_data, write_environment
 
 ROOT = Path(__file__).parents[3]
 LOCAL = ROOT / "environments" / "local.yaml"
@@ -38,19 +39,14 @@ def local() -> Plan:
 def environment(folder: Path, **pool: object) -> Plan:
     """One pool of whole GPUs for one tenant."""
     nodes = {"instanceTypes": ["g5.xlarge"], "max": 2, "consolidateAfter": "60s", **pool}
-    file = folder / "small.yaml"
-    data = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "small"},
-        "cluster": {"platform": "local", "name": "small"},
-        "pools": [{"name": "batch", "gpu": "a10g", "nodes": nodes}],
-        "priorities": [{"name": "research", "value": 100, "level": "low", "preemptible": True}],
-        "tenants": [{"name": "a", "namespace": "team-a", "maxPriority": "research",
-                     "pools": {"batch": {"gpus": 2}}}],
-    }  # fmt: skip
-    file.write_text(yaml.safe_dump(data), encoding="utf-8")
-    return read_plan(str(file))
+    tenant = {"name": "a", "namespace": "team-a", "maxPriority": "research", "pools": {"batch": {"gpus": 2}}}
+    data = environment_data(
+        "local",
+        pools=[{"name": "batch", "gpu": "a10g", "nodes": nodes}],
+        priorities=[{"name": "research", "value": 100, "level": "low", "preemptible": True}],
+        tenants=[tenant],
+    )
+    return read_plan(str(write_environment(folder, data)))
 
 
 def played(plan: Plan, arrivals: list[Arrival], *changes: str, seed: int = 1) -> Record:
@@ -181,12 +177,11 @@ def test_an_empty_trace(local: Plan) -> None:
 
 def test_what_no_budget_ever_pays_for_ends_the_run_and_is_counted(tmp_path: Path) -> None:
     """Budgets begin again for ever; the run does not."""
-    file = tmp_path / "small.yaml"
     environment(tmp_path)
-    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    data = yaml.safe_load((tmp_path / "trial.yaml").read_text(encoding="utf-8"))
     for period in ("day", "month"):
         data["tenants"][0]["budget"] = {"usd": 1, "period": period}
-        file.write_text(yaml.safe_dump(data), encoding="utf-8")
+        file = write_environment(tmp_path, data)
         short = [replace(job(at), timeout_s=600) for at in (0, 10, 30)]
         dear = replace(job(20), seconds=360_000, timeout_s=360_000)
         trace = Trace((*short[:2], dear, replace(job(25), gpu="h100-80gb"), short[2]))

@@ -15,19 +15,16 @@ from gpupool.review.report.build import build
 from gpupool.review.report.environment_state import EnvironmentState
 from gpupool.review.report.git_states import ProjectFiles
 from gpupool.review.report.model import EnvironmentReport, ProjectState, Report
-from tests.environment_strategies import plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
-Data = dict[str, Any]
 TODAY = date(2026, 9, 1)
 
-EKS: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "eks", "name": "ml", "region": "us-east-1"},
-    "gpuOperator": {"driver": {"enabled": False}},
-    "karpenter": {"nodeRole": "nodes", "amiAlias": "al2023@v20260801"},
-    "pools": [
+EKS = environment_data(
+    "eks",
+    cluster={"name": "ml"},
+    gpuOperator={"driver": {"enabled": False}},
+    karpenter={"nodeRole": "nodes", "amiAlias": "al2023@v20260801"},
+    pools=[
         {
             "name": "shared",
             "gpu": "a100-80gb",
@@ -42,17 +39,13 @@ EKS: Data = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2},
         },
     ],
-    "tenants": [
-        {"name": "a", "namespace": "team-a", "pools": {"shared": {"gpus": 8}}, "budget": {"usd": 1000}}
-    ],
-}
-STATIC: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "static", "name": "rack"},
-    "gpuOperator": {"driver": {"enabled": False}},
-    "pools": [
+    tenants=[{"name": "a", "namespace": "team-a", "pools": {"shared": {"gpus": 8}}, "budget": {"usd": 1000}}],
+)
+STATIC = environment_data(
+    "static",
+    cluster={"name": "rack"},
+    gpuOperator={"driver": {"enabled": False}},
+    pools=[
         {
             "name": "one",
             "gpu": "a100-80gb",
@@ -62,7 +55,7 @@ STATIC: Data = {
         {"name": "two", "gpu": "a100-80gb", "nodes": {"names": ["n3"]}},
         {"name": "found", "gpu": "a100-80gb", "nodes": {"selector": {"rack": "7"}, "max": 3}},
     ],
-}
+)
 Edit = Callable[[Data], Any]
 
 
@@ -84,11 +77,10 @@ def snapshot(root: Path, name: str, **environments: Data) -> ProjectFiles:
 
 
 def report(root: Path, data: Data, edit: Edit, **options: Any) -> Report:
-    base = {**data, "metadata": {"name": "trial"}}
     threshold = options.pop("cost_threshold", 20.0)
     return build(
-        snapshot(root, "base", trial=base),
-        snapshot(root, "head", trial=edited(base, edit)),
+        snapshot(root, "base", trial=data),
+        snapshot(root, "head", trial=edited(data, edit)),
         [],
         TODAY,
         threshold,

@@ -285,7 +285,7 @@ def test_a_new_environment_and_one_that_goes() -> None:
     ],
 )
 def test_what_gitops_engines_do_not_delete(engine: str, on_removal: str, kind: str, text: str) -> None:
-    delivery = {"engine": engine, "repo": "https://git.example.com/p.git", "path": "rendered/random"}
+    delivery = {"engine": engine, "repo": "https://git.example.com/p.git", "path": "rendered/trial"}
     base = edited(EKS, lambda data: data.update(delivery={**delivery, "onRemoval": on_removal}))
     found = effects(base, lambda data: data["pools"].pop())
     (gone,) = [effect for effect in found if effect.node_pool == "parted"]

@@ -13,7 +13,7 @@ from gpupool.live.cluster.snapshot import ClusterSnapshot
 from gpupool.review.report.environment_state import EnvironmentState
 from gpupool.review.report.live import Live
 from tests.environment.plan.test_borrowing import NVIDIA, environment
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 
 
 def pod(name: str, slices: int, **spec: Any) -> dict[str, Any]:

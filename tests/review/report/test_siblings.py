@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-import yaml
 
 from gpupool.review.report.build import build
 from gpupool.review.report.git_states import snapshots
 from gpupool.review.report.model import EnvironmentReport
+from tests.environment_files import write_environment
 from tests.review.report.plans import EKS, TODAY, Data, edited, report, snapshot
 from tests.review.report.test_git_states import commit, git
 
@@ -37,11 +37,10 @@ STAGING_LEFT_OUT = (
 
 def put(folder: Path, files: Files) -> None:
     environments = folder / "environments"
-    environments.mkdir(parents=True, exist_ok=True)
     for path in environments.glob("*.yaml"):
         path.unlink()
-    for name, data in files.items():
-        (environments / f"{name}.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
+    for data in files.values():
+        write_environment(environments, data)
 
 
 def reported(

@@ -8,7 +8,7 @@ from gpupool.environment.plan.capacity import parse_window
 from gpupool.environment.plan.changes import wording
 from gpupool.environment.plan.changes.pools import pool_changes
 from gpupool.environment.plan.changes.tenants import tenant_changes
-from tests.environment_strategies import plan_of
+from tests.environment_files import plan_of
 from tests.review.report.plans import EKS, Data, Edit, edited
 
 

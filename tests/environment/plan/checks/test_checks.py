@@ -9,14 +9,11 @@ import pytest
 
 from gpupool.environment.plan.checks import CHECKS
 from gpupool.findings import SpecError
-from tests.environment_strategies import Data, plan_of
+from tests.environment_files import Data, environment_data, plan_of
 
-BASE: Data = {
-    "apiVersion": "gpupool.dev/v1alpha1",
-    "kind": "Environment",
-    "metadata": {"name": "random"},
-    "cluster": {"platform": "local", "name": "x"},
-    "pools": [
+BASE: Data = environment_data(
+    "local",
+    pools=[
         {
             "name": "slices",
             "gpu": "t4",
@@ -30,12 +27,12 @@ BASE: Data = {
             "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
         },
     ],
-    "priorities": [{"name": "p", "value": 2, "level": "high"}, {"name": "q", "value": 1, "level": "low"}],
-    "tenants": [
+    priorities=[{"name": "p", "value": 2, "level": "high"}, {"name": "q", "value": 1, "level": "low"}],
+    tenants=[
         {"name": "one", "namespace": "one", "pools": {"slices": {"gpus": 1}}, "budget": {"usd": 1000}},
         {"name": "two", "namespace": "two", "pools": {"slices": {"gpus": 1}}},
     ],
-}
+)
 
 
 PROJECT_ALERTS = "tenants[0].projects[0].budget.alertAt"

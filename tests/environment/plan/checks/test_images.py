@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from gpupool.environment.plan.model import Plan
-from gpupool.environment.plan.resolve import resolve
-from gpupool.environment.spec.load import check_shape
-from gpupool.environment.spec.yaml_source import parse_source
 from gpupool.findings import SpecError
 from gpupool.generators import generate
+from tests.environment_files import environment_data, plan_of
 
 
-def plan_of(family: str, terms: list[dict[str, Any]], kubernetes: str = "1.36", alias: str = "") -> Plan:
+def plan_with(family: str, terms: list[dict[str, Any]], kubernetes: str = "1.36", alias: str = "") -> Plan:
     image = {"family": family, "selectorTerms": terms, "userData": "#!/bin/sh"}
     nodes = {"instanceTypes": ["g6.xlarge"], "max": 1, "image": image}
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "x"},
-        "cluster": {"platform": "eks", "name": "x", "region": "us-east-1", "kubernetesVersion": kubernetes},
-        "karpenter": {"nodeRole": "nodes"} | ({"amiAlias": alias} if alias else {}),
-        "pools": [{"name": "p", "gpu": "l4", "nodes": nodes}],
-    }
-    return resolve(check_shape(parse_source("x.yaml", json.dumps(environment).encode())))
+    environment = environment_data(
+        "eks",
+        cluster={"kubernetesVersion": kubernetes},
+        karpenter={"nodeRole": "nodes"} | ({"amiAlias": alias} if alias else {}),
+        pools=[{"name": "p", "gpu": "l4", "nodes": nodes}],
+    )
+    return plan_of(environment)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +35,7 @@ def plan_of(family: str, terms: list[dict[str, Any]], kubernetes: str = "1.36", 
     ],
 )
 def test_terms_reach_the_node_class(family: str, terms: list[dict[str, Any]]) -> None:
-    bodies = [manifest.body for manifest in generate(plan_of(family, terms)).manifests]
+    bodies = [manifest.body for manifest in generate(plan_with(family, terms)).manifests]
     (spec,) = [body["spec"] for body in bodies if body["kind"] == "EC2NodeClass"]
     assert spec["amiSelectorTerms"] == terms
 
@@ -48,7 +43,7 @@ def test_terms_reach_the_node_class(family: str, terms: list[dict[str, Any]]) ->
 @pytest.mark.parametrize(("kubernetes", "there"), [("1.32", True), ("1.33", False), ("1.36", False)])
 def test_amazon_linux_2_ends_with_kubernetes_1_32(kubernetes: str, there: bool) -> None:
     def plan() -> Plan:
-        return plan_of("Custom", [{"id": "ami-1"}], kubernetes, "al2@latest")
+        return plan_with("Custom", [{"id": "ami-1"}], kubernetes, "al2@latest")
 
     if there:
         assert plan().karpenter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpupool.findings import Finding, SpecError
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 EXCLUSIVE = {"name": "pool", "gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 2}}
 PARTED = {
@@ -23,19 +23,15 @@ SLICED = {
 
 
 def findings(pool: dict[str, Any], *grants: dict[str, Any], **changes: Any) -> tuple[Finding, ...]:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "eks", "name": "e", "region": "us-east-1"},
-        "karpenter": {"nodeRole": "nodes"},
-        "pools": [{**pool, **changes}],
-        "priorities": [{"name": "low", "value": 1, "level": "low", "preemptible": True}],
-        "tenants": [
+    environment = environment_data(
+        "eks",
+        pools=[{**pool, **changes}],
+        priorities=[{"name": "low", "value": 1, "level": "low", "preemptible": True}],
+        tenants=[
             {"name": f"t{number}", "namespace": f"team-{number}", "pools": {"pool": grant}}
             for number, grant in enumerate(grants)
         ],
-    }
+    )
     try:
         plan_of(environment)
     except SpecError as error:

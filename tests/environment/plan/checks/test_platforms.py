@@ -9,7 +9,7 @@ import pytest
 
 from gpupool.findings import SpecError
 from gpupool.generators import generate
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 BOUGHT: dict[str, Any] = {
     "name": "bought",
@@ -25,18 +25,13 @@ GROUP: dict[str, Any] = {
 
 
 def environment(platform: str, *pools: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": platform, "name": "e", "region": "us-east-1"},
-        "pools": copy.deepcopy(list(pools)),
-        **changes,
-    }
+    return environment_data(
+        platform, cluster={"region": "us-east-1"}, pools=copy.deepcopy(list(pools)), **changes
+    )
 
 
 def test_existing_nodes_stand_beside_those_that_karpenter_starts() -> None:
-    plan = plan_of(environment("eks", GROUP, BOUGHT, karpenter={"nodeRole": "nodes"}))
+    plan = plan_of(environment("eks", GROUP, BOUGHT))
     assert plan.has_existing_nodes
     assert [bool(pool.capacities) for pool in plan.pools] == [False, True]
     names = {
@@ -46,7 +41,9 @@ def test_existing_nodes_stand_beside_those_that_karpenter_starts() -> None:
 
 
 def test_without_pools_of_its_own_karpenter_is_not_asked_for() -> None:
-    plan = plan_of(environment("eks", GROUP))
+    data = environment("eks", GROUP)
+    del data["karpenter"]
+    plan = plan_of(data)
     assert plan.karpenter is None
     assert not [release for release in generate(plan).releases if release.name == "karpenter"]
 
@@ -71,7 +68,7 @@ def test_without_pools_of_its_own_karpenter_is_not_asked_for() -> None:
 def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], message: str) -> None:
     group = {**GROUP, "nodes": {"selector": selector, "max": 2}}
     with pytest.raises(SpecError) as error:
-        plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"}))
+        plan_of(environment("eks", group, BOUGHT))
     (finding,) = error.value.findings
     assert (finding.path, message in finding.what) == ("pools[0].nodes.selector", True)
 
@@ -90,7 +87,7 @@ def test_karpenters_own_nodes_are_not_taken_over(selector: dict[str, str], messa
 )
 def test_a_selector_that_the_node_group_alone_fits_is_taken(selector: dict[str, str]) -> None:
     group = {**GROUP, "nodes": {"selector": selector, "max": 2}}
-    assert plan_of(environment("eks", group, BOUGHT, karpenter={"nodeRole": "nodes"})).has_existing_nodes
+    assert plan_of(environment("eks", group, BOUGHT)).has_existing_nodes
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,14 @@ from typing import Any
 import pytest
 
 from gpupool.findings import SpecError
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 WAIVER = {"policy": "pin-images", "owner": "o", "reason": "r", "until": "2027-03-31"}
 
 
 def findings(**policies: Any) -> list[str]:
-    environment = {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "x"},
-        "policies": policies,
-    }
     try:
-        plan_of(environment)
+        plan_of(environment_data("local", policies=policies))
     except SpecError as error:
         return [f"{finding.path}: {finding.what}; {finding.remediation}" for finding in error.findings]
     return []

@@ -10,7 +10,7 @@ from gpupool.environment.plan.model import Pool
 from gpupool.environment.plan.pool_cost import monthly_cost
 from gpupool.findings import SpecError
 from gpupool.queue.domain.supply import supply_of
-from tests.environment_strategies import plan_of
+from tests.environment_files import environment_data, plan_of
 
 MIXED = ["g6.xlarge", "g6.12xlarge"]
 LARGE = ["g6.12xlarge", "g6.48xlarge"]
@@ -18,13 +18,7 @@ LARGE = ["g6.12xlarge", "g6.48xlarge"]
 
 def environment(**nodes: Any) -> dict[str, Any]:
     pool = {"name": "p", "gpu": "l4", "nodes": {"instanceTypes": MIXED, **nodes}}
-    return {
-        "apiVersion": "gpupool.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "random"},
-        "cluster": {"platform": "local", "name": "e"},
-        "pools": [pool],
-    }
+    return environment_data("local", pools=[pool])
 
 
 def pool(**nodes: Any) -> Pool:
