@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vapcheck.judging.evaluation import Decision
+from vapcheck.judging.evaluation import PolicyDecision
 from vapcheck.manifests.documents import Document
 from vapcheck.outcome import Level, ObjectRef, PolicyFinding
 from vapcheck.policy.model import Binding, Policy
@@ -36,7 +36,7 @@ def config_level(policy: Policy) -> Level:
     return "deny" if policy.fails_closed else "audit"
 
 
-def level_of(policy: Policy, binding: Binding, decision: Decision) -> Level:
+def level_of(policy: Policy, binding: Binding, decision: PolicyDecision) -> Level:
     """Of one decision under a binding."""
     if decision.kind != "violation" and not policy.fails_closed:
         return "audit"  # the server allows the request; report at least the failed expression
@@ -48,7 +48,12 @@ def level_of(policy: Policy, binding: Binding, decision: Decision) -> Level:
 
 
 def finding_of(
-    policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
+    policy: Policy,
+    binding: Binding | None,
+    decision: PolicyDecision,
+    level: Level,
+    document: Document,
+    path: str,
 ) -> PolicyFinding:
     """What a decision says about an object; `path` leads to the part of it that was judged."""
     path = ".".join(part for part in (path, decision.path) if part)

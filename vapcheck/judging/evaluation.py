@@ -22,7 +22,7 @@ _MAX_MESSAGE_BYTES = 5 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PolicyDecision:
     """One validation that does not hold, or one error. A validation that holds has none."""
 
     kind: Literal["violation", "error", "audit-error"]
@@ -47,7 +47,7 @@ class Evaluation:
         self.evaluated = 0
         """How many expressions were evaluated."""
 
-    def verdict(self) -> list[Decision] | None:
+    def verdict(self) -> list[PolicyDecision] | None:
         """None if a match condition excludes the request; otherwise the decisions, empty if it passes.
 
         Errors are decisions too: failurePolicy says what follows.
@@ -55,12 +55,12 @@ class Evaluation:
         condition = self._conditions()
         if condition is False:
             return None
-        if isinstance(condition, Decision):
+        if isinstance(condition, PolicyDecision):
             return [condition]
         decisions = self._validations()
         return [*decisions, *self._audit_errors()] if self._compiled.audit_annotations else decisions
 
-    def _conditions(self) -> bool | Decision:
+    def _conditions(self) -> bool | PolicyDecision:
         """Whether all conditions hold; one that is false outweighs errors of the others."""
         compiled = self._compiled
         if not compiled.conditions:
@@ -73,39 +73,43 @@ class Evaluation:
                 if self._run(program, scope) is False:
                     return False
             except BudgetExceeded as error:
-                return Decision("error", str(error), row)
+                return PolicyDecision("error", str(error), row)
             except EvaluationError as error:
                 errors.append((row, _failed(row, error)))
         if not errors:
             return True
         texts = list(dict.fromkeys(text for _, text in errors))
         message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return Decision("error", message, errors[0][0], shows_values=True)
+        return PolicyDecision("error", message, errors[0][0], shows_values=True)
 
-    def _validations(self) -> list[Decision]:
+    def _validations(self) -> list[PolicyDecision]:
         budget = Budget()
         scope = self._scope.with_variables(self._compiled.variables, budget=budget)
-        results: list[Decision | bool] = []
+        results: list[PolicyDecision | bool] = []
         for item in self._compiled.validations:
             row = item.validation.expression
             try:
                 results.append(self._run(item.program, scope) is True)
             except BudgetExceeded as error:
-                return [Decision("error", str(error), row)]
+                return [PolicyDecision("error", str(error), row)]
             except EvaluationError as error:
                 path, values = self._explained(item, scope)
                 message = _failed(row, error)
-                results.append(Decision("error", message, row, values=values, path=path, shows_values=True))
+                results.append(
+                    PolicyDecision("error", message, row, values=values, path=path, shows_values=True)
+                )
         if all(result is True for result in results) and budget.remaining >= self._most_for_messages(scope):
             return []  # no message will be read, and none can run out of what is left
         messages, failed = self._messages(budget)
         decisions = []
         for number, (item, result) in enumerate(zip(self._compiled.validations, results, strict=True)):
             row = item.validation.expression
-            if isinstance(result, Decision):
+            if isinstance(result, PolicyDecision):
                 decisions.append(result)
             elif messages is None:
-                decisions.append(Decision("error", f"failed messageExpression: {BudgetExceeded()}", row))
+                decisions.append(
+                    PolicyDecision("error", f"failed messageExpression: {BudgetExceeded()}", row)
+                )
             elif not result:
                 reason = item.validation.reason
                 worded = (
@@ -114,7 +118,7 @@ class Evaluation:
                 path, values = self._explained(item, scope)
                 if item.message and number in failed:
                     values[item.message.expression] = f"({failed[number]})"
-                decisions.append(Decision("violation", worded, row, reason, values, path))
+                decisions.append(PolicyDecision("violation", worded, row, reason, values, path))
         return decisions
 
     def _most_for_messages(self, scope: Scope) -> int:
@@ -151,18 +155,18 @@ class Evaluation:
             texts.append(_usable(text))
         return texts, failed
 
-    def _audit_errors(self) -> list[Decision]:
+    def _audit_errors(self) -> list[PolicyDecision]:
         """What is wrong with the audit annotations, whose values go to a log of the server's."""
-        wrong: list[Decision] = []
+        wrong: list[PolicyDecision] = []
         # They compile with an authorizer, but the server evaluates them without one (validator.go).
         scope = self._without_authorizer(Budget())
         for row, program in self._compiled.audit_annotations:
             try:
                 self._run(program, scope)
             except BudgetExceeded as error:
-                return [Decision("error", str(error), row)]
+                return [PolicyDecision("error", str(error), row)]
             except EvaluationError as error:
-                wrong.append(Decision("audit-error", _failed(row, error), row, shows_values=True))
+                wrong.append(PolicyDecision("audit-error", _failed(row, error), row, shows_values=True))
         return wrong
 
     def _without_authorizer(self, budget: Budget) -> Scope:

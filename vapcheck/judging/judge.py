@@ -17,7 +17,7 @@ from vapcheck.cel.libraries.authorization import Attributes, Authorizer, Resourc
 from vapcheck.cel.program import Scope
 from vapcheck.judging.context_objects import ContextObjects, doubtful
 from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
-from vapcheck.judging.evaluation import Decision, Evaluation
+from vapcheck.judging.evaluation import Evaluation, PolicyDecision
 from vapcheck.judging.matching import Matcher, asks_labels, is_exempt
 from vapcheck.judging.request import Request, User
 from vapcheck.judging.tally import Reach, Tally, UnseenNamespace
@@ -182,7 +182,7 @@ class Judge:
             broken = self._parameters.unknown_kind(policy)
             if broken:
                 self.tally.matched[policy.name] += 1
-                decision, level = Decision("error", broken), config_level(policy)
+                decision, level = PolicyDecision("error", broken), config_level(policy)
                 finding = finding_of(policy, None, decision, level, document, path)
                 findings.append(replace(finding, remediation=GIVE_THE_CRD))
                 continue
@@ -198,7 +198,7 @@ class Judge:
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
-                    decision = Decision("error", f"failed to configure binding: {error}")
+                    decision = PolicyDecision("error", f"failed to configure binding: {error}")
                     finding = finding_of(policy, binding, decision, config_level(policy), document, path)
                     findings.append(replace(finding, remediation=error.remediation or finding.remediation))
                     continue

@@ -65,13 +65,13 @@ def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
     return replace(drift, category=Category.settling, what=reason, remediation=restore)
 
 
-def _after_it(inputs: DriftInput, pool: str, remediation: str) -> str:
+def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
     """The repair, the repartition first where it needs `up` or `refresh`: those are refused until it ends."""
     go_on = repair.repartition(inputs.env, pool)
-    if remediation.startswith(_REFUSED):
-        return repair.all_of(go_on, repair.Command(remediation))
-    refused = any(name in remediation for name in _REFUSED)
-    return f"{go_on}, then {remediation}" if refused else remediation
+    if command.startswith(_REFUSED):
+        return repair.all_of(go_on, repair.Command(command))
+    refused = any(name in command for name in _REFUSED)
+    return f"{go_on}, then {command}" if refused else command
 
 
 def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:

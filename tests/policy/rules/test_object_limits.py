@@ -95,7 +95,7 @@ def validated(folder: Path, environment: Body) -> str:
     file = folder / "large.yaml"
     file.write_text(text_of(environment), encoding="utf-8")
     done = command.gpupool("validate", str(file), folder=folder)
-    assert done.returncode == ("fine" not in done.stdout), done
+    assert done.returncode == ("valid" not in done.stdout), done
     return done.stdout
 
 
@@ -104,7 +104,7 @@ def test_validate_names_the_section_that_makes_it_large(tmp_path: Path) -> None:
     (line,) = printed.splitlines()
     assert " tenants: ConfigMap gpupool-system/gpupool-tenants: " in line
     assert " bytes in data; 1,048,576 are accepted; write fewer or shorter entries" in line
-    assert validated(tmp_path, large(40, 60)) == "large: fine\n"
+    assert validated(tmp_path, large(40, 60)) == "large: valid\n"
 
 
 def test_files_for_kustomize_may_be_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,23 @@ class Events:
     def __init__(self) -> None:
         self.time = START
         self.read: Counter[str] = Counter()
+        self.over: Counter[str] = Counter()
+        """Reads that have ended, whose answers are known from then on."""
         self.silent = False
 
     def now(self) -> datetime:
         return self.time
 
+    async def wait(self, **reads: int) -> None:
+        """Until the namespaces have been read so often."""
+        async with asyncio.timeout(60):
+            while any(self.over[namespace] < count for namespace, count in reads.items()):
+                await asyncio.sleep(0.01)
+
     async def warnings(self, namespace: str) -> dict[str, list[str]]:
         self.read[namespace] += 1
         await asyncio.sleep(0.001)
+        self.over[namespace] += 1
         if self.silent:
             raise UnreachableError("no answer")
         return {f"{namespace}-1": ["no node", "no quota"]}
@@ -49,20 +58,18 @@ def test_a_namespace_is_read_once_for_all_who_wait_in_it(monkeypatch: pytest.Mon
         for number in range(100):
             for namespace in ("a", "b"):
                 assert read.about(thing(namespace, number), START) is None
-        await asyncio.sleep(0.2)
-        assert events.read == {"a": 1, "b": 1}
+        await events.wait(a=1, b=1)
         assert read.about(thing("a", 1), START) == "no node; no quota"
         assert read.about(thing("a", 2), START) == ""
         assert events.read == {"a": 1, "b": 1}
         # Who began to wait later is not answered from what was read before.
         assert read.about(thing("a", 1), START + timedelta(seconds=1)) is None
         events.time += timedelta(seconds=2)
-        await asyncio.sleep(0.2)
+        await events.wait(a=2)
         assert read.about(thing("a", 1), START + timedelta(seconds=1)) == "no node; no quota"
         events.time += warnings.AGAIN + timedelta(seconds=1)
         assert read.about(thing("a", 1), START) == "no node; no quota"
-        await asyncio.sleep(0.2)
-        assert events.read["a"] >= 3
+        await events.wait(a=3)
         read.close()
 
     asyncio.run(run())
@@ -76,11 +83,10 @@ def test_a_cluster_that_does_not_answer_is_asked_again_later(monkeypatch: pytest
         events.silent = True
         read = Warnings(events.warnings, events.now)
         assert read.about(thing("a", 1), START) is None
-        await asyncio.sleep(0.2)
-        assert events.read["a"] == 1
+        await events.wait(a=1)
         events.silent = False
         assert read.about(thing("a", 1), START) is None
-        await asyncio.sleep(0.2)
+        await events.wait(a=2)
         assert read.about(thing("a", 1), START) == "no node; no quota"
         read.close()
 
