@@ -67,13 +67,13 @@ def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str])
 
 def test_an_end_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (NodeRow("a", "2 mig-3g.40gb", "new"), NodeRow("b", "nothing", "old, cordoned; it offers nothing"))
-    _show(RepartitionResult("prod", "pool", RepartitionStatus.stopped, rows, ("go on: ...",)))
+    _show(RepartitionResult("prod", "pool", RepartitionStatus.stopped, rows, ("continue with: ...",)))
     assert capsys.readouterr().out.splitlines() == [
         "NODE  OFFERS         STATE",
         "a     2 mig-3g.40gb  new",
         "b     nothing        old, cordoned; it offers nothing",
         "prod pool: stopped",
-        "note: go on: ...",
+        "note: continue with: ...",
     ]
 
 

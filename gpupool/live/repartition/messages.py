@@ -55,9 +55,9 @@ def unfinished(
             gone = f"repair it, or remove it from the cluster: kubectl delete node {node.name}"
             notes.append(f"{node.name} is not Ready; {gone}")
     if again is not None:
-        return (*notes, f"continue: {again}")
+        return (*notes, f"continue with: {again}")
     command = f"gpupool repartition {environment} {pool}"
-    return (*notes, f"continue: {command}", f"undo: {command} --rollback")
+    return (*notes, f"continue with: {command}", f"undo: {command} --rollback")
 
 
 def window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:

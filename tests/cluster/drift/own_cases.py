@@ -196,7 +196,7 @@ CASES = (
         _extra,
         "objects",
         "extra",
-        "made by",
+        "created by",
         r"kubectl -n gpupool-system delete configmap left-over",
     ),
     Case(
@@ -393,7 +393,7 @@ CASES = (
         _typed,
         "slices",
         "replicas-by-hand",
-        "the ConfigMap says 5 per GPU, the file 4",
+        "the ConfigMap has 5 per GPU, the file 4",
         "gpupool refresh",
     ),
     Case(

@@ -156,7 +156,7 @@ def test_the_number_of_requests_does_not_grow_with_the_cluster(cluster: Any, mak
     seen = gather(cluster.api)
     objects, after = seen.objects, seen.requests
     assert after == before
-    assert len([thing for thing in objects if thing["category"] == "Node"]) == 8
+    assert len([thing for thing in objects if thing["kind"] == "Node"]) == 8
 
 
 def test_an_empty_cluster_is_said_to_be_one(cluster: Any) -> None:

@@ -21,7 +21,7 @@ def test_it_is_asked(part: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", HERE / f"test_{part}.py"],
         cwd=HERE.parents[2],
-        env={**os.environ, ANOTHER_CLUSTER: str(nowhere)},
+        env={**os.environ, ANOTHER_CLUSTER: str(nowhere), "GPUPOOL_TESTS": "all"},
         capture_output=True,
         text=True,
         timeout=600,

@@ -84,7 +84,7 @@ def test_a_rollback_that_is_interrupted_goes_on(lab: Lab) -> None:
 
     (first,) = rollback.nodes_back(lab.mortal(), good, RepartitionOptions(), enough)
     assert first.status is RepartitionStatus.interrupted
-    assert first.notes == ("go on: gpupool rollback lab",)
+    assert first.notes == ("continue with: gpupool rollback lab",)
     results = rollback.nodes_back(lab.mortal(), good, RepartitionOptions(), lab.notify)
     assert [(result.pool, result.status) for result in results] == [("parted", RepartitionStatus.done)]
     assert lab.shapes() == before

@@ -157,7 +157,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
     states = {row.node: row.state for row in result.rows}
     assert states == {"node-0": "new", "node-1": "old; the MIG manager reports failed", "node-2": "old"}
     assert result.notes[-2:] == (
-        "go on: gpupool repartition lab parted",
+        "continue with: gpupool repartition lab parted",
         "undo: gpupool repartition lab parted --rollback",
     )
     with pytest.raises(repartition_mark.UnderWayError, match="gpupool repartition lab parted --rollback"):

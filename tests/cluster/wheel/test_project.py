@@ -35,7 +35,9 @@ def test_pulumis_own_language_host_finds_the_program(project: Project) -> None:
     assert "there are: dev" in said
 
 
-def test_ci_installs_the_wheel_that_the_project_was_started_with(project: Project, wheel: Path) -> None:
+def test_ci_installs_the_wheels_that_the_project_was_started_with(
+    project: Project, wheel: Path, vapcheck_wheel: Path, queue_wheel: Path
+) -> None:
     project.shell("gpupool init --name dev")
     made = (project.folder / "requirements-gpupool.txt").read_text()
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -44,8 +46,9 @@ def test_ci_installs_the_wheel_that_the_project_was_started_with(project: Projec
     (project.folder / "own.txt").write_text(held)
     pip = f"{sys.executable} -m pip --disable-pip-version-check install --quiet --no-index --target ci"
     pip += " --require-hashes --only-binary :all: --no-deps -r own.txt"
+    for built in (wheel, vapcheck_wheel, queue_wheel):
+        shutil.copy(built, project.folder)
     packed = project.folder / wheel.name
-    shutil.copy(wheel, packed)
     project.shell(pip)
     assert (project.folder / "ci" / "gpupool" / "shipped" / "requirements.lock").read_text() == lock
     shutil.rmtree(project.folder / "ci")

@@ -6,10 +6,10 @@ import json
 import subprocess
 from typing import Any
 
+from tests.findings.test_terminal import HOSTILE, assert_harmless
 from tests.queue.client.conftest import Queue
 from tests.queue.client.test_command_line import begun, gpupool, submitted
 from tests.terminal import GPUPOOL, sent_to_a_terminal
-from tests.unit.test_terminal import HOSTILE, assert_harmless
 
 
 def test_a_jobs_output_is_shown_and_not_obeyed(queue: Any) -> None:

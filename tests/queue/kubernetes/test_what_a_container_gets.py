@@ -13,8 +13,8 @@ from gpupool.environment import workspace
 from gpupool.local.pods.command import prepare
 from gpupool.queue.kubernetes.job_manifest import USER
 from gpupool.queue.variables import variables
+from tests.environment.test_expansion import as_in_go
 from tests.queue.kubernetes.test_job_manifest import PLACES, Place, job, made
-from tests.unit.test_expansion import as_in_go
 from vapcheck.server.canonical_text import amount
 
 Object = dict[str, Any]

@@ -15,8 +15,8 @@ from gpupool.queue.text_secrets import (
     without_secrets,
     words_without_secrets,
 )
+from tests.findings.test_address_secrets import SECRET, WITH_SECRET, WITHOUT
 from tests.growth import LINEAR, growth
-from tests.unit.test_address_secrets import SECRET, WITH_SECRET, WITHOUT
 
 TEXTS = (
     f"PASSWORD={SECRET} python train.py",
