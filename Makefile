@@ -88,7 +88,7 @@ test-all: go ## every test that there is: each drift alone, every kill point (PY
 
 # Packages of the lowest versions that pyproject.toml allows, what these need, and the newest that test them.
 FLOORS := build/floors
-test-floors: setup uv ## the unit tests with the oldest packages that pyproject.toml allows
+test-floors: setup uv ## `make test-fast` with the oldest packages that pyproject.toml allows
 	@mkdir -p $(FLOORS)
 	@$(LOCK) --resolution lowest-direct --only-binary :all: pyproject.toml --all-extras -o $(FLOORS)/lowest.lock
 	@$(LOCK) pyproject.toml --all-extras requirements-dev.in --constraints $(FLOORS)/lowest.lock -o $(FLOORS)/requirements.lock
@@ -96,7 +96,7 @@ test-floors: setup uv ## the unit tests with the oldest packages that pyproject.
 	@uv pip install --quiet --python $(FLOORS)/venv --require-hashes --only-binary :all: -r $(FLOORS)/requirements.lock
 	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --editable vapcheck
 	@uv pip install --quiet --python $(FLOORS)/venv --no-deps --no-build-isolation --config-setting editable_mode=compat --editable . --editable gpupool/queue
-	@PATH=$(CURDIR)/$(FLOORS)/venv/bin:$$PATH GPUPOOL_FLOORS=1 python -m pytest tests/unit $(PARALLEL) $(PYTEST_ARGS)
+	@PATH=$(CURDIR)/$(FLOORS)/venv/bin:$$PATH GPUPOOL_TESTS=fast GPUPOOL_FLOORS=1 python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 AUDIT := build/audit
 $(AUDIT)/.ready: tools/audit/requirements.lock | setup

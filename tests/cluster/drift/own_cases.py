@@ -384,7 +384,7 @@ CASES = (
         lambda w: w.kube.apply(_second_policy(w)),
         "others",
         "second-cluster-policy",
-        "follows the oldest",
+        "uses the oldest",
         "kubectl delete clusterpolicy second",
     ),
     # The next two follow on nodes from edits of the operator's settings, and are fixed with those.
