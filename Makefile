@@ -74,7 +74,7 @@ PARALLEL := -n $(WORKERS)
 # Which tests each target takes: tests/selection.yaml.
 SINCE ?= HEAD
 
-test-fast: setup ## tests that start no long-lived program: three minutes
+test-fast: setup ## tests that start no long-lived program: five minutes
 	@GPUPOOL_TESTS=fast pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test: go ## the same, and the contracts of each requirement on one control plane: ten minutes
