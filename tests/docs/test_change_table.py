@@ -283,7 +283,7 @@ CHANGES = (
                     '             description: Says please., show: [["vector(1)", please]]}\n',
                 ),
             ),
-            "docs/alerts.md": ((END, "\n## GpupoolPolite\n\n- First look: the mirror.\n- Do: say it.\n"),),
+            "docs/alerts.md": ((END, "\n## GpupoolPolite\n\n- Check: the mirror.\n- Action: say it.\n"),),
             "tests/generators/monitoring/alert_cases.yaml": (
                 (END, "- {alert: GpupoolPolite, name: always, at: 1m, firing: 1, series: {}}\n"),
             ),
