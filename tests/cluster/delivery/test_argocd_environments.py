@@ -36,7 +36,7 @@ def test_up_beside_argo_cd_is_said_and_undone_by_nobody(
     with started(environment, trial, gitops_kinds, tmp_path) as delivery:
         delivery.until_delivered(delivery.repository.head())
         trial.gpupool("up", "--yes", "--despite-gitops")
-        assert "gpupool up (gpupool) sets fields" in trial.gpupool("assert")
+        assert "gpupool up (gpupool) also sets fields" in trial.gpupool("assert")
         trial.gpupool("handover", "--to", "argocd")
         assert "sets fields" not in trial.gpupool("assert")
         patch = {"spec": {"syncPolicy": {"automated": {"enabled": False}}}}

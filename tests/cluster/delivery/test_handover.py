@@ -26,10 +26,10 @@ def test_there_and_back(
     trial.deliver_by(engine)
     assert "delivery.engine in the file" in trial.gpupool("handover", "--to", "pulumi", code=1)
     apply(trial, cluster)
-    assert "gpupool up (gpupool) sets fields" in trial.gpupool("assert")
+    assert "gpupool up (gpupool) also sets fields" in trial.gpupool("assert")
     shown = trial.gpupool("handover", "--to", engine, "--dry-run")
     assert "would go to" in shown
-    assert "gpupool up (gpupool) sets fields" in trial.gpupool("assert"), "nothing has changed yet"
+    assert "gpupool up (gpupool) also sets fields" in trial.gpupool("assert"), "nothing has changed yet"
     assert "no value has changed" in trial.gpupool("handover", "--to", engine)
     printed = trial.gpupool("assert")
     assert _CLEAN in printed

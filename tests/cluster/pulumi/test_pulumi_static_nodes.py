@@ -150,7 +150,7 @@ def test_a_node_that_leaves_its_pool_is_given_back(homelab: Any, make_node: Call
 
 def test_a_label_of_somebody_else_is_a_conflict(homelab: Any) -> None:
     homelab.kube.label("k3s-gpu-0", workload_type="web")
-    with pytest.raises(StackError, match=r'label workload-type is "web".*the pool wants "research"'):
+    with pytest.raises(StackError, match=r'label workload-type is "web".*the pool needs "research"'):
         homelab.up()
     assert homelab.kube.node("k3s-gpu-0")["metadata"]["labels"]["workload-type"] == "web"
 
