@@ -77,7 +77,7 @@ SINCE ?= HEAD
 test-fast: setup ## tests that start no long-lived program: five minutes
 	@GPUPOOL_TESTS=fast pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test: go ## the same, and the contracts of each requirement on one control plane: ten minutes
+test: go ## the same, and the contracts of each requirement on one control plane: about ten minutes
 	@GPUPOOL_TESTS=contracts pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-changed: go ## `make test`, and the whole areas that files changed since commit SINCE call for

@@ -135,7 +135,9 @@ def rollback(
         if not yes:
             _consent(env, rollback_plan.state.found.isoformat(timespec="minutes"))
         results = [] if gitops else _apply(env, api, good, str(good_file), options)
-    written = [str(path) for path in back.write_back(rollback_plan)] if write and _fine(results) else []
+    written = (
+        [str(path) for path in back.write_back(rollback_plan)] if write and _all_succeeded(results) else []
+    )
     _print_rollback(env, rollback_plan, results, written, gitops, format)
 
 
@@ -160,7 +162,7 @@ def _apply(env: str, api: Any, good: Plan, file: str, options: RepartitionOption
 
     with progress(f"rollback {env}") as notify:
         results = back.nodes_back(api, good, options, notify)
-        if _fine(results):
+        if _all_succeeded(results):
             stack.up(stack.read(file), report=notify)
     return results
 
@@ -173,7 +175,7 @@ def _print_rollback(
     gitops: bool,
     format: Format,
 ) -> None:
-    fine = _fine(results)
+    succeeded = _all_succeeded(results)
     if format == "json":
         print_json(
             {
@@ -183,7 +185,7 @@ def _print_rollback(
                 "difference": list(rollback_plan.difference),
                 "pools": [result.as_dict() for result in results],
                 "written": written,
-                "done": fine and not gitops,
+                "done": succeeded and not gitops,
             }
         )
     else:
@@ -191,21 +193,21 @@ def _print_rollback(
             _show(result)
         for path in written:
             print(f"{path}: written")
-        if fine and not gitops:
+        if succeeded and not gitops:
             state = rollback_plan.state
             print(f"{state.environment}: back at the state of {state.found:%Y-%m-%d %H:%M} UTC")
         if gitops:
             print(f"now: gpupool render {env} -o <folder>, and commit both")
-        elif fine and not written and rollback_plan.difference:
+        elif succeeded and not written and rollback_plan.difference:
             print(
                 "the file still has the newer state, and the next `up` would apply it; --write restores "
                 "the file"
             )
-    if not fine:
+    if not succeeded:
         raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
 
 
-def _fine(results: list[RepartitionResult]) -> bool:
+def _all_succeeded(results: list[RepartitionResult]) -> bool:
     return all(result.status.succeeded for result in results)
 
 

@@ -248,9 +248,17 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     }
 
 
-_OF_DECISION = (
-    *("attempt", "dispatched_at", "pool", "resource", "capacity_type", "borrowed", "placement", "plan_hash"),
-)
+_OF_DECISION = [
+    "attempt",
+    "dispatched_at",
+    "pool",
+    "resource",
+    "capacity_type",
+    "borrowed",
+    "placement",
+    "plan_hash",
+]
+"""Attributes of a job that are fields of its decision as they are."""
 
 
 def of_text(media_types: Sequence[str], description: str) -> dict[str, Any]:

@@ -235,13 +235,14 @@ async def validate_job(
     accepted = accept(current, tenant, project, choice.user, body, at, principal.commands)
     made = await _admitted(context, current, accepted)
     job = made[0]
-    check_affordable(current.supply, queued_of(job))
+    queued = queued_of(job)
+    check_affordable(current.supply, queued)
     if _depends(job):
         await jobs.check_dependencies(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    explanation = await context.explanations.of(current, queued_of(job), at, principal)
-    budgets = job_budgets_json(current, await spending.totals(context.db, at), queued_of(job), estimate)
+    explanation = await context.explanations.of(current, queued, at, principal)
+    budgets = job_budgets_json(current, await spending.totals(context.db, at), queued, estimate)
     return {
         "fits": True,
         "priority": job.level.name.lower(),
